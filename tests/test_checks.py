@@ -382,6 +382,9 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
         ("warning", "mechanism 'discrete-laplace': not verified: no record of it", (count(), {"verified": Verified()}),
          (count(), {})),
     ],
+    "DP030": [
+        ("warning", "neither proved nor tested", (count(), {"verified": Verified()}), (count(), {})),
+    ],
     "DP023": [
         ("error", "under replace-one nothing is known of what a sample costs",
          (dpf.sample("0.1", count()), {"relation": REPLACE}), (dpf.sample("0.1", count()), {})),

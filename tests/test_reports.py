@@ -74,7 +74,7 @@ def test_cells_are_escaped_and_tables_keep_their_shape(study):
     text = markdown_report(study.plan())
     assert "histogram of ill\\|or \\*not\\*" in text
     rows = [line for line in text.splitlines() if line.startswith("| both/")]
-    assert {row.replace("\\|", "").count("|") for row in rows} == {10}
+    assert {row.replace("\\|", "").count("|") for row in rows} == {11}
     assert cell("two\nlines") == "two lines"
 
 

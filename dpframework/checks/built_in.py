@@ -39,6 +39,7 @@ BUILT_IN: tuple[Check, ...] = (
     Check("DP027", "one row a person", advice.one_row_each),
     Check("DP028", "several results about small groups", advice.small_groups),
     Check("DP029", "unit weaker than the ids suggest", advice.weak_unit),
+    Check("DP030", "claim neither proved nor tested", verification.unproved_claims),
 )
 
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)

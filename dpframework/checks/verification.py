@@ -1,4 +1,4 @@
-"""The check of verification records, if a file of them is given."""
+"""The checks of verification records, if a file of them is given."""
 
 from __future__ import annotations
 
@@ -6,6 +6,24 @@ from collections.abc import Iterator
 
 from dpframework.accountant import AccountedPlan
 from dpframework.checks.base import Severity
+
+MOST_NAMED = 5  # steps in a finding
+
+
+def unproved_claims(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
+    """Find steps whose claims are neither proved nor tested, if a file of verification records is given."""
+    if plan.verified is None:
+        return
+    from dpframework.plan.claim_standing import Standing, standings
+
+    found = [f"'{one.path}'" for one in standings(plan, plan.verified) if one.standing is Standing.DECLARED]
+    if found:
+        steps, rest = ("step", "is") if len(found) == 1 else ("steps", "are")
+        named = ", ".join(found[:MOST_NAMED]) + (f" and {len(found) - MOST_NAMED} more" if found[MOST_NAMED:] else "")
+        yield (
+            Severity.WARNING,
+            f"the claim of {steps} {named} {rest} neither proved nor tested by the records that are given",
+        )
 
 
 def verified_code(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:

@@ -1,47 +1,87 @@
-"""The command `prove`, which proves what is claimed of the formulas that queries score by."""
+"""The commands `prove` and `audit-proof`, for the claims about the formulas that queries score by."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import attrs
 import typer
 
-from dpframework.cli.common import REFUSED, Json, console, number_option, print_json, warn_of_problems
+from dpframework.cli.common import (
+    REFUSED,
+    Json,
+    Subject,
+    console,
+    counted,
+    number_option,
+    open_plan,
+    path_option,
+    print_json,
+    warn_of_problems,
+    write,
+)
 from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.files import read_text, write_whole
+from dpframework.facts.outputs import FileKind, require_output
 from dpframework.study.registry import registry
 
 if TYPE_CHECKING:
     from dpframework.formulas import Claim, Proof, ScoreClaims
+    from dpframework.study.study_plan import StudyPlan
+
+Effort = Annotated[int, number_option("How many times the usual work a solver may do for one goal.")]
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(cls=Command, epilog="Example: dpframework prove dp-id3")(prove)
+    """Add the commands."""
+    epilog = "Example: dpframework prove dp-id3; dpframework prove study.toml --certificate study.proof.json"
+    app.command(cls=Command, epilog=epilog)(prove)
+    app.command("audit-proof", cls=Command, epilog="Example: dpframework audit-proof study.toml")(audit_proof)
 
 
 def prove(
     subject: Annotated[
-        str, typer.Argument(metavar="WHAT", help="A miner, a query of one, or module:NAME of a formula or a query.")
+        str,
+        typer.Argument(
+            metavar="WHAT",
+            help="A miner, a query of one, a study file or plan, or module:NAME of a formula or a query.",
+        ),
     ],
     refute: Annotated[
         list[str] | None,
         typer.Option(metavar="CLAIM", help="Look for a table against a claim, as in 'fall=1/2', instead of proving."),
     ] = None,
-    effort: Annotated[int, number_option("How many times the usual work a solver may do for one goal.")] = 1,
+    effort: Effort = 1,
+    certificate: Annotated[
+        Path | None,
+        path_option("FILE", "Write the proofs of a study or plan here, for 'audit-proof'.", "--certificate"),
+    ] = None,
+    record: Annotated[
+        Path | None,
+        path_option("FILE", "Remember which claims are proved in this file, as 'verify --record' does.", "--record"),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Prove the sensitivities of scores from their formulas, for tables of any size, by two solvers. No data is opened.
 
     Exit code 1 if a claim does not hold.
     """
-    warn_of_problems()
-    from dpframework.formulas import Verdict, proved_claims, require_solvers
+    from dpframework.formulas import Certificate, Verdict, proved_claims, require_solvers
+    from dpframework.formulas.certificates import CERTIFICATE_FILE
+    from dpframework.plan.verification_records import VERIFIED_FILE
 
-    scored = list(dict.fromkeys(_scored(subject)))
+    warn_of_problems()
+    _require_outputs((certificate, CERTIFICATE_FILE), (record, VERIFIED_FILE))
+    if (certificate is not None or record is not None) and refute:
+        raise InputError("--refute looks for tables; it proves nothing that could be written")
+    plan = open_plan(Path(subject)) if subject.endswith((".toml", ".json")) else None
+    if certificate is not None and plan is None:
+        raise InputError(f"'{subject}' is no study file or plan, and a certificate is of one")
+    scored = list(dict.fromkeys(_scored(subject) if plan is None else _of_plan(plan)))
     if not scored:
         raise InputError(f"'{subject}' scores by no formula, so that there is nothing to prove")
     if refute:
@@ -50,15 +90,82 @@ def prove(
     else:
         require_solvers()
         found = [(one, proved_claims(one.shape, one.claims, effort)) for one in scored]
+    if certificate is not None and plan is not None:
+        write_whole(certificate, Certificate.of(plan.hash, scored, effort).to_json(), CERTIFICATE_FILE)
+    if record is not None:
+        _record(record, found)
     if as_json:
-        print_json(
-            [{"name": one.name, "formula": one.shape.text, "claims": [_form(p) for p in those]} for one, those in found]
-        )
+        forms = [(one, [_form(proof) for proof in those]) for one, those in found]
+        print_json([{"name": one.name, "formula": one.shape.text, "claims": claims} for one, claims in forms])
     else:
         for one, those in found:
             _show(one, those)
     if any(proof.verdict is Verdict.REFUTED for _, those in found for proof in those):
         raise typer.Exit(REFUSED)
+
+
+def audit_proof(
+    study: Subject,
+    certificate: Annotated[
+        Path | None,
+        path_option("FILE", "The certificate; by default STUDY with the ending .proof.json.", "--certificate"),
+    ] = None,
+    effort: Effort = 1,
+    as_json: Json = False,
+) -> None:
+    """Check the proofs of a plan's claims again, without trust in what made them. No data is opened.
+
+    Of a study file, the queries that would run are compared with their formulas, too. Exit code 1 if a proof does not
+    stand.
+    """
+    warn_of_problems()
+    from dpframework.formulas import Certificate, audit_certificate, require_solvers
+
+    require_solvers()
+    plan = open_plan(study)
+    path = study.with_suffix(".proof.json") if certificate is None else certificate
+    read = Certificate.from_json(read_text(path, "a certificate that 'prove --certificate' writes"), str(path))
+    found = list(audit_certificate(read, plan.hash, _of_plan(plan), effort))
+    problems = [problem for one in found for problem in one.problems]
+    if as_json:
+        claims = [
+            {"name": one.name, "claim": one.text, "stands": one.proved, "problems": list(one.problems)} for one in found
+        ]
+        print_json({"plan": plan.hash, "claims": claims, "solvers": dict(read.solvers), "trusted": list(read.trusted)})
+    else:
+        for one in found:
+            verdict = "stands" if one.proved else "DOES NOT STAND" if one.problems else "not proved"
+            write(f"{one.name}: {one.text}: {verdict}")
+        for problem in problems:
+            write(f"problem: {problem}")
+        write("what nobody but a reader checks:")
+        for sentence in read.trusted:
+            write(f"  {sentence}")
+        proved = sum(one.proved for one in found)
+        write(f"{counted(proved, 'proof')} of {counted(len(found), 'claim')} stand, for plan {plan.hash[:12]}")
+    if problems:
+        raise typer.Exit(REFUSED)
+
+
+def _require_outputs(*outputs: tuple[Path | None, FileKind]) -> None:
+    for path, kind in outputs:
+        if path is not None:
+            require_output(path, kind)
+
+
+def _record(path: Path, found: Sequence[tuple[ScoreClaims, tuple[Proof, ...]]]) -> None:
+    """Add the claims that are proved to a file of verification records."""
+    from dpframework.plan.verification_records import ProvedClaim, Verified
+
+    known = Verified.load(path) if path.exists() else Verified()
+    records = [ProvedClaim.of(one, proof) for one, those in found for proof in those]
+    known.record(path, (), [one for one in records if one is not None])
+
+
+def _of_plan(plan: StudyPlan) -> Iterator[ScoreClaims]:
+    """Yield the formulas of a plan's steps; with the code that scores by them, if the plan is of a study file."""
+    for step in plan.steps():
+        yield from step.query.scored_formulas
 
 
 def _scored(subject: str) -> Iterator[ScoreClaims]:
@@ -137,10 +244,10 @@ def _form(proof: Proof) -> dict[str, Any]:
     return {
         "claim": proof.claim.text,
         "verdict": str(proof.verdict),
-        "rules": list(proof.rules),
-        "goals": proof.number,
-        "characters": proof.size,
-        "sha256": proof.digest,
+        "rules": list(proof.summary.rules),
+        "goals": proof.summary.number,
+        "characters": proof.summary.size,
+        "sha256": proof.summary.digest,
         "proved": dict(proof.answers),
         "refuted_by": None if proof.refuted_by is None else str(proof.refuted_by),
         "problem": proof.problem,
@@ -157,10 +264,10 @@ def _show(one: ScoreClaims, proofs: Sequence[Proof]) -> None:
     table = Table("claim", "verdict", "rules", "goals", "characters", "z3", "cvc5", "nearest tables")
     for proof in proofs:
         answers = dict(proof.answers)
-        counts = [f"{answers[name]}/{proof.number}" if name in answers else "" for name in ("z3", "cvc5")]
-        size = (str(proof.number), f"{proof.size:,}") if proof.number else ("", "")
+        counts = [f"{answers[name]}/{proof.summary.number}" if name in answers else "" for name in ("z3", "cvc5")]
+        size = (str(proof.summary.number), f"{proof.summary.size:,}") if proof.summary.number else ("", "")
         table.add_row(
-            proof.claim.text, _verdict(one, proof), ", ".join(proof.rules), *size, *counts, _tables(one, proof)
+            proof.claim.text, _verdict(one, proof), ", ".join(proof.summary.rules), *size, *counts, _tables(one, proof)
         )
     console().print(table)
     for proof in proofs:

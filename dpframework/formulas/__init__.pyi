@@ -1,3 +1,14 @@
+from .arguments import (
+    Argument as Argument,
+    Fact as Fact,
+    Rule as Rule,
+)
+from .audit import audit as audit
+from .certificates import (
+    AuditedClaim as AuditedClaim,
+    Certificate as Certificate,
+    audit_certificate as audit_certificate,
+)
 from .claims import (
     LAST_INCREMENT as LAST_INCREMENT,
     Change as Change,
@@ -5,6 +16,7 @@ from .claims import (
     Neighbours as Neighbours,
     ScoreClaims as ScoreClaims,
     bound_at as bound_at,
+    norm_claims as norm_claims,
     score_claims as score_claims,
 )
 from .derivation import (
@@ -33,16 +45,23 @@ from .formula import (
     sum_over_classes as sum_over_classes,
     x_log2_x as x_log2_x,
 )
-from .ground import ground_problem as ground_problem
+from .ground import (
+    ground_problem as ground_problem,
+    query_problem as query_problem,
+)
 from .kept_proofs import proved_claims as proved_claims
 from .kernels import (
     kernel_of as kernel_of,
     kernel_source as kernel_source,
     scores_of as scores_of,
 )
-from .mathml import mathml as mathml
+from .mathml import (
+    mathml as mathml,
+    shape_mathml as shape_mathml,
+)
 from .proofs import (
     Proof as Proof,
+    Summary as Summary,
     Verdict as Verdict,
     prove as prove,
     vacuous as vacuous,

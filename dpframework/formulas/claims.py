@@ -1,27 +1,30 @@
-"""Claims about how far a score moves between neighbours, and pairs of tables that attain or refute one."""
+"""Claims about the largest change of a score between neighbours, and pairs of tables that attain or refute one."""
 
 from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import rational_above
 from dpframework.formulas.formula import Formula, Number, Operation, as_formula, form, rows, x_log2_x
-from dpframework.formulas.shapes import Shape
+from dpframework.formulas.shapes import Adds, Shape
 
 _Bound: TypeAlias = "Formula | Number"
 
 
 class Change(enum.StrEnum):
-    """What a claim bounds.
+    """The change that a claim bounds.
 
-    `RISE` and `FALL` are of a table that rows are added to; `REPLACED` is the change, either way, when rows leave and
-    as many come. `L1`, `SQUARED_L2` and `LINF` are norms of what a row adds to a vector.
+    `RISE` and `FALL` are the changes of a score when rows are added. `REPLACED` is its change in either direction when
+    rows leave and as many come. `L1`, `SQUARED_L2` and `LINF` are norms of the vector that one row adds.
     """
 
     RISE = "rise"
@@ -35,17 +38,17 @@ class Change(enum.StrEnum):
 @final
 @attrs.frozen
 class Claim:
-    """A bound on how far a score moves.
+    """A bound on the change of a score.
 
     Attributes
     ----------
     change
-        What is bounded.
+        The change that is bounded.
     bound
-        The bound: a number, or a formula of `rows` that grows with them. `rows` is the number of rows of the larger
-        table, or more.
+        A number, or a formula of `rows` that grows with them. `rows` is the number of rows of the larger table, or a
+        larger number.
     group
-        How many rows are added, or replaced, at most.
+        The largest number of rows that are added or replaced.
     replaced
         For norms: whether a row is replaced, not added.
     """
@@ -67,47 +70,64 @@ class Claim:
         return [str(self.change), self.group, self.replaced, form(self.bound)]
 
 
+#: Scores the counts of one table, given numbers for the formula's public parameters.
+Scorer: TypeAlias = Callable[[NDArray[np.int64], Mapping[str, Any]], Any]
+
+
 @final
 @attrs.frozen
 class ScoreClaims:
-    """A score's formula with what is claimed of it: what `dpframework prove` proves.
+    """A score's formula and its claims, which `dpframework prove` proves.
 
     Attributes
     ----------
     name
-        What the score is called.
+        The name of the score.
     shape
         Its formula.
     claims
-        What the query declares.
+        The claims that the query makes.
+    scorer
+        The query's own code, which scores the counts of one table. An audit compares it with the formula.
     """
 
     name: str
     shape: Shape
     claims: tuple[Claim, ...]
+    scorer: Scorer | None = attrs.field(default=None, eq=False, repr=False)
 
 
-def score_claims(name: str, shape: Shape, rise: _Bound, fall: _Bound, replaced: _Bound) -> ScoreClaims:
+def score_claims(
+    name: str, shape: Shape, rise: _Bound, fall: _Bound, replaced: _Bound, scorer: Scorer | None = None
+) -> ScoreClaims:
     """Return a score's formula with the three bounds that a query declares of it."""
     bounds = zip((Change.RISE, Change.FALL, Change.REPLACED), (rise, fall, replaced), strict=True)
-    return ScoreClaims(name, shape, tuple(Claim(change, bound) for change, bound in bounds))
+    return ScoreClaims(name, shape, tuple(Claim(change, bound) for change, bound in bounds), scorer)
+
+
+def norm_claims(
+    name: str, shape: Adds, added: Mapping[Change, _Bound], replaced: Mapping[Change, _Bound]
+) -> ScoreClaims:
+    """Return a vector with the norms that a query declares, for a row that is added and for one that is replaced."""
+    claims = [Claim(norm, bound) for norm, bound in added.items()]
+    return ScoreClaims(name, shape, (*claims, *(Claim(norm, bound, replaced=True) for norm, bound in replaced.items())))
 
 
 #: The counts of a table: of its cells, or of its parts by class.
-Counts: TypeAlias = "tuple[int, ...] | tuple[tuple[int, ...], ...]"
+Counts: TypeAlias = "tuple[int | Fraction, ...] | tuple[tuple[int, ...], ...]"
 
 
 @final
 @attrs.frozen
 class Neighbours:
-    """Two neighbouring tables and how far their scores are apart.
+    """Two neighbouring tables and the difference of their scores.
 
     Attributes
     ----------
     low, high
-        Their counts; the second one's score is higher.
+        Their counts. The second table has the higher score.
     change
-        By so much: exact where the formula is rational.
+        The difference of their scores. It is exact where the formula is rational.
     """
 
     low: Counts
@@ -128,7 +148,7 @@ LAST_INCREMENT = x_log2_x(rows) - x_log2_x(rows - 1)
 
 
 def bound_at(bound: Formula, row_bound: int | None) -> Fraction:
-    """Return a bound for tables of at most so many rows, as a rational that is no smaller; None for any number.
+    """Return a bound for tables of at most `row_bound` rows (None for any number), rounded up to a rational.
 
     Raises
     ------

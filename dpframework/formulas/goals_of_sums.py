@@ -2,8 +2,8 @@
 
 1. *Outer.* A total lies between 0 and h N, with N the rows, and a row moves it by something in [-fall, rise]. For one
    of degree 1 in each total that divides by the rows alone, the change is of degree 1 in each total and in each move,
-   so that it is largest at vertices of the box of all of them: a goal for each vertex, with N alone unknown. Where
-   a total has no known range, or the body is another, one goal has all of them as unknowns.
+   so that it is largest at vertices of the box of all of them: a goal for each vertex, with N alone unknown. Any
+   other body is refused.
 2. *Norm.* A row adds its entries to a vector, so that the norm of these is what adding it changes, and the norm of the
    difference of two rows' entries what replacing it changes.
 """
@@ -15,7 +15,7 @@ from fractions import Fraction
 from itertools import product as combinations
 
 from dpframework.formulas.claims import Change, Claim
-from dpframework.formulas.formula import Formula, Operation
+from dpframework.formulas.formula import Formula, Operation, PublicRange
 from dpframework.formulas.shapes import Adds, Outer, Total, table_rows
 from dpframework.formulas.smt import Goal, Ratio, UnprovableError, assume_sign, divisions, number_text, total
 
@@ -27,8 +27,7 @@ def outer_goals(shape: Outer, claim: Claim) -> Iterator[str]:
     if claim.group > 1:
         raise UnprovableError("no rule covers several rows of a formula of totals")
     replaced = claim.change is Change.REPLACED
-    if not _is_multilinear(shape):
-        raise UnprovableError(f"'{shape.body}' is not of degree 1 in its totals, over the rows alone")
+    require_multilinear(shape)
     ends = list(combinations((False, True), repeat=len(shape.totals)))
     for at in ends:
         for moves in combinations(ends, repeat=2 if replaced else 1):
@@ -36,8 +35,14 @@ def outer_goals(shape: Outer, claim: Claim) -> Iterator[str]:
                 yield _vertex(shape, claim, at, (moves[0] if replaced else None, moves[-1]), empty)
 
 
-def _is_multilinear(shape: Outer) -> bool:
-    """Tell whether a body is of degree 1 in each total and divides by the rows alone, with ranges for all totals."""
+def require_multilinear(shape: Outer) -> None:
+    """Refuse a body that is not of degree 1 in each total, or divides by more than the rows, or has unknown ranges.
+
+    Raises
+    ------
+    UnprovableError
+        If it is of that kind: its largest change need not be at a vertex.
+    """
 
     def totals(formula: Formula) -> set[Formula]:
         return {leaf for leaf in formula.leaves(Operation.CELL) if leaf != table_rows}
@@ -51,7 +56,8 @@ def _is_multilinear(shape: Outer) -> bool:
             case _:
                 return one.operation in (Operation.ADD, Operation.CONSTANT, Operation.CELL)
 
-    return all(one.per_row is not None for one in shape.totals) and all(map(allowed, shape.body.walk()))
+    if any(one.per_row is None for one in shape.totals) or not all(map(allowed, shape.body.walk())):
+        raise UnprovableError(f"'{shape.body}' is not of degree 1 in its totals, over the rows alone")
 
 
 def _vertex(shape: Outer, claim: Claim, at: _END, moves: tuple[_END | None, _END], empty: bool) -> str:
@@ -100,13 +106,9 @@ def _entries(goal: Goal, shape: Adds, tag: str) -> list[str]:
     terms: dict[Formula, Ratio] = {}
     for entry in shape.entries:
         for free in entry.leaves(Operation.PUBLIC):
-            name, _ = goal.ratio(free, {})
-            if tag:
-                own = goal.real(f"{name}{tag}")
-                for told in [one for one in goal.assumptions if one.startswith("(<= ") and f" {name} " in one]:
-                    goal.assume(told.replace(f" {name} ", f" {own} "))
-                name = own
-            terms[free] = (name, "1.0")
+            assert isinstance(free.value, PublicRange)
+            own = PublicRange(f"{free.value.name}{tag}", free.value.lower, free.value.upper)
+            terms[free] = goal.ratio(Formula(Operation.PUBLIC, value=own), {})
     entries = []
     for entry in shape.entries:
         top, bottom = goal.ratio(entry, terms)

@@ -2,164 +2,152 @@
 
 Solvers prove what a goal says. That it says what the score does is tested here, without a solver and without trust in
 what wrote it: the numbers of random neighbours are put into the text. Of the goals of a claim one must fit each pair of
-neighbours (a fact that is false, or a case that was lost, shows here), and its `high - low` must be the change of the
-score.
+neighbours (a fact that is false, or a case that was lost, shows here), its `high - low` must be the change of the
+score, and its `bound` the bound of the claim.
 """
 
 from __future__ import annotations
 
-import itertools
-import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias
+from itertools import product as combinations
+from typing import Any, final
 
+import attrs
 import numpy as np
+from numpy.typing import NDArray
 
-from dpframework.formulas.claims import Change, Claim
+from dpframework.facts.errors import InputError
+from dpframework.formulas.claims import Change, Claim, ScoreClaims
 from dpframework.formulas.evaluation import is_rational, value_of
-from dpframework.formulas.formula import AGGREGATES, n, rows_of_part
-from dpframework.formulas.shapes import Cells, Parts, Scored
+from dpframework.formulas.formula import AGGREGATES, Formula, Operation, PublicRange, n, rows, rows_of_part
+from dpframework.formulas.ground_goals import CLOSE, GroundGoal
+from dpframework.formulas.shapes import Adds, Cells, Outer, Parts, Shape, table_rows
 from dpframework.formulas.small_tables import settings
-from dpframework.formulas.smt import CLAIM
 
-Expression: TypeAlias = "str | list[Any]"
-CLOSE = 1e-9  # roots and logarithms are numbers in floating point
+SIZES = (1, 3, 9, 40, 10_000)  # of the counts of a cell or a class
+LOOSE = 1e-6  # of a score: a query may round logarithms to units
 
 
-class GroundGoal:
-    """A goal that numbers can be put in.
+@final
+@attrs.frozen
+class Pair:
+    """The numbers of two neighbours, as constants of a goal, and the scores that they have.
+
+    Attributes
+    ----------
+    numbers
+        The constants.
+    low, high
+        The scores of the table that a goal calls low, and of the one that it calls high.
+    low_counts, high_counts
+        The counts of both, where the score is one of counts.
+    """
+
+    numbers: Mapping[str, Any]
+    low: Any
+    high: Any
+    low_counts: Any = None
+    high_counts: Any = None
+
+
+def ground_problem(shape: Shape, claim: Claim, goals: Sequence[str], pairs: int = 40) -> str | None:
+    """Return a difference between goals and random neighbours; None if the goals describe all of them.
 
     Parameters
     ----------
-    text
-        The goal.
+    shape, claim
+        The score and the claim about it.
+    goals
+        The goals, as text.
+    pairs
+        How many random neighbours are tried.
     """
-
-    def __init__(self, text: str) -> None:
-        commands = _read(text.split(CLAIM)[0])
-        self.constants = [one[1] for one in commands if one[0] == "declare-const"]
-        self.definitions = {one[1]: one[4] for one in commands if one[0] == "define-fun"}
-        self.assumptions = [one[1] for one in commands if one[0] == "assert"]
-
-    def difference(self, numbers: Mapping[str, Any]) -> Any:
-        """Return `high - low` of tables with such numbers; None if an assumption does not hold of them."""
-        known = dict(numbers)
-        for assumed in self.assumptions:
-            self._take_root(assumed, known)
-        if not self.definitions or any(name not in known for name in self.constants):
-            return None
-        if not all(_value(assumed, known) for assumed in self.assumptions):
-            return None
-        values = {name: _value(body, known) for name, body in self.definitions.items()}
-        return values["high.num"] / values["high.den"] - values["low.num"] / values["low.den"]
-
-    def _take_root(self, assumed: Expression, known: dict[str, Any]) -> None:
-        """Give a root its value, by the assumption that its power is something: `(or (< top 0.0) (= power top))`."""
-        if not (isinstance(assumed, list) and assumed[0] == "or" and assumed[2][0] == "="):
-            return
-        power, top = assumed[2][1:]
-        new = [name for name in self.constants if name in _names(power) and name not in known]
-        if new:
-            degree = str(power).count(f"'{new[0]}'")
-            scale = float(_value(power, {**known, new[0]: 1}))
-            known[new[0]] = (max(float(_value(top, known)), 0.0) / scale) ** (1 / degree)
+    try:
+        written = [GroundGoal(goal) for goal in goals]
+        told: dict[tuple[Any, ...], list[tuple[Any, Any]]] = {}  # vertices share their numbers
+        for pair in neighbours(shape, claim, pairs):
+            key = tuple(pair.numbers.items())
+            if key not in told:
+                found = (goal.compared(pair.numbers) for goal in written)
+                told[key] = list(dict.fromkeys(said for said in found if said is not None))
+            problem = _problem(told[key], claim, pair)
+            if problem is not None:
+                return problem
+        return None
+    except InputError as wrong:
+        return f"a goal {wrong}"
 
 
-def _read(text: str) -> list[Any]:
-    """Return the commands of an SMT-LIB text as nested lists."""
-    stack: list[list[Any]] = [[]]
-    for token in re.findall(r"[()]|[^\s()]+", text):
-        if token == "(":
-            stack.append([])
-        elif token == ")":
-            closed = stack.pop()
-            stack[-1].append(closed)
-        else:
-            stack[-1].append(token)
-    return stack[0]
+def query_problem(scored: ScoreClaims, pairs: int = 40) -> str | None:
+    """Return a difference between a formula and the query that scores by it, on random neighbours; None if none is.
 
-
-def _names(expression: Expression) -> set[str]:
-    if isinstance(expression, str):
-        return {expression}
-    return {name for part in expression for name in _names(part)}
-
-
-def _value(expression: Expression, known: Mapping[str, Any]) -> Any:
-    if isinstance(expression, str):
-        return known[expression] if expression in known else Fraction(expression)
-    name, *given = expression
-    if name == "ite":
-        return _value(given[1] if _value(given[0], known) else given[2], known)
-    values = [_value(one, known) for one in given]
-    match name:
-        case "+":
-            return sum(values)
-        case "-":
-            return -values[0] if len(values) == 1 else values[0] - sum(values[1:])
-        case "*":
-            return math.prod(values)
-        case "/":
-            return Fraction(values[0]) / Fraction(values[1])
-        case "to_real":
-            return values[0]
-        case "f":
-            return float(values[0]) * math.log2(values[0]) if values[0] > 0 else 0.0
-        case "or":
-            return any(values)
-        case "and":
-            return all(values)
-        case "=>":
-            return not values[0] or values[1]
-        case "not":
-            return not values[0]
-        case _:
-            return all(_compared(name, one, other) for one, other in itertools.pairwise(values))
-
-
-def _compared(sign: str, one: Any, other: Any) -> bool:
-    slack = 0 if isinstance(one, int | Fraction) and isinstance(other, int | Fraction) else CLOSE * max(1, abs(one))
-    match sign:
-        case "=":
-            return bool(abs(one - other) <= slack)
-        case "<=" | "<":
-            return bool(one < other or (sign == "<=" and one <= other + slack))
-        case _:
-            return bool(one > other or (sign == ">=" and one >= other - slack))
-
-
-def ground_problem(shape: Scored, claim: Claim, goals: Sequence[str], pairs: int = 40) -> str | None:
-    """Return what goals say that is not so, of random neighbours; None if they describe all of them."""
-    written = [GroundGoal(goal) for goal in goals]
-    for low, high, numbers in _neighbours(shape, claim, pairs):
-        change = float(high) - float(low)
-        found = [value for goal in written if (value := goal.difference(numbers)) is not None]
-        if not found:
-            return f"no goal describes the neighbours with {_shown(numbers)}"
-        wrong = [value for value in found if abs(float(value) - change) > CLOSE * max(1.0, abs(change))]
-        if len(wrong) == len(found):
-            said = f"{float(wrong[0]):.6g} of neighbours whose scores differ by {change:.6g}"
-            return f"a goal says {said}: {_shown(numbers)}"
+    Their changes are compared, so that a constant that all candidates share does not matter.
+    """
+    if scored.scorer is None or not isinstance(scored.shape, Parts | Cells):
+        return None
+    for claim in scored.claims:
+        for pair in neighbours(scored.shape, claim, pairs):
+            low, high = (float(scored.scorer(counts, pair.numbers)) for counts in (pair.low_counts, pair.high_counts))
+            slack = LOOSE * max(1.0, abs(low), abs(high))
+            if abs((high - low) - (float(pair.high) - float(pair.low))) > slack:
+                tables = f"{pair.low_counts.tolist()} and {pair.high_counts.tolist()}"
+                return f"the query's scores of {tables} differ by {high - low:.6g}, those of the formula do not"
     return None
+
+
+def _problem(found: Sequence[tuple[Any, Any]], claim: Claim, pair: Pair) -> str | None:
+    """Return a difference between neighbours and the differences and bounds that goals have of them."""
+    change = float(pair.high) - float(pair.low)
+    slack = CLOSE * max(1.0, abs(float(pair.high)), abs(float(pair.low)))
+    if not found:
+        return f"no goal describes the neighbours with {_shown(pair.numbers)}"
+    fitting = [bound for difference, bound in found if abs(float(difference) - change) <= slack]
+    if not fitting:
+        wrong = f"{float(found[0][0]):.6g} of neighbours whose scores differ by {change:.6g}"
+        return f"a goal says {wrong}: {_shown(pair.numbers)}"
+    bound = bound_of(claim, pair.numbers)
+    if not any(abs(float(one) - bound) <= CLOSE * max(1.0, abs(bound)) for one in fitting):
+        return f"a goal has the bound {float(fitting[0]):.6g}, where the claim has {bound:.6g}"
+    return None
+
+
+def bound_of(claim: Claim, numbers: Mapping[str, Any]) -> float:
+    """Return the bound of a claim for tables with such numbers."""
+    values: dict[Formula, Any] = {rows: float(numbers.get("rows", 0))}
+    for leaf in claim.bound.leaves(Operation.PUBLIC):
+        values[leaf] = float(numbers[str(leaf)])
+    return float(value_of(claim.bound, values))
 
 
 def _shown(numbers: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in numbers.items())
 
 
-def _neighbours(shape: Scored, claim: Claim, pairs: int) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
-    """Yield scores of the table that a goal calls low and of the one it calls high, and the numbers of both."""
+def neighbours(shape: Shape, claim: Claim, pairs: int) -> Iterator[Pair]:
+    """Yield random neighbours, as a claim about a shape has them."""
     random = np.random.default_rng(20)
+    if isinstance(shape, Outer):
+        yield from _of_totals(shape, claim)
+        return
+    sizes = SIZES if not isinstance(shape, Adds) and is_rational(shape.body) else SIZES[:-1]
     for k in range(pairs):
-        size = (1, 3, 9, 40)[k % 4]
-        yield (
-            _of_parts(shape, claim, random, size) if isinstance(shape, Parts) else _of_cells(shape, claim, random, size)
-        )
+        size = sizes[k % len(sizes)]
+        if isinstance(shape, Parts):
+            yield _of_parts(shape, claim, random, size)
+        elif isinstance(shape, Cells):
+            yield _of_cells(shape, claim, random, size)
+        else:
+            yield _of_rows(shape, claim, random)
 
 
-def _of_parts(shape: Parts, claim: Claim, random: np.random.Generator, size: int) -> tuple[Any, Any, dict[str, Any]]:
+def _pair(claim: Claim, numbers: dict[str, Any], shared: Any, more: Any, score: Callable[[Any], Any]) -> Pair:
+    """Return neighbours in the order of a claim: a fall is from the shared table to the one with more rows."""
+    low, high = (more, shared) if claim.change is Change.FALL else (shared, more)
+    return Pair(numbers, score(low), score(high), low, high)
+
+
+def _of_parts(shape: Parts, claim: Claim, random: np.random.Generator, size: int) -> Pair:
     shared = random.integers(0, size + 1, (3, int(random.integers(2, 6)))) * (random.random() < 0.9)
     shared[0] *= random.random(shared.shape[1]) < random.choice([0.3, 0.9])
     more = shared.copy()
@@ -168,14 +156,18 @@ def _of_parts(shape: Parts, claim: Claim, random: np.random.Generator, size: int
     numbers: dict[str, Any] = {"c": int(shared[0, 0]), "rest": int(others.sum())}
     numbers["rows"] = int(more.sum() + random.integers(0, 3))
     for k, found in enumerate(shape.body.leaves(*AGGREGATES)):
-        exact = is_rational(found)
-        counts = others.astype(object if exact else np.float64)
-        numbers[f"s{k}"] = value_of(found, {n: counts, rows_of_part: np.asarray(counts.sum())}, exact)
-    low, high = shape.scores([shared, more])
-    return (low, high, numbers) if claim.change is Change.RISE else (high, low, numbers)
+        numbers[f"s{k}"] = aggregate_of(found, others)
+    return _pair(claim, numbers, shared, more, shape.scores)
 
 
-def _of_cells(shape: Cells, claim: Claim, random: np.random.Generator, size: int) -> tuple[Any, Any, dict[str, Any]]:
+def aggregate_of(aggregate: Formula, counts: NDArray[np.int64]) -> Any:
+    """Return a sum or a largest over classes with such counts, exact where it is rational."""
+    exact = is_rational(aggregate)
+    table = counts.astype(object if exact else np.float64)
+    return value_of(aggregate, {n: table, rows_of_part: np.asarray(table.sum())}, exact)
+
+
+def _of_cells(shape: Cells, claim: Claim, random: np.random.Generator, size: int) -> Pair:
     names = [str(cell) for cell in shape.cells]
     shared = random.integers(0, size + 1, len(names)) * (random.random(len(names)) < 0.8)
     none = len(names)  # the place of a row that is in no cell
@@ -192,5 +184,50 @@ def _of_cells(shape: Cells, claim: Claim, random: np.random.Generator, size: int
     chosen = list(settings(shape))
     setting, values = chosen[int(random.integers(len(chosen)))]
     numbers |= values
-    low, high = setting.scores([shared + out, shared + into])
-    return (low, high, numbers) if claim.change is not Change.FALL else (high, low, numbers)
+    return _pair(claim, numbers, shared + out, shared + into, setting.scores)
+
+
+def _of_totals(shape: Outer, claim: Claim) -> Iterator[Pair]:
+    """Yield all vertices of the totals' ranges and moves, for several numbers of rows."""
+    ends = list(combinations((False, True), repeat=len(shape.totals)))
+    moves = list(combinations(ends, repeat=2)) if claim.change is Change.REPLACED else [(None, end) for end in ends]
+    for number, at, (out, into) in combinations((0, 1, 2, 9, 40), ends, moves):
+
+        def score(move: tuple[bool, ...] | None, number: int = number, at: tuple[bool, ...] = at) -> Any:
+            values: dict[Formula, Any] = {table_rows: Fraction(number + (move is not None))}
+            for k, one in enumerate(shape.totals):
+                base = (one.per_row or Fraction()) * number * at[k]
+                values[one.cell] = base if move is None else base + (one.rise if move[k] else -one.fall)
+            return value_of(shape.body, values, exact=True)
+
+        yield _pair(claim, {"N": number}, out, into, score)
+
+
+def _of_rows(shape: Adds, claim: Claim, random: np.random.Generator) -> Pair:
+    """Return what a row adds to a vector, or the difference of two rows, as its norm."""
+    free = list(dict.fromkeys(one for entry in shape.entries for one in entry.leaves(Operation.PUBLIC)))
+    before = [_drawn(shape, free, random) for _ in range(2)]
+    numbers = {str(one): before[0][one] for one in free}
+    moved = _entries(shape, before[0])
+    if claim.replaced:
+        numbers |= {f"{one}_before": before[1][one] for one in free}
+        moved = [one - other for one, other in zip(moved, _entries(shape, before[1]), strict=True)]
+    sizes = [one * one if claim.change is Change.SQUARED_L2 else abs(one) for one in moved]
+    return Pair(numbers, 0, max(sizes) if claim.change is Change.LINF else sum(sizes))
+
+
+def _drawn(shape: Adds, free: Sequence[Formula], random: np.random.Generator) -> dict[Formula, Fraction]:
+    """Return numbers of one row: the ends of their ranges more often than what is between."""
+    while True:
+        drawn = {}
+        for one in free:
+            assert isinstance(one.value, PublicRange)
+            share = Fraction(int(random.choice([0, 0, 4, 4, int(random.integers(0, 5))])), 4)
+            drawn[one] = one.value.lower + share * (one.value.upper - one.value.lower)
+        entries = _entries(shape, drawn)
+        if not shape.shares or (min(entries) >= 0 and sum(entries) <= 1):
+            return drawn
+
+
+def _entries(shape: Adds, numbers: Mapping[Formula, Fraction]) -> list[Any]:
+    return [value_of(entry, numbers, exact=True) for entry in shape.entries]

@@ -8,24 +8,27 @@ import json
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from dpframework.facts.errors import InputError
 from dpframework.facts.json_text import parsed_json
+from dpframework.formulas.arguments import Argument
 from dpframework.formulas.cache import cache_folder, write_kept
 from dpframework.formulas.claims import Claim
-from dpframework.formulas.proofs import Proof, Verdict, prove
+from dpframework.formulas.proofs import Proof, Summary, Verdict, prove
 from dpframework.formulas.shapes import Shape
 from dpframework.formulas.solvers import versions
 
 
 @functools.cache
-def _code() -> str:
-    """Return the digest of this room's code: a rule that changes proves anew."""
+def rules_digest() -> str:
+    """Return the SHA-256 of this room's code: where a rule changes, nothing is proved yet."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def proved_claims(shape: Shape, claims: tuple[Claim, ...], effort: int = 1) -> tuple[Proof, ...]:
-    """Return verdicts on claims (see `prove`), those that were kept where there are some."""
+    """Return verdicts on claims (see `prove`), from the cache where it has them."""
     key = key_of(shape, claims, effort)
     kept = kept_verdicts(key, claims)
     if kept is not None:
@@ -37,12 +40,12 @@ def proved_claims(shape: Shape, claims: tuple[Claim, ...], effort: int = 1) -> t
 
 def key_of(shape: Shape, claims: tuple[Claim, ...], effort: int) -> str:
     """Return the digest under which verdicts on claims are kept."""
-    content = [shape.digest, [claim.form for claim in claims], effort, _code(), sorted(versions().items())]
+    content = [shape.digest, [claim.form for claim in claims], effort, rules_digest(), sorted(versions().items())]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def kept_verdicts(key: str, claims: tuple[Claim, ...]) -> tuple[Proof, ...] | None:
-    """Return verdicts that were kept, without their goals; None if there are none."""
+    """Return verdicts that were kept; None if there are none."""
     try:
         found = parsed_json((cache_folder("proofs") / f"{key}.json").read_text(encoding="utf-8"))
         return tuple(_read(one, claim) for one, claim in zip(found, claims, strict=True))
@@ -60,12 +63,10 @@ def keep(key: str, proofs: tuple[Proof, ...]) -> None:
 def _form(proof: Proof) -> dict[str, Any]:
     return {
         "verdict": str(proof.verdict),
-        "rules": proof.rules,
-        "goals": proof.number,
-        "size": proof.size,
-        "digest": proof.digest,
+        **attrs.asdict(proof.summary),
         "answers": proof.answers,
         "problem": proof.problem,
+        "argument": None if proof.argument is None else proof.argument.to_dict(),
     }
 
 
@@ -73,8 +74,8 @@ def _read(found: dict[str, Any], claim: Claim) -> Proof:
     return Proof(
         claim,
         Verdict(found["verdict"]),
-        tuple(found["rules"]),
-        answers=tuple((str(solver), int(proved)) for solver, proved in found["answers"]),
+        None if found["argument"] is None else Argument.from_dict(found["argument"]),
+        tuple((str(solver), int(proved)) for solver, proved in found["answers"]),
         problem=str(found["problem"]),
-        kept=(int(found["goals"]), int(found["size"]), str(found["digest"])),
+        summary=Summary(tuple(found["rules"]), int(found["number"]), int(found["size"]), str(found["digest"])),
     )

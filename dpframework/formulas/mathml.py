@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from dpframework.formulas.formula import Formula, Operation
+from dpframework.formulas.shapes import Adds, Parts, Shape
 
 
 def mathml(formula: Formula) -> str:
@@ -18,6 +19,19 @@ def mathml(formula: Formula) -> str:
     '<math><mfrac><mi>both</mi><mrow><mi>both</mi><mo>+</mo><mi>apart</mi></mrow></mfrac></math>'
     """
     return f"<math>{_element(formula)}</math>"
+
+
+def shape_mathml(shape: Shape) -> str:
+    """Return a score as a MathML element: a sum over parts or rows, or its formula alone."""
+    match shape:
+        case Parts():
+            inner = _row("<munder><mo>&#x2211;</mo><mtext>parts</mtext></munder>", _held(shape.body))
+        case Adds():
+            entries = [part for entry in shape.entries for part in ("<mo>,</mo>", _element(entry))][1:]
+            inner = _row("<munder><mo>&#x2211;</mo><mtext>rows</mtext></munder>", "<mo>(</mo>", *entries, "<mo>)</mo>")
+        case _:
+            inner = _element(shape.body)
+    return f"<math>{inner}</math>"
 
 
 def _element(formula: Formula) -> str:

@@ -9,6 +9,7 @@ from typing import final
 
 import attrs
 
+from dpframework.formulas.arguments import Argument, Fact, Rule
 from dpframework.formulas.claims import Change, Claim, Neighbours
 from dpframework.formulas.derivation import derive
 from dpframework.formulas.formula import AGGREGATES, Formula
@@ -23,7 +24,7 @@ from dpframework.formulas.solvers import CVC5, Z3, solve
 
 
 class Verdict(enum.StrEnum):
-    """What is known of a claim."""
+    """The verdict on a claim."""
 
     PROVED = "proved"
     REFUTED = "refuted"
@@ -32,60 +33,78 @@ class Verdict(enum.StrEnum):
 
 @final
 @attrs.frozen
+class Summary:
+    """The figures of an argument whose goals are not at hand.
+
+    Attributes
+    ----------
+    rules
+        The names of its rules.
+    number, size
+        How many goals it has, and their length in characters.
+    digest
+        The SHA-256 of the goals.
+    """
+
+    rules: tuple[str, ...] = ()
+    number: int = 0
+    size: int = 0
+    digest: str = hashlib.sha256().hexdigest()
+
+    @classmethod
+    def of(cls, argument: Argument) -> Summary:
+        """Return the figures of an argument."""
+        goals = argument.all_goals
+        digest = hashlib.sha256("".join(goals).encode()).hexdigest()
+        return cls(argument.rules, len(goals), sum(map(len, goals)), digest)
+
+
+@final
+@attrs.frozen
 class Proof:
-    """What became of a claim.
+    """The outcome of proving a claim.
 
     Attributes
     ----------
     claim
-        What was to be proved.
+        The claim.
     verdict
-        Whether it was.
-    rules
-        The rules that the goals follow, by their names in the modules of goals.
-    goals
-        The goals, with those of the facts that they use, as SMT-LIB text.
+        Whether it is proved or refuted.
+    argument
+        The goals and their rules. None if no rule applies, or if the proof was read from the cache.
     answers
-        How many of them each solver proved.
+        The number of goals that each solver proved.
     refuted_by
         Neighbours that refute the claim.
     problem
-        Why it was not proved.
-    kept
-        Of a verdict that was read from a file: the number of its goals, their size and their digest.
+        The reason why it was not proved.
+    summary
+        The figures of the argument.
     """
 
     claim: Claim
     verdict: Verdict
-    rules: tuple[str, ...] = ()
-    goals: tuple[str, ...] = ()
+    argument: Argument | None = None
     answers: tuple[tuple[str, int], ...] = ()
     refuted_by: Neighbours | None = None
     problem: str = ""
-    kept: tuple[int, int, str] | None = None
+    summary: Summary = attrs.field()
+
+    @summary.default
+    def _figures(self) -> Summary:
+        return Summary() if self.argument is None else Summary.of(self.argument)
 
     @property
-    def number(self) -> int:
-        """How many goals there are."""
-        return self.kept[0] if self.kept else len(self.goals)
-
-    @property
-    def size(self) -> int:
-        """How long the goals are, in characters."""
-        return self.kept[1] if self.kept else sum(map(len, self.goals))
-
-    @property
-    def digest(self) -> str:
-        """The SHA-256 of the goals."""
-        return self.kept[2] if self.kept else hashlib.sha256("".join(self.goals).encode()).hexdigest()
+    def goals(self) -> tuple[str, ...]:
+        """All goals as SMT-LIB text, with the goals of the facts that they use."""
+        return () if self.argument is None else self.argument.all_goals
 
 
 @attrs.frozen
 class _Attempt:
-    """Goals that are enough for a claim, if solvers prove all of them."""
+    """An argument to be tried, with the problem that the ground test found in its goals."""
 
-    rules: tuple[str, ...]
-    goals: tuple[str, ...]
+    argument: Argument
     problem: str | None = None
 
 
@@ -97,8 +116,7 @@ def prove(shape: Shape, claims: Sequence[Claim], effort: int = 1) -> tuple[Proof
     shape
         The score.
     claims
-        What is claimed of it. Of `Parts`, what rows that are replaced change follows from the rise and fall that are
-        derived.
+        The claims. For `Parts`, the change under replacement follows from the rise and the fall that are derived.
     effort
         How many times the usual work each solver may do for a goal.
     """
@@ -119,19 +137,20 @@ def _first(claim: Claim, attempts: Iterator[_Attempt], effort: int) -> Proof:
     """Return the first attempt that solvers prove, else the last one."""
     proof = Proof(claim, Verdict.UNPROVED, problem="no rule covers it")
     for attempt in attempts:
-        answers = []
-        proof = Proof(claim, Verdict.UNPROVED, attempt.rules, attempt.goals, problem=attempt.problem or "")
+        goals = attempt.argument.all_goals
+        proof = Proof(claim, Verdict.UNPROVED, attempt.argument, problem=attempt.problem or "")
         if attempt.problem:
             continue
+        answers = []
         for solver in (Z3, CVC5):
-            proved = _proved(solver, attempt.goals, effort)
+            proved = _proved(solver, goals, effort)
             answers.append((solver, proved))
-            if proved < len(attempt.goals):
+            if proved < len(goals):
                 break
         proof = attrs.evolve(proof, answers=tuple(answers))
-        if all(proved == len(attempt.goals) for _, proved in answers) and len(answers) == 2:
+        if all(proved == len(goals) for _, proved in answers) and len(answers) == 2:
             return attrs.evolve(proof, verdict=Verdict.PROVED)
-        proof = attrs.evolve(proof, problem=f"{solver} proves {proved} of {len(attempt.goals)} goals, then stops")
+        proof = attrs.evolve(proof, problem=f"{solver} proves {proved} of {len(goals)} goals, then stops")
     return proof
 
 
@@ -146,19 +165,28 @@ def _proved(solver: str, goals: Sequence[str], effort: int) -> int:
 def _attempts(shape: Shape, claim: Claim, before: Mapping[Claim, Proof], effort: int) -> Iterator[_Attempt]:
     """Yield ways to prove a claim, with real numbers of rows first, which are easier, then with whole ones."""
     if isinstance(shape, Outer):
-        yield _Attempt(("outer",), tuple(outer_goals(shape, claim)))
+        yield _attempt(Argument(shape, claim, Rule.OUTER, tuple(outer_goals(shape, claim))))
     elif isinstance(shape, Adds):
-        yield _Attempt(("norm",), tuple(norm_goals(shape, claim)))
+        yield _attempt(Argument(shape, claim, Rule.NORM, tuple(norm_goals(shape, claim))))
     elif isinstance(shape, Cells):
-        yield from _of_cells(shape, claim)
+        for whole in (False, True):
+            if simpler(shape, claim):
+                yield _of_extreme(shape, claim, whole)
+            yield _one_cell(shape, claim, whole)
     elif claim.change is Change.REPLACED:
         yield _of_replaced(shape, claim, before, effort)
     else:
-        facts, inductions = proved_facts(shape)
+        facts = proved_facts(shape)
+        known = {aggregate: tuple(one.text for one in of_it) for aggregate, of_it in facts.items()}
+        inductions = tuple(one for of_it in facts.values() for one in of_it)
         for whole in (False, True):
-            goals = part_goals(shape, claim, facts, whole)
-            problem = ground_problem(shape, claim, goals)
-            yield _Attempt(("one part", "the rest", "zero cases"), (*inductions, *goals), problem)
+            goals = tuple(part_goals(shape, claim, known, whole))
+            yield _attempt(Argument(shape, claim, Rule.ONE_PART, goals, inductions))
+
+
+def _attempt(argument: Argument) -> _Attempt:
+    """Return an attempt whose own goals have passed the ground test, or not."""
+    return _Attempt(argument, ground_problem(argument.shape, argument.claim, argument.goals))
 
 
 def _of_replaced(shape: Parts, claim: Claim, before: Mapping[Claim, Proof], effort: int) -> _Attempt:
@@ -168,51 +196,41 @@ def _of_replaced(shape: Parts, claim: Claim, before: Mapping[Claim, Proof], effo
     if claim.group > 1 or any(proved[one].verdict is not Verdict.PROVED for one in (rise, fall)):
         raise UnprovableError("a replacement follows from a rise and a fall, which are not proved")
     goal = replacement_goal(rise.bound, fall.bound, claim.bound)
-    return _Attempt(("replaced",), (*proved[rise].goals, *proved[fall].goals, goal))
-
-
-def _of_cells(shape: Cells, claim: Claim) -> Iterator[_Attempt]:
-    """Yield ways to prove a claim about cells: of an extreme, all its parts with real rows, or all with whole ones."""
-    for whole in (False, True):
-        if simpler(shape, claim):
-            yield _of_extreme(shape, claim, whole)
-        yield _one_cell(shape, claim, whole)
+    parts = tuple(found for one in (rise, fall) if (found := proved[one].argument) is not None)
+    return _Attempt(Argument(shape, claim, Rule.REPLACED, (goal,), parts=parts))
 
 
 def _of_extreme(shape: Cells, claim: Claim, whole: bool) -> _Attempt:
-    parts = simpler(shape, claim)
-    if not parts:
+    """Return the arguments for all that an extreme is taken of."""
+    simple = simpler(shape, claim)
+    if not simple:
         return _one_cell(shape, claim, whole)
-    inner = [_of_extreme(part, claimed, whole) for part, claimed in parts]
-    goals = tuple(goal for attempt in inner for goal in attempt.goals)
-    rules = tuple(dict.fromkeys(("extremes", *inner[0].rules)))
-    return _Attempt(rules, goals, next((one.problem for one in inner if one.problem), None))
+    inner = [_of_extreme(part, claimed, whole) for part, claimed in simple]
+    problem = next((one.problem for one in inner if one.problem), None)
+    return _Attempt(Argument(shape, claim, Rule.EXTREMES, (), parts=tuple(one.argument for one in inner)), problem)
 
 
 def _one_cell(shape: Cells, claim: Claim, whole: bool) -> _Attempt:
-    goals = tuple(cell_goals(shape, claim, whole))
-    return _Attempt(("one cell", "zero cases"), goals, ground_problem(shape, claim, goals))
+    return _attempt(Argument(shape, claim, Rule.ONE_CELL, tuple(cell_goals(shape, claim, whole))))
 
 
-def proved_facts(shape: Parts) -> tuple[dict[Formula, tuple[str, ...]], tuple[str, ...]]:
-    """Return what both solvers prove of each sum and each largest of a score, and the goals of these inductions.
+def proved_facts(shape: Parts) -> dict[Formula, tuple[Fact, ...]]:
+    """Return the facts that both solvers prove of each sum and each largest of a score, with their inductions.
 
-    A fact is proved for one aggregate and for no other: what holds of a sum of counts need not hold of the largest.
+    A fact is proved for one aggregate and for no other: a fact about a sum of counts may be false for the largest.
     """
-    facts: dict[Formula, tuple[str, ...]] = {}
-    goals: list[str] = []
+    facts: dict[Formula, tuple[Fact, ...]] = {}
     for aggregate in shape.body.leaves(*AGGREGATES):
-        known: tuple[str, ...] = ()
-        for fact in provable_facts(aggregate):
-            steps = induction_goals(aggregate, fact, known)
+        found: tuple[Fact, ...] = ()
+        for text in provable_facts(aggregate):
+            steps = induction_goals(aggregate, text, [one.text for one in found])
             if all(_proved(solver, steps, 1) == len(steps) for solver in (Z3, CVC5)):
-                known = (*known, fact)
-                goals += steps
-        facts[aggregate] = known
-    return facts, tuple(goals)
+                found = (*found, Fact(aggregate, text, tuple(steps)))
+        facts[aggregate] = found
+    return facts
 
 
-def vacuous(proof: Proof, solver: Callable[[str, str], str] = solve) -> bool:
-    """Tell whether no table fits the goals without their claims, so that anything would be proved."""
-    named = [goal for goal in proof.goals if "high.num" in goal]
-    return not any(solver(Z3, without_claim(goal)) == "sat" for goal in named)
+def vacuous(argument: Argument, solver: Callable[[str, str], str] = solve) -> bool:
+    """Tell whether no table fits the goals of some argument without their claims, so that anything would be proved."""
+    named = [[goal for goal in one.goals if "high.num" in goal] for one in argument.walk() if one.goals]
+    return not all(any(solver(Z3, without_claim(goal)) == "sat" for goal in goals) for goals in named)

@@ -17,8 +17,8 @@ from dpframework.formulas.evaluation import value_of
 from dpframework.formulas.formula import AGGREGATES, Formula, Operation, cells, form, n, rows_of_part
 
 
-def _digest(kind: str, content: Any) -> str:
-    return hashlib.sha256(json.dumps([kind, content], separators=(",", ":")).encode()).hexdigest()
+def _digest(shape_form: Any) -> str:
+    return hashlib.sha256(json.dumps(shape_form, separators=(",", ":")).encode()).hexdigest()
 
 
 def _formulas(given: Iterable[Formula]) -> tuple[Formula, ...]:
@@ -34,7 +34,7 @@ def _require(body: Formula, allowed: tuple[Operation, ...], what: str) -> None:
 @final
 @attrs.frozen
 class Parts:
-    """The sum over disjoint parts, any number of them, of a formula of the part's class counts.
+    """The sum of a formula of class counts over any number of disjoint parts.
 
     Examples
     --------
@@ -68,9 +68,14 @@ class Parts:
         return f"sum over parts of {self.body}"
 
     @property
+    def form(self) -> Any:
+        """The shape as JSON content (see `read_shape`)."""
+        return ["parts", form(self.body)]
+
+    @property
     def digest(self) -> str:
         """The SHA-256 of the formula."""
-        return _digest("parts", form(self.body))
+        return _digest(self.form)
 
 
 def _outside(body: Formula) -> list[Formula]:
@@ -83,7 +88,7 @@ def _outside(body: Formula) -> list[Formula]:
 @final
 @attrs.frozen
 class Cells:
-    """A formula of the numbers of rows in some cells: the atoms of all sets that it reads, so a row is in one or none.
+    """A formula of the numbers of rows in some disjoint cells: a row is in one of them, or in none.
 
     Attributes
     ----------
@@ -92,7 +97,7 @@ class Cells:
     body
         The formula.
     within
-        Conditions on public parameters: pairs of which the first is at most the second.
+        Conditions on public parameters, as pairs. In each pair the first is at most the second.
 
     Examples
     --------
@@ -125,25 +130,31 @@ class Cells:
         return str(self.body)
 
     @property
+    def form(self) -> Any:
+        """The shape as JSON content (see `read_shape`)."""
+        conditions = [[form(low), form(high)] for low, high in self.within]
+        return ["cells", [[str(cell) for cell in self.cells], form(self.body), conditions]]
+
+    @property
     def digest(self) -> str:
         """The SHA-256 of the formula, with its cells and conditions."""
-        conditions = [[form(low), form(high)] for low, high in self.within]
-        return _digest("cells", [[str(cell) for cell in self.cells], form(self.body), conditions])
+        return _digest(self.form)
 
 
 @final
 @attrs.frozen
 class Total:
-    """A total that is proved elsewhere: what a row that is added may do to it.
+    """A total whose rise and fall are proved elsewhere.
 
     Attributes
     ----------
     cell
         Its name in the formula.
     rise, fall
-        A row that is added moves it by a number in [-fall, rise].
+        Adding a row moves it by a number in [-fall, rise].
     per_row
-        It lies between 0 and so much times the rows; None if that is not known.
+        The largest share of the total for each row: it lies between 0 and `per_row` times the number of rows. None if
+        there is no such bound.
     """
 
     cell: Formula
@@ -160,7 +171,7 @@ class Outer:
     Attributes
     ----------
     totals
-        What it reads, besides the rows.
+        The totals that the formula reads.
     body
         The formula; `table_rows` stands for the number of rows.
     """
@@ -182,21 +193,27 @@ class Outer:
         return str(self.body)
 
     @property
-    def digest(self) -> str:
-        """The SHA-256 of the formula, with what moves its totals."""
+    def form(self) -> Any:
+        """The shape as JSON content (see `read_shape`)."""
         totals = [[str(one.cell), str(one.rise), str(one.fall), str(one.per_row)] for one in self.totals]
-        return _digest("outer", [totals, form(self.body)])
+        return ["outer", [totals, form(self.body)]]
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the formula, with the moves of its totals."""
+        return _digest(self.form)
 
 
 @final
 @attrs.frozen
 class Adds:
-    """A vector that a row adds to, with norms instead of a rise and a fall.
+    """A vector that is summed over rows, with norms instead of a rise and a fall.
 
     Attributes
     ----------
     entries
-        What one row adds to each coordinate; public parameters are what the row is free in.
+        The amount that one row adds to each coordinate. A public parameter stands for any value in its range, and each
+        row may have another.
     shares
         Whether the entries are shares of one row: each in [0, 1], together at most 1.
     """
@@ -210,9 +227,14 @@ class Adds:
         return f"sum over rows of ({', '.join(map(str, self.entries))})"
 
     @property
+    def form(self) -> Any:
+        """The shape as JSON content (see `read_shape`)."""
+        return ["adds", [[form(entry) for entry in self.entries], self.shares]]
+
+    @property
     def digest(self) -> str:
         """The SHA-256 of the entries."""
-        return _digest("adds", [[form(entry) for entry in self.entries], self.shares])
+        return _digest(self.form)
 
 
 Shape: TypeAlias = "Parts | Cells | Outer | Adds"

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from dpframework.formulas.claims import Change, Claim, Counts, Neighbours, bound_at
 from dpframework.formulas.evaluation import is_rational
 from dpframework.formulas.formula import Formula, Operation, PublicRange, as_formula
-from dpframework.formulas.shapes import Cells, Parts, Scored, Shape
+from dpframework.formulas.shapes import Adds, Cells, Outer, Parts, Scored, Shape
+from dpframework.formulas.small_totals import refuting_rows, refuting_totals
 
 CLASSES = 3  # of the small tables of a part
 PART_ROWS, CELL_ROWS = 9, 6
@@ -178,7 +179,11 @@ def refuting(shape: Shape, claim: Claim) -> Neighbours | None:
             if found is not None and found.change > float(bound_at(claim.bound, size)) + SLACK:
                 return found
         return None
-    if not isinstance(shape, Cells) or claim.bound.constant is None:
+    if isinstance(shape, Outer):
+        return refuting_totals(shape, claim)
+    if isinstance(shape, Adds):
+        return refuting_rows(shape, claim)
+    if claim.bound.constant is None:
         return None
     bound = float(claim.bound.constant)
     for setting, _ in settings(shape):

@@ -17,6 +17,8 @@ from dpframework.formulas.formula import Formula, Operation, PublicRange
 
 Ratio: TypeAlias = "tuple[str, str]"
 CLAIM = "; the claim, denied"
+SHARED_DENIAL = "(> (* bound.den (- high.num low.num)) (* bound.num high.den))"  #: Where high and low share one below.
+DENIAL = "(> (* bound.den (- (* high.num low.den) (* low.num high.den))) (* bound.num (* high.den low.den)))"
 
 
 class UnprovableError(DPFrameworkError):
@@ -158,11 +160,7 @@ class Goal:
         names = {"high": high, "low": low, "bound": bound}
         for name, (top, bottom) in names.items():
             self.definitions |= {f"{name}.num": top, f"{name}.den": bottom}
-        if high[1] == low[1]:
-            self.claim = "(> (* bound.den (- high.num low.num)) (* bound.num high.den))"
-        else:
-            difference = "(- (* high.num low.den) (* low.num high.den))"
-            self.claim = f"(> (* bound.den {difference}) (* bound.num (* high.den low.den)))"
+        self.claim = SHARED_DENIAL if high[1] == low[1] else DENIAL
 
     def text(self) -> str:
         """Return the goal as SMT-LIB text."""

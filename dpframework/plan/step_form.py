@@ -12,6 +12,7 @@ from dpframework.facts.attributes import Attribute, attribute_from_dict
 from dpframework.facts.descriptions import Cases, Description, description_from_dict
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.privacy import NOTHING
+from dpframework.formulas.formula_reading import read_score_claims, score_claims_form
 from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.plan.nodes import FromRelease, Parts, Step
 from dpframework.queries.base import Declared, QueryFacts, Sensitivity
@@ -43,6 +44,7 @@ def _write_query(step: Step, rows: int) -> dict[str, Any]:
         **({"rounding": str(facts.rounding)} if facts.rounding else {}),
         **({"histograms": list(facts.histograms)} if facts.histograms else {}),
         **({"gathers": True} if facts.gathers else {}),
+        **({"formulas": [score_claims_form(one) for one in facts.formulas]} if facts.formulas else {}),
         **({"for_rows": [_write_sensitivity(s) for s in for_rows]} if for_rows else {}),
     }
 
@@ -91,6 +93,7 @@ def read_step(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]]
     """
     query = dict(form["query"])
     query["sensitivities"] = [Sensitivity(**declared) for declared in query["sensitivities"]]
+    query["formulas"] = [read_score_claims(one) for one in query.get("formulas", ())]
     for_rows = tuple(Sensitivity(**declared) for declared in query.pop("for_rows", ()))
     parameters = dict(form["mechanism"])
     name = parameters.pop("name")

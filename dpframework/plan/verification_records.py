@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
@@ -22,8 +22,13 @@ from dpframework.facts.formats import require_form
 from dpframework.facts.json_text import parsed_json
 from dpframework.facts.outputs import FileKind
 from dpframework.facts.privacy import Relation
+from dpframework.formulas.claims import Claim, ScoreClaims
+from dpframework.formulas.shapes import Shape
 from dpframework.plan.code import changes
 from dpframework.plan.plan import Plan
+
+if TYPE_CHECKING:
+    from dpframework.formulas.proofs import Proof
 
 #: The version of the file.
 VERIFIED_VERSION = 1
@@ -32,6 +37,10 @@ VERIFIED_VERSION = 1
 VERIFIED_FILE = FileKind.of_pattern("a record", r'^\{\s*"verified_version": ')
 #: The kinds of code that are verified.
 KINDS = ("miner", "mechanism")
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @final
@@ -66,7 +75,7 @@ class VerifiedCode:
     examples: tuple[str, ...]
     passed: bool
     tightness: float | None
-    time: str = attrs.field(factory=lambda: datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    time: str = attrs.field(factory=_now)
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -92,6 +101,58 @@ class VerifiedCode:
 
 @final
 @attrs.frozen
+class ProvedClaim:
+    """The record of one claim about a formula that solvers have proved, for tables of any size.
+
+    Attributes
+    ----------
+    claimed
+        The SHA-256 of the formula and the claim.
+    formula, claim
+        Both as text.
+    goals
+        The SHA-256 of the goals.
+    solvers
+        The versions of the solvers.
+    rules
+        The SHA-256 of the code of the rules.
+    time
+        The time of the proof.
+    """
+
+    claimed: str
+    formula: str
+    claim: str
+    goals: str
+    solvers: Mapping[str, str]
+    rules: str
+    time: str = attrs.field(factory=_now)
+
+    @classmethod
+    def of(cls, scored: ScoreClaims, proof: Proof) -> ProvedClaim | None:
+        """Return the record of a proof; None if the claim is not proved."""
+        from dpframework.formulas.kept_proofs import rules_digest
+        from dpframework.formulas.proofs import Verdict
+        from dpframework.formulas.solvers import versions
+
+        if proof.verdict is not Verdict.PROVED:
+            return None
+        claimed, (formula, claim) = claim_digest(scored.shape, proof.claim), (scored.shape.text, proof.claim.text)
+        return cls(claimed, formula, claim, proof.summary.digest, versions(), rules_digest())
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> ProvedClaim:
+        """Read the output of `attrs.asdict`."""
+        return cls(**form)
+
+
+def claim_digest(shape: Shape, claim: Claim) -> str:
+    """Return the SHA-256 of a formula and a claim about it."""
+    return hashlib.sha256(json.dumps([shape.form, claim.form], separators=(",", ":")).encode()).hexdigest()
+
+
+@final
+@attrs.frozen
 class Verified:
     """A file of verification records.
 
@@ -101,10 +162,20 @@ class Verified:
         One a piece of code, relation and subject.
     digest
         The SHA-256 of the file, in hex.
+    proofs
+        One a claim about a formula.
     """
 
     records: tuple[VerifiedCode, ...] = ()
     digest: str = ""
+    proofs: tuple[ProvedClaim, ...] = ()
+
+    def proves(self, shape: Shape, claim: Claim) -> ProvedClaim | None:
+        """Return the record of a claim that the rules as they are now have proved, or None."""
+        from dpframework.formulas.kept_proofs import rules_digest
+
+        claimed = claim_digest(shape, claim)
+        return next((one for one in self.proofs if one.claimed == claimed and one.rules == rules_digest()), None)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Verified:
@@ -127,11 +198,14 @@ class Verified:
                 )
             require_form(form, "dpframework.plan", "verified.schema.json")
             records = tuple(VerifiedCode.from_dict(one) for one in form["records"])
+            proofs = tuple(ProvedClaim.from_dict(one) for one in form.get("proofs", ()))
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
-        return cls(records, hashlib.sha256(text.encode()).hexdigest())
+        return cls(records, hashlib.sha256(text.encode()).hexdigest(), proofs)
 
-    def record(self, path: str | os.PathLike[str], found: Iterable[VerifiedCode]) -> None:
+    def record(
+        self, path: str | os.PathLike[str], found: Iterable[VerifiedCode], proofs: Iterable[ProvedClaim] = ()
+    ) -> None:
         """Write the records and further ones to a file. A further one replaces one with the same key.
 
         Raises
@@ -141,7 +215,10 @@ class Verified:
         """
         kept = {one.key: one for one in (*self.records, *found)}
         records = [kept[key].to_dict() for key in sorted(kept)]
-        form = {"verified_version": VERIFIED_VERSION, "records": records}
+        proved = {one.claimed: one for one in (*self.proofs, *proofs)}
+        form: dict[str, Any] = {"verified_version": VERIFIED_VERSION, "records": records}
+        if proved:
+            form["proofs"] = [attrs.asdict(proved[claimed]) for claimed in sorted(proved)]
         write_whole(Path(path), json.dumps(form, indent=2) + "\n", VERIFIED_FILE)
 
 

@@ -133,6 +133,11 @@ def _sizes(given: Iterable[int]) -> tuple[int, ...]:
     return tuple(given)
 
 
+def _formulas(given: Iterable[ScoreClaims]) -> tuple[ScoreClaims, ...]:
+    """Return formulas without the code that scores by them, which is no fact."""
+    return tuple(attrs.evolve(one, scorer=None) for one in given)
+
+
 @attrs.frozen
 class QueryFacts:
     """The facts that a plan holds about a query, enough to check and account but not to evaluate.
@@ -157,6 +162,8 @@ class QueryFacts:
         The sizes of the histograms of all rows that its answer is made of; empty if it is none, or another.
     gathers
         Whether it gathers something of each row, where other queries add up counts.
+    formulas
+        The formulas that it scores by, with their claims.
     """
 
     name: str = attrs.field(converter=printable)
@@ -168,6 +175,7 @@ class QueryFacts:
     rounding: Fraction = attrs.field(default=Fraction(0), converter=Fraction)
     histograms: tuple[int, ...] = attrs.field(default=(), converter=_sizes)
     gathers: bool = False
+    formulas: tuple[ScoreClaims, ...] = attrs.field(default=(), converter=_formulas)
 
     def sensitivity(self, norm: Norm) -> Sensitivity | None:
         """Return the declared sensitivity in `norm`, else one in a norm that bounds it, else None.
@@ -258,7 +266,7 @@ class Query(abc.ABC):
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """The formulas that it scores by, with what is claimed of each: what `dpframework prove` proves."""
+        """The formulas that it scores by, with the claims about each, which `dpframework prove` proves."""
         return ()
 
     def for_rows(self, rows: int) -> Sequence[Sensitivity]:
@@ -282,6 +290,7 @@ class Query(abc.ABC):
             self.rounding,
             self.histograms,
             self.gathers,
+            self.scored_formulas,
         )
 
     @abc.abstractmethod
@@ -341,6 +350,11 @@ class Declared(Query):
     def gathers(self) -> bool:
         """The declaration that was read."""
         return self.declared.gathers
+
+    @property
+    def scored_formulas(self) -> tuple[ScoreClaims, ...]:
+        """The formulas that were read."""
+        return self.declared.formulas
 
     def for_rows(self, rows: int) -> Sequence[Sensitivity]:
         """Return the sensitivities that were read."""

@@ -15,6 +15,9 @@ from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.cuts import attributes_of
 from dpframework.facts.descriptions import Description
 from dpframework.facts.errors import InputError
+from dpframework.formulas.claims import Change, ScoreClaims, norm_claims
+from dpframework.formulas.formula import Formula, public
+from dpframework.formulas.shapes import Adds
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.tables.blocks import TILE, Block
 from dpframework.tables.tallies import MANY, joint_codes, tally
@@ -40,6 +43,30 @@ def histogram_sensitivities(cells: int | None) -> tuple[Sensitivity, ...]:
     return _histogram_sensitivities(1 if cells == 1 else 2)
 
 
+_FIRST, _SECOND = (public(name, 0, 1) for name in ("first", "second"))
+
+
+def _cells_claims(cells: tuple[Formula, ...], moved: int) -> ScoreClaims:
+    added = {Change.L1: 1, Change.SQUARED_L2: 1, Change.LINF: 1}
+    return norm_claims(
+        "counts of disjoint cells",
+        Adds(cells, shares=True),
+        added,
+        {**added, Change.L1: moved, Change.SQUARED_L2: moved},
+    )
+
+
+#: One count, of a row that is in the cell or not.
+_ONE_CELL = _cells_claims((_FIRST,), 1)
+#: The counts of the two cells that a replaced row is in, before and after; it adds nothing to the others.
+_TWO_CELLS = _cells_claims((_FIRST, _SECOND), 2)
+
+
+def histogram_claims(cells: int | None) -> tuple[ScoreClaims, ...]:
+    """Return counts over disjoint cells as a vector that rows add to, with its claims."""
+    return (_ONE_CELL if cells == 1 else _TWO_CELLS,)
+
+
 class CellCounts(Query):
     """The numbers of rows in disjoint cells, whatever the cells are.
 
@@ -50,6 +77,11 @@ class CellCounts(Query):
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """See `histogram_sensitivities`."""
         return histogram_sensitivities(self.answer_length)
+
+    @property
+    def scored_formulas(self) -> tuple[ScoreClaims, ...]:
+        """See `histogram_claims`."""
+        return histogram_claims(self.answer_length)
 
 
 @final
@@ -89,6 +121,11 @@ class Count(Query):
         is then public, and the count is of use only in parts, between which a row may move.
         """
         return histogram_sensitivities(1)
+
+    @property
+    def scored_formulas(self) -> tuple[ScoreClaims, ...]:
+        """See `histogram_claims`."""
+        return histogram_claims(1)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, shape (1,)."""

@@ -1,8 +1,8 @@
-"""Scores that are written once, as a formula: what else a query needs follows from it."""
+"""Scores that are written once, as a formula. Kernel, sensitivities and rounding follow from it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -20,9 +20,9 @@ from dpframework.queries.scores import CandidateScores
 class FormulaScores(CandidateScores):
     """Scores of candidates by a formula of counts. A subclass gives the formula and counts rows.
 
-    `count` returns, for each candidate, the counts that the formula reads: an array of shape (candidates, cells) for
-    `Cells`, or (candidates, parts, classes) for `Parts`. Sensitivities are derived from the formula on small tables,
-    without a solver. `dpframework prove` proves them for tables of any size.
+    `count` returns each candidate's counts as an array, of shape (candidates, cells) for `Cells` and of shape
+    (candidates, parts, classes) for `Parts`. Sensitivities are derived from the formula on small tables, without a
+    solver. `dpframework prove` proves them for tables of any size.
 
     Attributes
     ----------
@@ -49,23 +49,27 @@ class FormulaScores(CandidateScores):
 
     @property
     def row_bound(self) -> int | None:
-        """The largest number of rows, if that is public; bounds that grow with the rows need it."""
+        """The largest number of rows if it is public, else None. Bounds that grow with the rows need it."""
         return None
 
     @property
     def exact_rows(self) -> bool:
-        """Whether the table has just so many rows, so that one more makes it larger."""
+        """Whether `row_bound` is the table's exact number of rows. A neighbour may then have one more."""
         return False
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """What is claimed of the formula; by default what `derive` finds."""
+        """The claims about the formula. By default `derive` finds them."""
         return tuple(found.claim for found in derive(self.formula))
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """The formula, with what is claimed of it."""
-        return (ScoreClaims(self.name, self.formula, self.claims),)
+        """The formula with its claims."""
+        return (ScoreClaims(self.name, self.formula, self.claims, self._score),)
+
+    def _score(self, counts: NDArray[Any], parameters: Mapping[str, Any]) -> float:
+        """Return the score of one candidate's counts."""
+        return float(self.answer(counts[np.newaxis])[0])
 
     @property
     def text(self) -> str:
@@ -74,13 +78,14 @@ class FormulaScores(CandidateScores):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """What is claimed of the formula, for the table's public number of rows."""
+        """The sensitivity that follows from the claims, for the table's public number of rows."""
         return (formula_sensitivity(self.formula, self.claims, self.row_bound, self.exact_rows),)
 
     def for_rows(self, rows: int) -> Sequence[Sensitivity]:
         """Return the sensitivity for several rows, where it is less than their sum.
 
-        For `Cells` it is derived as that for one row is. For `Parts` the rows come one by one, to a table that grows.
+        For `Cells` it is derived like the sensitivity for one row. For `Parts` the rows are added one by one, and the
+        table grows with each.
         """
         if rows == 1:
             return ()
@@ -93,7 +98,7 @@ class FormulaScores(CandidateScores):
 
     @property
     def rounding(self) -> Fraction:
-        """How far a score in floating point may be from the true one (see `formulas.rounding_of`)."""
+        """The largest rounding error of a score in floating point (see `formulas.rounding_of`)."""
         return rounding_of(self.formula, self.sensitivities[0].add_or_remove_one or Fraction(), self.row_bound)
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:
@@ -106,7 +111,7 @@ class FormulaScores(CandidateScores):
 def formula_sensitivity(
     shape: Parts | Cells, claims: Sequence[Claim], row_bound: int | None, exact_rows: bool, group: int = 1
 ) -> Sensitivity:
-    """Return the sensitivity that claims are for a table of at most so many rows.
+    """Return the sensitivity that follows from claims, for a table of at most `row_bound` rows.
 
     Parameters
     ----------
@@ -117,9 +122,9 @@ def formula_sensitivity(
     row_bound
         The largest number of rows, None for any.
     exact_rows
-        Whether it is the number of rows, so that rows that are added exceed it.
+        Whether `row_bound` is the exact number of rows, so that a neighbour may have more.
     group
-        How many rows of `Parts` are added or replaced, one by one: the bounds of claims about one row are added up.
+        The number of rows that are added or replaced. For `Parts` the bounds for one row are added up.
     """
     bounds = {claim.change: claim.bound for claim in claims}
     larger = None if row_bound is None else row_bound + (group if exact_rows else 0)

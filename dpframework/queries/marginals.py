@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
+from dpframework.formulas.claims import ScoreClaims
 from dpframework.queries.base import Norm, Query, Sensitivity
-from dpframework.queries.counts import marginal_counts
+from dpframework.queries.counts import histogram_claims, marginal_counts
 from dpframework.tables.blocks import Block
 
 _MOST_NAMED = 4  # in a text
@@ -73,6 +74,11 @@ class Marginals(Query):
             Sensitivity(Norm.SQUARED_L2, added, moved, fall=0, source=source),
             Sensitivity(Norm.LINF, 1, 1 if moved else 0, fall=0, source=source),
         )
+
+    @property
+    def scored_formulas(self) -> tuple[ScoreClaims, ...]:
+        """The counts of one histogram; norms of several add up, but for the largest change."""
+        return histogram_claims(max(self.histograms))
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, shape (sum of sizes,)."""

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final, overload
 
@@ -219,10 +219,34 @@ class MatchScores(CandidateScores):
         w, d = self.target, DISTINCT
         smallest = least(both, neither) if self.cap is None else least(both, neither, self.cap)
         known = min((1 - w) / d, w / (1 - d)) * (d * (in_both + in_match + in_known) - in_both)
+        score = Cells((both, neither, one), (1 - w) * smallest - w * one)
+        term = Cells((in_both, in_match, in_known), known)
         return (
-            score_claims(self.name, Cells((both, neither, one), (1 - w) * smallest - w * one), 1 - w, w, 1),
-            score_claims(f"{self.name}: a known set", Cells((in_both, in_match, in_known), known), 1 - w, w, 1),
+            score_claims(self.name, score, 1 - w, w, 1, self._score_of_match),
+            score_claims(f"{self.name}: a known set", term, 1 - w, w, 1, self._score_of_known),
         )
+
+    def _score_of_match(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
+        """Return a match's score from the rows that both sides, neither or one of them holds for."""
+        from dpframework.queries.kernels import match_scores
+
+        both, neither, one = counts.tolist()
+        scores = np.zeros((2, 1, 1))
+        cap = math.inf if self.cap is None else float(self.cap)
+        match_scores(_two_tests(both, one, neither), _KNOWN, _KNOWN, float(self.target), cap, scores)
+        return float(scores[0, 0, 0])
+
+    def _score_of_known(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
+        """Return a known set's term from the rows that are in it and in the match, in the match only, in it only."""
+        from dpframework.queries.kernels import lower_scores
+
+        in_both, in_match, in_known = counts.tolist()
+        many = int(counts.sum() + 1) * 100  # rows that neither side holds for: enough that their term is not the least
+        rows = _two_tests(in_both + in_match, in_known, many)
+        scores = np.full((2, 1, 1), np.inf)
+        within = _two_tests(in_both, in_known, 0)
+        lower_scores(rows, within, _KNOWN, _KNOWN, float(self.target), float(DISTINCT), scores)
+        return float(scores[0, 0, 0])
 
     def candidates(self, **inputs: Any) -> Sequence[Match]:
         """Return all matches."""
@@ -283,6 +307,15 @@ class MatchScores(CandidateScores):
         for one in within:
             lower_scores(counts, one, *known, float(self.target), float(DISTINCT), scores)
         return scores
+
+
+_KNOWN = np.array([1])  # the place of the set of rows where a test's attribute is known
+
+
+def _two_tests(both: int, one: int, neither: int) -> NDArray[np.int64]:
+    """Return rows in common by two tests, as kernels read them: a test, where it is known, everyone, either way."""
+    rows = both + one + neither
+    return np.array([[both, both + one, both + one], [both, rows, rows], [both, rows, rows]])
 
 
 @final

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -115,7 +115,11 @@ class QuantileScores(CandidateScores, WithinBounds):
         aim = self.quantile * (below + at + above)
         moved = max(self.quantile, 1 - self.quantile)
         shape = Cells(counted, -most(below - aim, aim - below - at, 0))
-        return (score_claims(self.name, shape, moved, moved, 1),)
+        return (score_claims(self.name, shape, moved, moved, 1, self._score),)
+
+    def _score(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
+        """Return the score of a point, from the rows with values below it, at it and above it."""
+        return float(self.answer(counts)[1])
 
     def candidates(self, **inputs: Any) -> Sequence[float]:
         """Return the points."""

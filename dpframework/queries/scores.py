@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from dpframework.facts.cuts import attributes_of
 from dpframework.facts.descriptions import Description, as_descriptions
 from dpframework.facts.errors import InputError
+from dpframework.formulas.claims import ScoreClaims
 from dpframework.queries.base import Norm, Query, Sensitivity
+from dpframework.queries.counts import histogram_claims
 from dpframework.tables.blocks import Block
 from dpframework.tables.counts import wide
 
@@ -77,6 +79,11 @@ class Supports(CandidateScores):
             Sensitivity(Norm.LINF, 1, 1, fall=0, source=source),
             Sensitivity(Norm.L1, self.answer_length, self.answer_length, fall=0, source=source),
         )
+
+    @property
+    def scored_formulas(self) -> tuple[ScoreClaims, ...]:
+        """The support of one description; norms of several add up, but for the largest change."""
+        return histogram_claims(1)
 
     def candidates(self, **inputs: Any) -> Sequence[Description]:
         """Return the descriptions."""

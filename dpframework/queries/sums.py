@@ -19,7 +19,11 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.values import finite_number
+from dpframework.formulas.claims import Change, ScoreClaims, norm_claims
+from dpframework.formulas.formula import public
+from dpframework.formulas.shapes import Adds
 from dpframework.queries.base import Norm, Query, Sensitivity
+from dpframework.queries.counts import histogram_claims
 from dpframework.tables.blocks import Block
 
 STEPS = 1 << 30  # of the largest size of a value: below 2**31 rows, their sum fits into 62 bits
@@ -128,7 +132,7 @@ class BoundedSum(WithinBounds):
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """The sensitivities of the class docstring, squared for the squared l2 norm."""
-        ends = [Fraction(int(step)) * Fraction(self.step) for step in self._steps(np.array([self.lower, self.upper]))]
+        ends = self._ends
         reached = [*ends, *([Fraction(0)] if self.attribute.missing else [])]
         rise, fall, replaced = max(ends[1], Fraction(0)), max(-ends[0], Fraction(0)), max(reached) - min(reached)
         source = f"a row adds between {float(ends[0]):g} and {float(ends[1]):g}"
@@ -143,6 +147,24 @@ class BoundedSum(WithinBounds):
             )
             for norm, power in ((Norm.L1, 1), (Norm.SQUARED_L2, 2), (Norm.LINF, 1))
         )
+
+    @property
+    def scored_formulas(self) -> tuple[ScoreClaims, ...]:
+        """The sum of a number of each row, which lies in the range of the class docstring."""
+        (declared, *_) = self.sensitivities
+        assert declared.rise is not None
+        assert declared.fall is not None
+        assert declared.replace_one is not None
+        low, high = (-declared.fall, declared.rise) if self.attribute.missing else self._ends
+        added, powers = max(abs(low), abs(high)), {Change.L1: 1, Change.SQUARED_L2: 2, Change.LINF: 1}
+        norms = [{norm: size**power for norm, power in powers.items()} for size in (added, declared.replace_one)]
+        return (norm_claims(self.name, Adds((public("value", low, high),)), *norms),)
+
+    @property
+    def _ends(self) -> tuple[Fraction, Fraction]:
+        """The rounded differences of the bounds to the centre."""
+        low, high = self._steps(np.array([self.lower, self.upper])).tolist()
+        return low * Fraction(self.step), high * Fraction(self.step)
 
     def _steps(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         return np.asarray(np.rint((values - self.centre) / self.step), dtype=np.int64)
@@ -205,6 +227,11 @@ class BoundDistances(WithinBounds):
             Sensitivity(Norm.SQUARED_L2, 1, 2, fall=0, source=source),
             Sensitivity(Norm.LINF, 1, 1, fall=0, source=source),
         )
+
+    @property
+    def scored_formulas(self) -> tuple[ScoreClaims, ...]:
+        """The shares of one row, of which a row without a value has none."""
+        return histogram_claims(2)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Add this block's distances up, in steps of a 2**30th, shape (2,)."""

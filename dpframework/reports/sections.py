@@ -14,6 +14,8 @@ import attrs
 
 from dpframework.checks import check_page
 from dpframework.facts.privacy import PrivacyLoss, readable
+from dpframework.formulas.mathml import shape_mathml
+from dpframework.formulas.shapes import Shape
 from dpframework.plan.kinds import KINDS
 from dpframework.reports import blocks
 from dpframework.reports.about import About, attribute_rows, verdict_facts
@@ -209,12 +211,16 @@ def _plan(subject: ReportSubject) -> Section:
 def _steps(subject: ReportSubject) -> Section:
     plan, made = subject.plan, subject.made
     sources: dict[str, list[int]] = {}
+    formulas: dict[Shape, list[int]] = {}
+    by_path = dict(plan.placed_steps())
     groups: dict[str, list[PlacedStep]] = {}
     for number, node in enumerate((n for n in subject.facts.top.walk() if n.step is not None), start=1):
         row = node.step
         assert row is not None
         if row.source != NONE:
             sources.setdefault(row.source, []).append(number)
+        for one in by_path[row.path].facts.formulas:
+            formulas.setdefault(one.shape, []).append(number)
         source = f"S{list(sources).index(row.source) + 1}" if row.source in sources else ""
         # A loss that the row rounds is shown as a ratio too, unless that is too long to read.
         amounts = dict(node.exact)
@@ -229,6 +235,8 @@ def _steps(subject: ReportSubject) -> Section:
         subject.run is not None,
         str(plan.relation),
         "" if plan.unit.is_row else str(plan.unit),
+        tuple((shape.text, shape_mathml(shape), tuple(steps)) for shape, steps in formulas.items()),
+        plan.verified is not None,
     )
     return Section("steps", "Steps", [table])
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from typing import final
 
 import attrs
 
+from dpframework.plan.claim_standing import Standing
 from dpframework.reports.blocks import Paragraph, SectionBlock, TableBlock
 from dpframework.reports.steps import StepRow
 
@@ -57,6 +59,10 @@ class StepTable(SectionBlock):
         Whether there was a run.
     relation, unit
         The relation of the sensitivities, and whom the noise protects; empty for one row.
+    formulas
+        The formulas of the scores: each as text, as MathML, and with the numbers of the steps that score by it.
+    asked
+        Whether there are records that say which sensitivities are proved or tested.
     """
 
     template = "steps"
@@ -66,6 +72,17 @@ class StepTable(SectionBlock):
     ran: bool
     relation: str
     unit: str
+    formulas: tuple[tuple[str, str, tuple[int, ...]], ...] = ()
+    asked: bool = False
+
+    @property
+    def counted(self) -> str:
+        """How many sensitivities are proved, tested and declared, in a sentence."""
+        if not self.asked:
+            return "No record of proofs or tests was given: sensitivities are as declared."
+        kinds = Counter(row.standing.partition(" ")[0].rstrip(";:") for row, _ in self.in_order)
+        parts = [f"{kinds[kind]} {kind}" for kind in Standing if kinds[kind]]
+        return f"Of the sensitivities {', '.join(parts)}." if parts else ""
 
     @property
     def assuming(self) -> bool:
@@ -90,6 +107,7 @@ class StepTable(SectionBlock):
             "assumes",
             "loss",
             "expected error",
+            "standing",
         ]
         rows = [list(row.to_dict().values()) for row, _ in self.in_order]
         if not self.ran:

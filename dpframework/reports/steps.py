@@ -8,6 +8,7 @@ from typing import final
 import attrs
 
 from dpframework.facts.privacy import Relation, decimal_text
+from dpframework.plan.claim_standing import standings
 from dpframework.plan.nodes import Step
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.reports.losses import cost_text, loss_of
@@ -42,6 +43,8 @@ class StepRow:
         Epsilon, or rho where there is no finite epsilon.
     expected
         The expected error.
+    standing
+        Whether its sensitivity is proved, tested or declared, and by what.
     """
 
     path: str
@@ -53,6 +56,7 @@ class StepRow:
     assumptions: str
     loss: str
     expected: str
+    standing: str
 
     @property
     def assumes(self) -> bool:
@@ -72,13 +76,14 @@ def step_rows(plan: StudyPlan) -> list[StepRow]:
 def rows_of_steps(plan: StudyPlan) -> dict[int, StepRow]:
     """Return the rows by the identity of their steps, which are places of the plan."""
     previews = plan.previews()
+    known = {one.path: one.text for one in standings(plan, plan.verified)}
     return {
-        id(step): _row(path, step, plan, previews[path].text if path in previews else NONE)
+        id(step): _row(path, step, plan, previews[path].text if path in previews else NONE, known[path])
         for path, step in plan.placed_steps()
     }
 
 
-def _row(path: str, step: Step, plan: StudyPlan, expected: str) -> StepRow:
+def _row(path: str, step: Step, plan: StudyPlan, expected: str, standing: str) -> StepRow:
     facts = step.facts
     declared = facts.sensitivity(step.mechanism.norm)
     return StepRow(
@@ -91,6 +96,7 @@ def _row(path: str, step: Step, plan: StudyPlan, expected: str) -> StepRow:
         assumptions=", ".join(dict.fromkeys((*step.mechanism.assumptions, *step.assumptions))) or NONE,
         loss=cost_text(loss_of(step, plan), none="no claim"),
         expected=expected,
+        standing=standing,
     )
 
 

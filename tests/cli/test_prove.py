@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 
+import attrs
 import pytest
 
 from dpframework.cli import main
-from dpframework.formulas import installed
+from dpframework.formulas import Certificate, installed
 
 needs_solvers = pytest.mark.skipif(not installed(), reason="proofs need the extra 'prove': pip install -e '.[prove]'")
 
@@ -37,7 +40,7 @@ def test_a_claim_is_refuted_with_tables_and_without_solvers(capsys: pytest.Captu
     ("arguments", "says"),
     [
         (["no-such-miner"], "no miner or query is named"),
-        (["count"], "scores by no formula"),
+        (["additive-scores"], "no miner or query is named"),
         (["no_such_module:NAME"], "cannot be imported"),
         (["scored_formulas:DERIVED"], "neither a formula nor a query"),
         (["dp-id3", "--refute", "rises"], "is no claim"),
@@ -50,3 +53,91 @@ def test_what_cannot_be_proved_is_said_in_a_sentence(
 ) -> None:
     assert main(["prove", *arguments]) == 2
     assert says in capsys.readouterr().err
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a study of a miner of trees, whose claims have formulas; proofs are kept in an empty folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "people.schema.toml").write_text(
+        'max_rows = 500\n[[attribute]]\nname = "ill"\nkind = "boolean"\n[[attribute]]\nname = "old"\nkind = "boolean"\n'
+    )
+    path = tmp_path / "study.toml"
+    path.write_text(
+        '[data]\npath = "people.csv"\nschema = "people.schema.toml"\n'
+        '[privacy]\nepsilon = 1\nrelation = "add-or-remove-one"\n'
+        '[[step]]\nname = "tree"\nminer = "dp-id3"\nepsilon = 1\n'
+        'params = { target = "ill", max_depth = 1, criterion = "max" }\n'
+    )
+    return path
+
+
+@needs_solvers
+def test_a_certificate_is_audited_and_its_claims_are_on_record(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = study.parent
+    certificate, record, plan = (folder / name for name in ("study.proof.json", "verified.json", "plan.json"))
+    assert main(["prove", str(study), "--certificate", str(certificate), "--record", str(record)]) == 0
+    assert main(["plan", str(study), "--out", str(plan)]) == 0
+    capsys.readouterr()
+    assert main(["audit-proof", str(study), "--json"]) == 0
+    audited = json.loads(capsys.readouterr().out)
+    assert {claim["name"] for claim in audited["claims"]} >= {"max", "counts of disjoint cells"}
+    assert all(claim["stands"] for claim in audited["claims"])
+    assert main(["audit-proof", str(plan), "--certificate", str(certificate)]) == 0
+    shown = capsys.readouterr().out
+    assert "max: rise <= 1: stands" in shown
+    assert "one part: a row is in one part" in shown
+    # The plan's steps are proved by the record, and by no other.
+    assert main(["check", str(study), "--verified", str(record)]) == 0
+    assert "DP030" not in capsys.readouterr().out
+    assert main(["report", str(study), "--format", "md", "--verified", str(record)]) == 0
+    assert "proved by z3 and cvc5, for all tables" in capsys.readouterr().out
+    # Another plan's certificate, and one whose text was changed.
+    other = folder / "other.toml"
+    other.write_text(study.read_text().replace("max_depth = 1", "max_depth = 2"))
+    assert main(["audit-proof", str(other), "--certificate", str(certificate)]) == 2
+    assert "the certificate is of plan" in capsys.readouterr().err
+    certificate.write_text(certificate.read_text().replace("rest", "c"))
+    assert main(["audit-proof", str(study)]) == 2
+    assert "does not fit its SHA-256" in capsys.readouterr().err
+
+
+@needs_solvers
+def test_a_spoilt_certificate_ends_in_a_refusal(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever spoils it can write its SHA-256, too."""
+    certificate = study.parent / "study.proof.json"
+    assert main(["prove", str(study), "--certificate", str(certificate)]) == 0
+    true = Certificate.from_json(certificate.read_text())
+    spoilt = [
+        (name, attrs.evolve(one, goals=tuple(goal.replace("(+ c 1.0)", "c") for goal in one.goals)))
+        for name, one in true.proofs
+    ]
+    certificate.write_text(attrs.evolve(true, proofs=tuple(spoilt)).to_json())
+    capsys.readouterr()
+    assert main(["audit-proof", str(study)]) == 1
+    shown = capsys.readouterr().out
+    assert "max: rise <= 1: DOES NOT STAND" in shown
+    assert "problem: rise <= 1 of sum over parts of largest(n): " in shown
+
+
+def test_without_solvers_a_study_is_planned_and_says_what_is_not_proved(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpframework.formulas.solvers.installed", lambda: False)
+    monkeypatch.setitem(sys.modules, "z3", None)
+    monkeypatch.setitem(sys.modules, "cvc5", None)
+    assert main(["plan", str(study), "--format", "json"]) == 0
+    assert '"largest(n)' in capsys.readouterr().out.replace("sum over parts of ", "")
+    assert main(["report", str(study), "--format", "md"]) == 0
+    assert "declared; not proved here" in capsys.readouterr().out
+    for command in (["prove", str(study)], ["audit-proof", str(study)]):
+        assert main(command) == 2
+        assert "proofs need the solvers z3 and cvc5" in capsys.readouterr().err
+
+
+def test_a_certificate_is_of_a_study(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out = str(tmp_path / "proof.json")
+    assert main(["prove", "dp-id3", "--certificate", out]) == 2
+    assert "no study file or plan" in capsys.readouterr().err
+    assert main(["prove", "dp-id3", "--refute", "rise=1", "--record", out]) == 2
+    assert "proves nothing that could be written" in capsys.readouterr().err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute
+from dpframework.formulas import Cells, ScoreClaims, absolute, cells, public, score_claims
 from dpframework.plan import Node, repeat, step
 from dpframework.queries import CandidateScores, Norm, Sensitivity
 from dpframework.run import PrivateTable
@@ -40,6 +41,29 @@ def trees_of(number: int, edges: Iterable[tuple[int, int]]) -> list[int]:
         low, high = sorted((tree[a], tree[b]))
         tree = [low if one == high else one for one in tree]
     return tree
+
+
+_CELLS = cells("left", "entered")
+_EXPECTED = [public(name, 0, 2**31) for name in ("expected_left", "expected_entered")]
+
+
+def _apart(counts: NDArray[Any], expected: NDArray[Any]) -> NDArray[Any]:
+    """Return by how much each count differs from the public number that is expected."""
+    return np.asarray(np.abs(counts.astype(np.int64) - expected))
+
+
+def _distance(counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
+    return float(_apart(counts, np.array([float(parameters[str(one)]) for one in _EXPECTED])).sum())
+
+
+_DISTANCE = score_claims(
+    "pair-dependence",
+    Cells(_CELLS, absolute(_CELLS[0] - _EXPECTED[0]) + absolute(_CELLS[1] - _EXPECTED[1])),
+    1,
+    1,
+    2,
+    _distance,
+)
 
 
 @final
@@ -87,6 +111,11 @@ class PairDependence(CandidateScores):
         source = "an l1 distance from a public table: one cell changes by 1, or two do"
         return (Sensitivity(Norm.LINF, 1, 2, source=source),)
 
+    @property
+    def scored_formulas(self) -> tuple[ScoreClaims, ...]:
+        """The two cells that a replaced row is in, before and after; it changes no other."""
+        return (_DISTANCE,)
+
     def candidates(self, **inputs: Any) -> Sequence[tuple[str, str]]:
         """Return the pairs that would connect two trees, as names of attributes."""
         return [(self.of[a].name, self.of[b].name) for a, b in self._pairs[self._possible(inputs)].tolist()]
@@ -98,7 +127,7 @@ class PairDependence(CandidateScores):
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.int64]:
         """Return the scores of the candidates."""
         layout = subsets(tuple(a.size for a in self.of), 2)
-        apart = np.abs(counts.astype(np.int64) - self._expected(np.asarray(inputs["marginals"], dtype=np.float64)))
+        apart = _apart(counts, self._expected(np.asarray(inputs["marginals"], dtype=np.float64)))
         return np.add.reduceat(apart, layout.offsets[:-1])[self._possible(inputs)]
 
     @property

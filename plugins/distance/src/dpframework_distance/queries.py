@@ -16,7 +16,7 @@ from dpframework.facts import Attribute
 from dpframework.queries import CandidateScores, CellCounts, Sensitivity
 from dpframework.tables import Block
 from dpframework_distance.information import all_sums, scores_of
-from dpframework_distance.sensitivities import CONDITIONAL_ENTROPY, OfEntropies, RowBounds
+from dpframework_distance.sensitivities import CONDITIONAL_ENTROPY, ENTROPY, OfEntropies, RowBounds
 from dpframework_distance.subsets import Counts, Subsets, cached_counts, holding, subsets
 from dpframework_distance.terms import UNITS, Terms
 
@@ -295,6 +295,7 @@ class Entropies(_PairEntropies):
     """N H of each attribute, then of each of some pairs, as published."""
 
     name = "entropies"
+    scored_formulas = (ENTROPY,)
     of_all, of_target = "all pairs", "the pairs with {}"
 
     def _declared(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:

@@ -52,10 +52,13 @@ import functools
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
 from dpframework.facts import InputError, Schema
 from dpframework.formulas import (
@@ -68,11 +71,39 @@ from dpframework.formulas import (
     x_log2_x,
 )
 from dpframework.queries import Norm, Query, Sensitivity, entropy_change
-from dpframework_distance.terms import UNITS
+from dpframework_distance.terms import UNITS, Terms
 
-#: -N H(Y|S) as a formula, whose parts are the values of S, and classes those of Y: what one row moves it by.
+
+def _score(counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
+    """Return -N H(Y|S) of a table of values of S by values of Y, in rounded terms."""
+    given = counts.sum(axis=1)
+    f = Terms.of(counts, given)
+    return float(f(counts).sum() - f(given).sum()) / UNITS
+
+
+#: -N H(Y|S) as a formula, with the values of S as parts and those of Y as classes.
 CONDITIONAL_ENTROPY = score_claims(
-    "context-scores", Parts(sum_over_classes(x_log2_x(n)) - x_log2_x(rows_of_part)), 0, LAST_INCREMENT, LAST_INCREMENT
+    "context-scores",
+    Parts(sum_over_classes(x_log2_x(n)) - x_log2_x(rows_of_part)),
+    0,
+    LAST_INCREMENT,
+    LAST_INCREMENT,
+    _score,
+)
+
+
+def _entropy(counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
+    return -_score(counts, parameters)
+
+
+#: N H(X) as a formula of one part, with the values of X as classes: the sum of several such scores in this form.
+ENTROPY = score_claims(
+    "entropy",
+    Parts(x_log2_x(rows_of_part) - sum_over_classes(x_log2_x(n))),
+    LAST_INCREMENT,
+    0,
+    LAST_INCREMENT,
+    _entropy,
 )
 
 

@@ -54,7 +54,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
@@ -163,7 +163,13 @@ class Score:
         """The Jaccard index as a formula; none of a weighted one, since exponentials are beyond formulas."""
         both, one = cells("both", "one")
         plain = self.min_support is None and self.max_support is None
-        return (score_claims("jaccard", Cells((both, one), both / (both + one)), 1, "1/2", 1),) if plain else ()
+        index = Cells((both, one), both / (both + one))
+        return (score_claims("jaccard", index, 1, "1/2", 1, self._score),) if plain else ()
+
+    def _score(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
+        """Return the score of a pair, from the rows in both supports and in one."""
+        both, one = counts[:1], counts[1:]
+        return float(self.of_supports(both, both + one)[0])
 
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
         """Return the linf sensitivity for a unit of several rows, where it is less than theirs together."""
@@ -238,7 +244,12 @@ class Surplus:
         """The formula, for every index to be surpassed."""
         both, one = cells("both", "one")
         shape = Cells((both, one), (1 - public("c", "1/2", 1)) * least(both + one, self.max_support) - one)
-        return (score_claims("surplus", shape, "1/2", 1, 1),)
+        return (score_claims("surplus", shape, "1/2", 1, 1, self._score),)
+
+    def _score(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
+        """Return the surplus over an index, from the rows in both supports and in one."""
+        both, one = counts[:1], counts[1:]
+        return float(self.surpassing(float(parameters["c"])).of_supports(both, both + one)[0])
 
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
         """Return no better bound, since k rows can move the score k times as far as one."""

@@ -8,10 +8,13 @@ for the criteria; the derivations are here, and tests check them by brute force.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
 from dpframework.facts import InputError, Schema, nearest, rational_above
 from dpframework.formulas import (
@@ -64,7 +67,13 @@ class Criterion:
     @property
     def scored(self) -> ScoreClaims:
         """The formula with its claims, which `dpframework prove` proves."""
-        return score_claims(self.name, self.formula, *self.bounds)
+        return score_claims(self.name, self.formula, *self.bounds, scorer=self._score)
+
+    def _score(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
+        """Return the score of a table of parts by classes, as the kernels compute it."""
+        from dpframework_trees.kernels import child_score
+
+        return float(sum(child_score(part, self.code) for part in np.ascontiguousarray(counts, dtype=np.int64)))
 
     def sensitivity(
         self, row_bound: int | None, *, exact: bool = False, group: int = 1, classes: int = 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -73,7 +73,12 @@ class Associations(CandidateScores):
         """The association of two tests: the largest of several moves no further than one."""
         both, first, second, neither = counted = cells("both", "first", "second", "neither")
         expected = (both + first) * (both + second) / (both + first + second + neither)
-        return (score_claims(self.name, Cells(counted, absolute(both - expected)), 1, 1, 1),)
+        return (score_claims(self.name, Cells(counted, absolute(both - expected)), 1, 1, 1, self._score),)
+
+    def _score(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
+        """Return the association of two tests, from the rows that both, one or neither hold for."""
+        both, first, second, _ = counts.tolist()
+        return float(self.answer(np.array([[both, both + first], [both + second, counts.sum()]]))[0])
 
     def candidates(self, **inputs: Any) -> Sequence[Split]:
         """Return the tests that the query is given."""

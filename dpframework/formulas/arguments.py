@@ -1,0 +1,151 @@
+"""Arguments for claims: the goals that prove one, the facts that they use, and the rule that makes them enough."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError
+from dpframework.formulas.claims import Claim
+from dpframework.formulas.formula import AGGREGATES, Formula, form
+from dpframework.formulas.formula_reading import read_claim, read_formula, read_shape
+from dpframework.formulas.shapes import Cells, Outer, Parts, Shape
+from dpframework.formulas.smt import divisions
+
+
+class Rule(enum.StrEnum):
+    """The rule by which goals are enough for a claim. Nobody but its reader checks a rule."""
+
+    ONE_PART = "one part"
+    ONE_CELL = "one cell"
+    REPLACED = "replaced"
+    EXTREMES = "extremes"
+    OUTER = "outer"
+    NORM = "norm"
+
+
+#: The reason for each rule in a sentence: what is trusted by hand.
+REASONS = {
+    Rule.ONE_PART: "a row is in one part, so that a sum over parts changes by what that part's formula changes by",
+    Rule.ONE_CELL: "a row that is added raises one cell by 1, or none",
+    Rule.REPLACED: "two tables that differ in one row are a shared table with a row added: the change is at most the "
+    "rise and the fall together",
+    Rule.EXTREMES: "a minimum or maximum moves no further than what it is taken of; what falls in x rises in -x",
+    Rule.OUTER: "a function of degree 1 in each total is largest at a vertex of their ranges",
+    Rule.NORM: "the norm of what a row adds is the norm of the change",
+}
+
+
+@final
+@attrs.frozen
+class Fact:
+    """A fact about a sum or a largest over classes, proved by induction over the classes.
+
+    Attributes
+    ----------
+    aggregate
+        The sum or the largest.
+    text
+        The fact in SMT-LIB, of the aggregate `s` and the number of rows `rest` of its classes.
+    goals
+        Its induction: for no class, and for one more.
+    """
+
+    aggregate: Formula
+    text: str
+    goals: tuple[str, ...]
+
+
+@final
+@attrs.frozen
+class Argument:
+    """Goals that are enough for a claim, once solvers have proved all of them.
+
+    Attributes
+    ----------
+    shape
+        The score.
+    claim
+        The claim about it.
+    rule
+        The rule that makes the goals enough.
+    goals
+        The goals of this rule, as SMT-LIB text.
+    facts
+        The facts that they use.
+    parts
+        Arguments for other claims that this one rests on.
+    """
+
+    shape: Shape
+    claim: Claim
+    rule: Rule
+    goals: tuple[str, ...]
+    facts: tuple[Fact, ...] = ()
+    parts: tuple[Argument, ...] = ()
+
+    @property
+    def all_goals(self) -> tuple[str, ...]:
+        """All goals, with those of facts and of other claims."""
+        inductions = (goal for fact in self.facts for goal in fact.goals)
+        return (*inductions, *(goal for part in self.parts for goal in part.all_goals), *self.goals)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of the rules that it follows."""
+        own: list[str] = [str(self.rule)]
+        if isinstance(self.shape, Parts) and self.shape.body.leaves(*AGGREGATES) and self.goals:
+            own.append("the rest")
+        if isinstance(self.shape, Parts | Cells | Outer) and divisions(self.shape.body) and self.goals:
+            own.append("zero cases")
+        inner = (name for part in self.parts for name in part.rules)
+        return tuple(dict.fromkeys((*own, *inner)))
+
+    def walk(self) -> Iterator[Argument]:
+        """Yield this argument and those that it rests on."""
+        yield self
+        for part in self.parts:
+            yield from part.walk()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {
+            "rule": str(self.rule),
+            "formula": self.shape.text,
+            "claim": self.claim.text,
+            "form": [self.shape.form, self.claim.form],
+            "goals": list(self.goals),
+            "facts": [{"of": form(one.aggregate), "fact": one.text, "goals": list(one.goals)} for one in self.facts],
+            "parts": [part.to_dict() for part in self.parts],
+        }
+
+    @classmethod
+    def from_dict(cls, given: Any) -> Argument:
+        """Read the output of `to_dict`.
+
+        Raises
+        ------
+        InputError
+            If it is something else.
+        """
+        try:
+            shape, claim = given["form"]
+            facts = [Fact(read_formula(one["of"]), str(one["fact"]), _texts(one["goals"])) for one in given["facts"]]
+            parts = tuple(map(cls.from_dict, given["parts"]))
+            found = cls(
+                read_shape(shape), read_claim(claim), Rule(given["rule"]), _texts(given["goals"]), tuple(facts), parts
+            )
+        except (KeyError, TypeError, ValueError):
+            raise InputError("is no argument for a claim") from None
+        if found.shape.text != given["formula"] or found.claim.text != given["claim"]:
+            raise InputError(f"the formula or claim of '{given['formula']}' is another than its text says")
+        return found
+
+
+def _texts(given: Any) -> tuple[str, ...]:
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        raise TypeError
+    return tuple(given)

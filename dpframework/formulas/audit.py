@@ -1,0 +1,269 @@
+"""The audit of an argument, without trust in what derived it.
+
+For each claim that an argument rests on, an auditor asks: do both solvers prove every goal? Does some table fit the
+goals without their claims? Do the goals describe real neighbours, with the scores of the formula and the bound of the
+claim (the ground test)? Is each fact about a sum or a largest one that an induction proves? Trusted are the reasons of
+the rules (`arguments.REASONS`), and that one of two solvers is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpframework.facts.errors import InputError
+from dpframework.formulas.arguments import Argument, Fact, Rule
+from dpframework.formulas.claims import Change
+from dpframework.formulas.evaluation import value_of
+from dpframework.formulas.formula import AGGREGATES, Formula, Operation
+from dpframework.formulas.goals_of_cells import simpler
+from dpframework.formulas.goals_of_sums import require_multilinear
+from dpframework.formulas.ground import Pair, aggregate_of, bound_of, ground_problem, neighbours
+from dpframework.formulas.ground_goals import CLOSE, Expression, GroundGoal, names_in, value_in
+from dpframework.formulas.proofs import vacuous
+from dpframework.formulas.shapes import Adds, Cells, Outer, Parts
+from dpframework.formulas.smt import UnprovableError, divisions
+from dpframework.formulas.solvers import SOLVERS, solve
+
+PAIRS = 150  # random neighbours of each claim
+
+
+def audit(argument: Argument, effort: int = 1) -> Iterator[str]:
+    """Yield the problems of an argument, each in a sentence; nothing if it stands.
+
+    Parameters
+    ----------
+    argument
+        What is audited.
+    effort
+        How many times the usual work each solver may do for a goal.
+    """
+    found = False
+    for one in argument.walk():
+        for problem in _of_one(one):
+            found = True
+            yield f"{one.claim.text} of {one.shape.text}: {problem}"
+    if not found:
+        yield from _of_solvers(argument, effort)
+
+
+def _of_solvers(argument: Argument, effort: int) -> Iterator[str]:
+    """Yield what solvers say against an argument whose goals are about the score."""
+    for solver in SOLVERS:
+        goals = dict.fromkeys(argument.all_goals)
+        answers = [solve(solver, goal, effort) for goal in goals]
+        unproved = sum(answer != "unsat" for answer in answers)
+        if unproved:
+            yield f"{solver} does not prove {unproved} of {len(goals)} goals"
+    if vacuous(argument):
+        yield "no table fits its goals, so that they prove nothing"
+
+
+def _of_one(one: Argument) -> Iterator[str]:
+    """Yield the problems of an argument, besides those of the arguments that it rests on."""
+    try:
+        match one.rule:
+            case Rule.EXTREMES:
+                yield from _of_extremes(one)
+            case Rule.REPLACED:
+                yield from _of_replaced(one)
+            case _:
+                yield from _of_goals(one)
+    except InputError as wrong:
+        yield f"a goal {wrong}"
+
+
+_SHAPES = {Rule.ONE_PART: Parts, Rule.ONE_CELL: Cells, Rule.OUTER: Outer, Rule.NORM: Adds}
+
+
+def _of_goals(one: Argument) -> Iterator[str]:
+    norm = one.claim.change in (Change.L1, Change.SQUARED_L2, Change.LINF)
+    if not isinstance(one.shape, _SHAPES[one.rule]) or norm is not (one.rule is Rule.NORM):
+        yield f"the rule '{one.rule}' is of other scores or claims"
+        return
+    if (one.claim.group > 1 and one.rule is not Rule.ONE_CELL) or (
+        one.claim.change is Change.REPLACED and one.rule is Rule.ONE_PART
+    ):
+        yield f"the rule '{one.rule}' covers one row that is added"
+        return
+    if isinstance(one.shape, Outer):
+        try:
+            require_multilinear(one.shape)
+        except UnprovableError as problem:
+            yield str(problem)
+    wrong = ground_problem(one.shape, one.claim, one.goals, PAIRS)
+    if wrong:
+        yield wrong
+    if isinstance(one.shape, Parts | Cells):
+        yield from _of_signs(one)
+    if isinstance(one.shape, Parts):
+        yield from _of_facts(one, one.shape)
+
+
+def _of_extremes(one: Argument) -> Iterator[str]:
+    wanted = simpler(one.shape, one.claim) if isinstance(one.shape, Cells) else []
+    if one.goals or not wanted or [(part.shape, part.claim) for part in one.parts] != wanted:
+        yield "the claims that it rests on are not those of the formulas that it is an extreme of"
+
+
+def _of_replaced(one: Argument) -> Iterator[str]:
+    """Yield the problems of a replacement, whose goal must compare the rise and fall together with the bound."""
+    changes = [(part.shape, part.claim.change, part.claim.group) for part in one.parts]
+    if not isinstance(one.shape, Parts) or changes != [(one.shape, Change.RISE, 1), (one.shape, Change.FALL, 1)]:
+        yield "a replacement rests on a rise and a fall of the same score"
+        return
+    if one.claim.group > 1 or one.claim.change is not Change.REPLACED or len(one.goals) != 1:
+        yield "the rule covers one row that is replaced"
+        return
+    (goal,) = map(GroundGoal, one.goals)
+    for number in (1, 2, 3, 9, 40, 1000):
+        both = sum(bound_of(part.claim, {"rows": number}) for part in one.parts)
+        said = goal.compared({"rows": number})
+        if said is None or not np.allclose(
+            [float(said[0]), float(said[1])], [both, bound_of(one.claim, {"rows": number})]
+        ):
+            yield f"its goal does not compare a rise and a fall of tables of {number} rows with the bound"
+            return
+
+
+def _of_signs(one: Argument) -> Iterator[str]:
+    """Yield denominators that no goal says are never negative."""
+    assert isinstance(one.shape, Parts | Cells)
+    unnamed = [goal for goal in map(GroundGoal, one.goals) if not goal.definitions]
+    pairs = list(neighbours(one.shape, one.claim, PAIRS))
+    for quotient in divisions(one.shape.body):
+        signs = [np.sign(float(_denominator(one.shape, quotient, pair))) for pair in pairs]
+        if not any(_is_sign(goal, pairs, signs) for goal in unnamed):
+            yield f"no goal says that the denominator of {quotient} is never negative"
+
+
+def _is_sign(goal: GroundGoal, pairs: Sequence[Pair], signs: Sequence[Any]) -> bool:
+    """Tell whether a goal denies of all tables that a denominator is negative."""
+    if not isinstance(goal.denied, list) or goal.denied[0] != "<" or goal.denied[2:] != ["0.0"]:
+        return False
+    for pair, sign in zip(pairs, signs, strict=True):
+        known = goal.describes(pair.numbers)
+        if known is None or np.sign(float(value_in(goal.denied[1], known))) != sign:
+            return False
+    return True
+
+
+def _denominator(shape: Parts | Cells, quotient: Formula, pair: Pair) -> Any:
+    """Return the denominator of a quotient for the table that a goal's constants are the counts of."""
+    below, numbers = quotient.parts[1], pair.numbers
+    if isinstance(shape, Cells):
+        values: dict[Formula, Any] = {cell: numbers[str(cell)] for cell in shape.cells}
+        values |= {leaf: numbers[str(leaf)] for leaf in below.leaves(Operation.PUBLIC)}
+        return value_of(below, values, exact=not below.leaves(Operation.ROOT, Operation.X_LOG_X))
+    part = pair.low_counts[0] if pair.low_counts.sum() < pair.high_counts.sum() else pair.high_counts[0]
+    return Parts(below).of_parts(part)
+
+
+def _of_facts(one: Argument, shape: Parts) -> Iterator[str]:
+    """Yield assumptions of goals about sums that no induction proves."""
+    aggregates = shape.body.leaves(*AGGREGATES)
+    proved: dict[int, list[Expression]] = {k: [] for k in range(len(aggregates))}
+    for fact in one.facts:
+        k = aggregates.index(fact.aggregate) if fact.aggregate in aggregates else -1
+        found = _induced(fact, proved.get(k, []))
+        if k < 0 or found is None:
+            yield f"the induction of '{fact.text}' does not prove it of {fact.aggregate}"
+            return
+        proved[k].append(found)
+    pairs = list(neighbours(shape, one.claim, PAIRS))
+    for goal in map(GroundGoal, one.goals):
+        for assumed in goal.assumptions:
+            for k, aggregate in enumerate(aggregates):
+                known = [*proved[k], [">=", "s", "0.0"]] if aggregate.operation is Operation.LARGEST else proved[k]
+                names = {"s": f"s{k}", "rest": "rest"}
+                if f"s{k}" not in names_in(assumed) or any(_renamed(fact, names) == _bare(assumed) for fact in known):
+                    continue
+                if not (_is_root(assumed) or _is_case(assumed, shape, pairs)):
+                    yield f"a goal assumes of {aggregate} something that no induction proves"
+                    return
+
+
+def _is_root(assumed: Expression) -> bool:
+    """Tell whether an assumption says of which number a constant is the root, unless that is negative."""
+    match assumed:
+        case ["or", ["<", top, "0.0"], ["=", ["*", str(name), *others], power]]:
+            return top == power and name.startswith("root") and set(map(str, others)) == {name}
+    return False
+
+
+def _is_case(assumed: Expression, shape: Parts, pairs: Sequence[Pair]) -> bool:
+    """Tell whether an assumption is that a denominator is 0 or positive, in one of both tables."""
+    if not isinstance(assumed, list) or assumed[0] not in ("=", ">", ">=") or assumed[2] not in ("0.0", "1.0"):
+        return False
+    for quotient in divisions(shape.body):
+        for table in ("low_counts", "high_counts"):
+            true = [float(Parts(quotient.parts[1]).of_parts(getattr(pair, table)[0])) for pair in pairs]
+            said = [float(value_in(assumed[1], pair.numbers)) for pair in pairs]
+            if np.allclose(true, said, rtol=CLOSE):
+                return True
+    return False
+
+
+def _induced(fact: Fact, known: Sequence[Expression]) -> Expression | None:
+    """Return the fact that an induction proves, of `s` and `rest`; None if it is no induction about its aggregate."""
+    if len(fact.goals) != 2:
+        return None
+    base, step = map(GroundGoal, fact.goals)
+    about = [_bare(one) for one in step.assumptions if "s" in names_in(one)]
+    own = [one for one in about if one not in known] or about[-1:]
+    if len(own) != 1 or base.assumptions or base.definitions or step.definitions:
+        return None
+    if not (_is_denied(base.denied) and _is_denied(step.denied)):
+        return None
+    at_zero, after = base.denied[1], _bare(step.denied[1])
+    found: dict[str, Expression] = {}
+    if _renamed(own[0], {"s": "0.0", "rest": "0.0"}) != _bare(at_zero) or not _unified(own[0], after, found):
+        return None
+    if found.get("rest", ["+", "rest", "x"]) != ["+", "rest", "x"] or "s" not in found:
+        return None
+    random = np.random.default_rng(4)
+    for size in (1, 3, 9, 40):
+        for _ in range(25):
+            counts = random.integers(0, size + 1, int(random.integers(1, 6)))
+            numbers = {
+                "rest": int(counts[1:].sum()),
+                "x": int(counts[0]),
+                "s": aggregate_of(fact.aggregate, counts[1:]),
+            }
+            if any("s" not in names_in(one) and not value_in(one, numbers) for one in step.assumptions):
+                return None
+            if value_in(found["s"], numbers) != aggregate_of(fact.aggregate, counts):
+                return None
+    return own[0]
+
+
+def _is_denied(claim: Expression) -> bool:
+    return isinstance(claim, list) and len(claim) == 2 and claim[0] == "not"
+
+
+def _bare(expression: Expression) -> Expression:
+    """Return an expression without changes of whole numbers into real ones."""
+    if isinstance(expression, str):
+        return expression
+    if expression[0] == "to_real":
+        return _bare(expression[1])
+    return [_bare(part) for part in expression]
+
+
+def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+    if isinstance(expression, str):
+        return names.get(expression, expression)
+    return [_renamed(part, names) for part in expression]
+
+
+def _unified(pattern: Expression, expression: Expression, found: dict[str, Expression]) -> bool:
+    """Find what stands for `s` and `rest` of a pattern in an expression, the same at each place."""
+    if pattern in ("s", "rest"):
+        return found.setdefault(str(pattern), expression) == expression
+    if isinstance(pattern, str) or isinstance(expression, str):
+        return pattern == expression
+    return len(pattern) == len(expression) and all(
+        _unified(one, other, found) for one, other in zip(pattern, expression, strict=True)
+    )

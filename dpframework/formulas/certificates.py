@@ -1,0 +1,180 @@
+"""Certificates: the proofs of a plan's claims as text, under the plan's hash, and what an auditor makes of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.json_text import parsed_json
+from dpframework.facts.outputs import FileKind
+from dpframework.formulas.arguments import REASONS, Argument
+from dpframework.formulas.audit import audit
+from dpframework.formulas.claims import ScoreClaims
+from dpframework.formulas.ground import query_problem
+from dpframework.formulas.kept_proofs import proved_claims
+from dpframework.formulas.proofs import Verdict
+from dpframework.formulas.solvers import SOLVERS, versions
+
+CERTIFICATE_VERSION = 1
+CERTIFICATE_FILE = FileKind.of_pattern("a certificate", r'^\{\s*"certificate_version": ')
+_SOLVERS_AGREE = f"{' or '.join(SOLVERS)} is right about each goal that both say to be unsatisfiable"
+
+
+@final
+@attrs.frozen
+class Certificate:
+    """The proofs of a plan's claims.
+
+    Attributes
+    ----------
+    plan
+        The plan's hash.
+    proofs
+        Each score's name, with the argument for one of its claims.
+    unproved
+        The claims without a proof, with the reason, a sentence each.
+    solvers
+        The versions of the solvers that proved them.
+    """
+
+    plan: str
+    proofs: tuple[tuple[str, Argument], ...]
+    unproved: tuple[str, ...]
+    solvers: Mapping[str, str]
+
+    @classmethod
+    def of(cls, plan: str, scored: Iterable[ScoreClaims], effort: int = 1) -> Certificate:
+        """Return the certificate of a plan, from proofs of its formulas' claims; those in the cache are not made again.
+
+        Parameters
+        ----------
+        plan
+            The plan's hash.
+        scored
+            The formulas of its steps, with their claims.
+        effort
+            How many times the usual work each solver may do for a goal.
+        """
+        proofs, unproved = [], []
+        for one in dict.fromkeys(scored):
+            for proof in proved_claims(one.shape, one.claims, effort):
+                if proof.verdict is Verdict.PROVED and proof.argument is not None:
+                    proofs.append((one.name, proof.argument))
+                else:
+                    unproved.append(f"{one.name}: {proof.claim.text}: {proof.problem or proof.verdict}")
+        return cls(plan, tuple(proofs), tuple(unproved), versions())
+
+    @property
+    def trusted(self) -> tuple[str, ...]:
+        """What nobody but a reader checks, a sentence each."""
+        rules = dict.fromkeys(part.rule for _, argument in self.proofs for part in argument.walk())
+        return (*(f"{rule}: {REASONS[rule]}" for rule in rules), f"solvers: {_SOLVERS_AGREE}")
+
+    def to_json(self) -> str:
+        """Return the certificate as JSON, with its SHA-256."""
+        content = {
+            "certificate_version": CERTIFICATE_VERSION,
+            "plan": self.plan,
+            "solvers": dict(self.solvers),
+            "trusted": list(self.trusted),
+            "unproved": list(self.unproved),
+            "proofs": [{"name": name, **argument.to_dict()} for name, argument in self.proofs],
+        }
+        return json.dumps({**content, "sha256": _digest(content)}, indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, source: str = "certificate") -> Certificate:
+        """Read the output of `to_json`.
+
+        Raises
+        ------
+        InputError
+            If it is something else, or was changed after it was written.
+        """
+        try:
+            form = parsed_json(text)
+            claimed = form.pop("sha256")
+            if form["certificate_version"] != CERTIFICATE_VERSION:
+                raise InputError(f"has version {form['certificate_version']!r:.40}, not {CERTIFICATE_VERSION}")
+            if claimed != _digest(form):
+                raise InputError("does not fit its SHA-256; it was changed after it was written")
+            proofs = tuple((str(one["name"]), Argument.from_dict(one)) for one in form["proofs"])
+            return cls(form["plan"], proofs, tuple(map(str, form["unproved"])), dict(form["solvers"]))
+        except InputError as wrong:
+            raise InputError(f"{source}: {wrong}") from None
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+            raise InputError(f"{source}: is no certificate that dpframework wrote") from None
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+@final
+@attrs.frozen
+class AuditedClaim:
+    """What an audit found about one claim.
+
+    Attributes
+    ----------
+    name
+        The name of the score.
+    text
+        The claim.
+    proved
+        Whether the certificate has an argument for it, which stands.
+    problems
+        What is wrong with the argument, a sentence each.
+    """
+
+    name: str
+    text: str
+    proved: bool
+    problems: tuple[str, ...] = ()
+
+
+def audit_certificate(
+    certificate: Certificate,
+    plan: str,
+    scored: Iterable[ScoreClaims],
+    effort: int = 1,
+    tell: Callable[[str], None] = lambda what: None,
+) -> Iterator[AuditedClaim]:
+    """Yield what an audit finds about each claim of a plan, and about arguments for claims that the plan has not.
+
+    Parameters
+    ----------
+    certificate
+        What is audited.
+    plan
+        The hash of the plan that it should be of.
+    scored
+        The formulas of the plan's steps with their claims; with a scorer, the query that runs is compared with them.
+    effort
+        How many times the usual work each solver may do for a goal.
+    tell
+        Is told what is being audited.
+
+    Raises
+    ------
+    InputError
+        If the certificate is of another plan.
+    """
+    if certificate.plan != plan:
+        raise InputError(f"the certificate is of plan {certificate.plan[:12]}, not of {plan[:12]}")
+    arguments = {(name, argument.shape, argument.claim): argument for name, argument in certificate.proofs}
+    for one in dict.fromkeys(scored):
+        tell(f"comparing the query with the formula of {one.name}")
+        apart = query_problem(one)
+        for claim in one.claims:
+            argument = arguments.pop((one.name, one.shape, claim), None)
+            tell(f"auditing {claim.text} of {one.name}")
+            problems = [] if argument is None else [*([apart] if apart else []), *audit(argument, effort)]
+            yield AuditedClaim(one.name, claim.text, argument is not None and not problems, tuple(problems))
+    for name, _, claim in arguments:
+        yield AuditedClaim(name, claim.text, False, ("no step of the plan makes this claim of this formula",))

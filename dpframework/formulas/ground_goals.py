@@ -1,0 +1,161 @@
+"""Goals as numbers: a reader of their text that shares no code with what writes it.
+
+Put the numbers of two tables in, and it tells whether the goal describes them, and which scores and bound it says that
+they have.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from dpframework.facts.errors import InputError
+from dpframework.formulas.smt import CLAIM, DENIAL, SHARED_DENIAL
+
+Expression: TypeAlias = "str | list[Any]"
+CLOSE = 1e-9  # roots and logarithms are numbers in floating point
+NAMED = tuple(f"{name}.{half}" for name in ("high", "low", "bound") for half in ("num", "den"))
+_COMMANDS = {"set-logic", "declare-const", "declare-fun", "define-fun", "assert"}
+
+
+class GroundGoal:
+    """A goal that numbers can be put in.
+
+    Parameters
+    ----------
+    text
+        The goal.
+    """
+
+    def __init__(self, text: str) -> None:
+        before, _, after = text.partition(CLAIM)
+        commands, last = read_expressions(before), read_expressions(after)
+        heads = [str(one[0]) if isinstance(one, list) and one else "" for one in (*commands, *last)]
+        if len(last) != 2 or heads[-2:] != ["assert", "check-sat"] or not _COMMANDS.issuperset(heads[:-1]):
+            raise InputError("has other commands than a goal")
+        self.constants = [one[1] for one in commands if one[0] == "declare-const"]
+        self.definitions = {one[1]: one[4] for one in commands if one[0] == "define-fun"}
+        self.assumptions = [one[1] for one in commands if one[0] == "assert"]
+        self.denied: Expression = last[0][1]
+        if self.definitions and (tuple(self.definitions) != NAMED or self.denied not in _DENIALS):
+            raise InputError("denies something else than that the scores differ by the bound at most")
+
+    def describes(self, numbers: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the numbers with those of roots, if all assumptions hold of them; else None."""
+        known = dict(numbers)
+        for assumed in self.assumptions:
+            self._take_root(assumed, known)
+        if any(name not in known for name in self.constants):
+            return None
+        return known if all(value_in(assumed, known) for assumed in self.assumptions) else None
+
+    def compared(self, numbers: Mapping[str, Any]) -> tuple[Any, Any] | None:
+        """Return `high - low` of tables with such numbers, and `bound`; None if an assumption does not hold of them."""
+        known = self.describes(numbers) if self.definitions else None
+        if known is None:
+            return None
+        high, above, low, below, bound, under = (value_in(self.definitions[name], known) for name in NAMED)
+        if above <= 0 or below <= 0 or under <= 0 or (self.denied == _DENIALS[0] and above != below):
+            return None  # denied of other scores than these
+        return high / above - low / below, bound / under
+
+    def _take_root(self, assumed: Expression, known: dict[str, Any]) -> None:
+        """Give a root its value, by the assumption that its power is something: `(or (< top 0.0) (= power top))`."""
+        if not (isinstance(assumed, list) and assumed[0] == "or" and assumed[2][0] == "="):
+            return
+        power, top = assumed[2][1:]
+        new = [name for name in self.constants if name in names_in(power) and name not in known]
+        if new:
+            degree = str(power).count(f"'{new[0]}'")
+            scale = float(value_in(power, {**known, new[0]: 1}))
+            known[new[0]] = (max(float(value_in(top, known)), 0.0) / scale) ** (1 / degree)
+
+
+def read_expressions(text: str) -> list[Any]:
+    """Return the commands of an SMT-LIB text as nested lists.
+
+    Raises
+    ------
+    InputError
+        If its brackets do not fit, or it has quoted text or comments.
+    """
+    if text.count("(") != text.count(")") or any(sign in text for sign in '|";'):
+        raise InputError("has brackets that do not fit, or quoted text")
+    stack: list[list[Any]] = [[]]
+    for token in re.findall(r"[()]|[^\s()]+", text):
+        if token == "(":
+            stack.append([])
+        elif token == ")":
+            closed = stack.pop()
+            if not stack:
+                raise InputError("has brackets that do not fit, or quoted text")
+            stack[-1].append(closed)
+        else:
+            stack[-1].append(token)
+    return stack[0]
+
+
+def names_in(expression: Expression) -> set[str]:
+    """Return the names and numbers of an expression."""
+    if isinstance(expression, str):
+        return {expression}
+    return {name for part in expression for name in names_in(part)}
+
+
+def value_in(expression: Expression, known: Mapping[str, Any]) -> Any:
+    """Return the value of an expression, with numbers for its constants."""
+    if isinstance(expression, str):
+        if expression in known:
+            return known[expression]
+        try:
+            return Fraction(expression)
+        except ValueError:
+            raise InputError(f"has no number for '{expression[:40]}'") from None
+    name, *given = expression
+    if not isinstance(name, str) or name not in _OPERATIONS:
+        raise InputError(f"has an operation that goals do not have: {str(name)[:40]}")
+    if name == "ite":
+        return value_in(given[1] if value_in(given[0], known) else given[2], known)
+    values = [value_in(one, known) for one in given]
+    match name:
+        case "+":
+            return sum(values)
+        case "-":
+            return -values[0] if len(values) == 1 else values[0] - sum(values[1:])
+        case "*":
+            return math.prod(values)
+        case "/":
+            return Fraction(values[0]) / Fraction(values[1])
+        case "to_real":
+            return values[0]
+        case "f":
+            return float(values[0]) * math.log2(values[0]) if values[0] > 0 else 0.0
+        case "or":
+            return any(values)
+        case "and":
+            return all(values)
+        case "=>":
+            return not values[0] or values[1]
+        case "not":
+            return not values[0]
+        case _:
+            return all(_compared(name, one, other) for one, other in itertools.pairwise(values))
+
+
+def _compared(sign: str, one: Any, other: Any) -> bool:
+    slack = 0 if isinstance(one, int | Fraction) and isinstance(other, int | Fraction) else CLOSE * max(1, abs(one))
+    match sign:
+        case "=":
+            return bool(abs(one - other) <= slack)
+        case "<=" | "<":
+            return bool(one < other or (sign == "<=" and one <= other + slack))
+        case _:
+            return bool(one > other or (sign == ">=" and one >= other - slack))
+
+
+_OPERATIONS = {"ite", "+", "-", "*", "/", "to_real", "f", "or", "and", "=>", "not", "=", "<=", "<", ">", ">="}
+_DENIALS = tuple(read_expressions(text)[0] for text in (SHARED_DENIAL, DENIAL))

@@ -1,0 +1,133 @@
+"""The standing of each step's claim: proved, tested or declared, as a file of verification records says."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import final
+
+import attrs
+
+from dpframework.formulas.claims import Change, Claim, ScoreClaims, bound_at
+from dpframework.plan.nodes import Step
+from dpframework.plan.plan import Plan
+from dpframework.plan.verification_records import Verified, judged
+from dpframework.queries.base import Norm, QueryFacts, Sensitivity
+
+SLACK = Fraction(1, 2**40)  # of a bound: logarithms are rounded up, each where it is used
+
+
+class Standing(enum.StrEnum):
+    """How much is known of a claim."""
+
+    PROVED = "proved"
+    TESTED = "tested"
+    DECLARED = "declared"
+
+
+@final
+@attrs.frozen
+class ClaimStanding:
+    """The standing of a step's sensitivity.
+
+    Attributes
+    ----------
+    path
+        The step's place in the plan.
+    standing
+        Whether it is proved, tested or declared.
+    text
+        By what, in a few words.
+    """
+
+    path: str
+    standing: Standing
+    text: str
+
+
+def standings(plan: Plan, verified: Verified | None) -> Iterator[ClaimStanding]:
+    """Yield the standing of each step's sensitivity, from records of proofs and tests of this very code."""
+    tightness = {} if verified is None else _tested(plan, verified)
+    for path, step in plan.placed_steps():
+        proved = None if verified is None else _proved(plan, step, verified)
+        if proved:
+            yield ClaimStanding(path, Standing.PROVED, f"proved by {proved}, for all tables")
+        elif (part := path.partition("/")[0]) in tightness:
+            yield ClaimStanding(path, Standing.TESTED, tightness[part])
+        else:
+            unproved = "; not proved here" if step.facts.formulas else ""
+            yield ClaimStanding(path, Standing.DECLARED, f"declared{unproved}")
+
+
+def _tested(plan: Plan, verified: Verified) -> dict[str, str]:
+    """Return the parts of a study whose miner's code was tested, with how near the search came to its claim."""
+    passed = {one.what: one for one in judged(plan, verified) if one.passed}
+    found = {}
+    for part, written in plan.miners.items():
+        one = passed.get(f"miner '{written.get('miner', '')}'")
+        if one is not None and one.record is not None and one.record.tightness is not None:
+            found[part] = f"tested: the search reached {100 * one.record.tightness:.0f} % of the claim"
+    return found
+
+
+def _proved(plan: Plan, step: Step, verified: Verified) -> str:
+    """Return the solvers that proved all claims of a step's formulas; nothing if they are not what it declares."""
+    facts = step.facts
+    declared = facts.sensitivity(step.mechanism.norm)
+    if declared is None or not facts.formulas:
+        return ""
+    if plan.unit.rows > 1 and not plan.in_parts(step) and step.query.for_rows(plan.unit.rows):
+        return ""  # what it declares for several rows is another claim
+    records = []
+    for one in facts.formulas:
+        if not covers(facts, declared, one, plan.facts.row_bound, exact=plan.facts.rows is not None):
+            return ""
+        records += [verified.proves(one.shape, claim) for claim in one.claims]
+    if any(record is None for record in records):
+        return ""
+    return " and ".join(dict.fromkeys(name for record in records if record is not None for name in record.solvers))
+
+
+def covers(
+    facts: QueryFacts, declared: Sensitivity, scored: ScoreClaims, row_bound: int | None, *, exact: bool
+) -> bool:
+    """Tell whether a declared sensitivity is no smaller than the claims about a formula.
+
+    Parameters
+    ----------
+    facts
+        The query's. Norms of several histograms of all rows, or supports, add up.
+    declared
+        One of its sensitivities.
+    scored
+        A formula with its claims.
+    row_bound
+        The largest number of rows, None for any.
+    exact
+        Whether it is the number of rows, so that a row that is added exceeds it.
+    """
+    bounds = {(claim.change, claim.replaced): claim for claim in scored.claims if claim.group == 1}
+    larger = None if row_bound is None else row_bound + exact
+    if declared.norm is Norm.LINF and (Change.RISE, False) in bounds:
+        wanted = [
+            (declared.rise, bounds.get((Change.RISE, False)), larger),
+            (declared.fall, bounds.get((Change.FALL, False)), larger),
+            (declared.change.replace_one, bounds.get((Change.REPLACED, False)), row_bound),
+        ]
+        if declared.add_or_remove_one is None:  # it has a claim under replace-one only
+            wanted = wanted[2:]
+        return all(_covered(size, claim, number, 1) for size, claim, number in wanted)
+    change = Change.L1 if declared.norm is Norm.HISTOGRAMS else Change(declared.norm.value)
+    several = (facts.answer_length or 0) if facts.name == "supports" else len(facts.histograms)
+    times = max(several, 1) if declared.norm in (Norm.L1, Norm.SQUARED_L2) else 1
+    added, replaced = bounds.get((change, False)), bounds.get((change, True))
+    return _covered(declared.add_or_remove_one, added, larger, times) and _covered(
+        declared.change.replace_one, replaced, row_bound, times
+    )
+
+
+def _covered(size: Fraction | None, claim: Claim | None, number: int | None, times: int) -> bool:
+    if claim is None or size is None:
+        return False
+    return size >= times * bound_at(claim.bound, number) * (1 - SLACK)

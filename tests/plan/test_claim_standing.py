@@ -1,0 +1,124 @@
+"""The standing of claims: proved by records of proofs, tested by records of verification, else declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+import dpframework as dpf
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import Relation
+from dpframework.formulas import Proof, ScoreClaims, Verdict
+from dpframework.formulas.kept_proofs import rules_digest
+from dpframework.plan import Verified
+from dpframework.plan.claim_standing import Standing, standings
+from dpframework.plan.verification_records import ProvedClaim, VerifiedCode, claim_digest
+from dpframework.queries import CellCounts, Histogram, Marginals, MatchScores, Norm, Sensitivity, Supports
+
+SCHEMA = dpf.Schema([dpf.Boolean("ill", view="left"), dpf.Boolean("old", view="right")], max_rows=100)
+MATCH = MatchScores([SCHEMA["ill"]], [SCHEMA["old"]])
+
+
+def recorded(*formulas: ScoreClaims, rules: str | None = None) -> Verified:
+    """Return records that say that all claims of formulas are proved."""
+    digest = rules_digest() if rules is None else rules
+    return Verified(
+        proofs=tuple(
+            ProvedClaim(claim_digest(one.shape, claim), one.shape.text, claim.text, "0" * 64, {"z3": "1"}, digest)
+            for one in formulas
+            for claim in one.claims
+        )
+    )
+
+
+def standing(plan: dpf.StudyPlan, verified: Verified | None) -> Standing:
+    (found,) = standings(plan, verified)
+    return found.standing
+
+
+@pytest.mark.parametrize(
+    ("query", "mechanism"),
+    [
+        (Histogram(SCHEMA["ill"]), dpf.mechanisms.DiscreteLaplace(1)),
+        (Histogram(SCHEMA["ill"]), dpf.mechanisms.Gaussian("0.1")),
+        (Marginals([SCHEMA["ill"], SCHEMA["old"]]), dpf.mechanisms.DiscreteLaplace(1)),
+        (Supports([dpf.Equals("ill", "true")]), dpf.mechanisms.PermuteAndFlip(1)),
+        (MATCH, dpf.mechanisms.PermuteAndFlip(1)),
+    ],
+    ids=["histogram", "squared norm", "marginals", "supports", "matches"],
+)
+def test_a_step_is_proved_if_all_its_claims_are_by_the_rules_as_they_are(
+    query: Any, mechanism: Any, plan_of: Callable[..., dpf.StudyPlan]
+) -> None:
+    plan = plan_of(dpf.step("one", query, mechanism), SCHEMA)
+    formulas = query.scored_formulas
+    assert standing(plan, recorded(*formulas)) is Standing.PROVED
+    assert standing(plan, None) is Standing.DECLARED
+    assert standing(plan, recorded(*formulas, rules="1" * 64)) is Standing.DECLARED
+    whole = recorded(*formulas)
+    for k in range(len(whole.proofs)):
+        one_less = attrs.evolve(whole, proofs=whole.proofs[:k] + whole.proofs[k + 1 :])
+        assert standing(plan, one_less) is Standing.DECLARED
+
+
+@attrs.frozen
+class Bold(CellCounts):
+    """Counts that declare less than their formula's claims."""
+
+    name = "bold"
+    answer_length = 2
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        return (Sensitivity(Norm.L1, "0.9", 2, fall=0, source="a mistake"),)
+
+    def count(self, block: Any, **inputs: Any) -> Any:
+        return block.codes("ill")
+
+
+def test_a_query_that_declares_less_than_is_proved_is_not_proved(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    bold = Bold()
+    plan = plan_of(dpf.step("one", bold, dpf.mechanisms.DiscreteLaplace(1)), SCHEMA)
+    assert bold.scored_formulas
+    assert standing(plan, recorded(*bold.scored_formulas)) is Standing.DECLARED
+
+
+def test_a_plan_that_was_read_has_the_standing_of_the_one_that_was_written(
+    plan_of: Callable[..., dpf.StudyPlan],
+) -> None:
+    plan = plan_of(dpf.step("one", MATCH, dpf.mechanisms.PermuteAndFlip(1)), SCHEMA)
+    again = dpf.StudyPlan.from_json(plan.to_json())
+    assert next(again.steps()).facts.formulas == next(plan.steps()).facts.formulas
+    assert standing(again, recorded(*MATCH.scored_formulas)) is Standing.PROVED
+    changed = plan.to_json().replace("rise <= 1/2", "rise <= 1/4")
+    with pytest.raises(InputError, match="another than its text says"):
+        dpf.StudyPlan.from_json(changed)
+
+
+def test_a_step_is_tested_if_its_miner_was(tmp_path: Path) -> None:
+    study = dpf.Study(SCHEMA, epsilon=1)
+    study.add("tree", dpf.miner("dp-id3", target="ill", max_depth=1, epsilon=1))
+    plan = study.plan()
+    (component,) = (one for one in plan.code["components"] if one["kind"] == "miner")
+    record = VerifiedCode(
+        component, tuple(plan.code["packages"]), Relation.ADD_OR_REMOVE_ONE, "dp-id3", ("default",), True, 0.97
+    )
+    found = list(standings(plan, Verified((record,))))
+    assert {one.text for one in found} == {"tested: the search reached 97 % of the claim"}
+    for worse in (attrs.evolve(record, passed=False), attrs.evolve(record, tightness=None)):
+        assert {one.standing for one in standings(plan, Verified((worse,)))} == {Standing.DECLARED}
+
+
+def test_only_what_is_proved_is_recorded_and_records_are_read_again(tmp_path: Path) -> None:
+    (one,) = Histogram(SCHEMA["ill"]).scored_formulas
+    claim = one.claims[0]
+    assert ProvedClaim.of(one, Proof(claim, Verdict.UNPROVED)) is None
+    whole, path = recorded(one), tmp_path / "verified.json"
+    whole.record(path, (), whole.proofs[:1])
+    read = Verified.load(path)
+    assert {proof.claimed for proof in read.proofs} == {proof.claimed for proof in whole.proofs}
+    assert read.proves(one.shape, claim) is not None
