@@ -190,7 +190,8 @@ def test_the_words_for_several_attributes() -> None:
 
 def test_what_a_query_declares_unless_it_says_otherwise() -> None:
     query = UnknownCells()
-    facts = QueryFacts("unknown-cells", "unknown-cells", (), True, None, query.sensitivities)
+    formulas = query.scored_formulas
+    facts = QueryFacts("unknown-cells", "unknown-cells", (), True, None, query.sensitivities, formulas=formulas)
     assert query.facts() == facts
     assert (facts.rounding, facts.histograms, facts.gathers) == (0, (), False)
     assert query.sensitivities == Histogram(C).sensitivities

@@ -2,8 +2,8 @@
 
 1. *Outer.* A total lies between 0 and h N, with N the rows, and a row moves it by something in [-fall, rise]. For one
    of degree 1 in each total that divides by the rows alone, the change is of degree 1 in each total and in each move,
-   so that it is largest at vertices of the box of all of them: a goal for each vertex, with N alone unknown. Any
-   other body is refused.
+   so that it is largest at vertices of the box of all of them: a goal for each vertex, with N alone unknown. A total
+   that is only added, times a number, changes by its move wherever it is. Any other body is refused.
 2. *Norm.* A row adds its entries to a vector, so that the norm of these is what adding it changes, and the norm of the
    difference of two rows' entries what replacing it changes.
 """
@@ -29,10 +29,31 @@ def outer_goals(shape: Outer, claim: Claim) -> Iterator[str]:
     replaced = claim.change is Change.REPLACED
     require_multilinear(shape)
     ends = list(combinations((False, True), repeat=len(shape.totals)))
+    varied = [one.cell not in _added(shape.body) for one in shape.totals]
     for at in ends:
+        if any(end and not free for end, free in zip(at, varied, strict=True)):
+            continue
         for moves in combinations(ends, repeat=2 if replaced else 1):
             for empty in (False, True):
                 yield _vertex(shape, claim, at, (moves[0] if replaced else None, moves[-1]), empty)
+
+
+def _added(body: Formula) -> set[Formula]:
+    """Return the totals that are only added, times a number: where they are in their ranges does not matter."""
+
+    def inner(one: Formula) -> tuple[set[Formula], set[Formula]]:
+        """Return the cells that are added, and those that stand in other places."""
+        if one.operation is Operation.CELL:
+            return {one}, set()
+        parts = [inner(part) for part in one.parts]
+        if one.operation is Operation.ADD or any(part.constant is not None for part in one.parts[-1:]):
+            pass
+        elif not (one.operation is Operation.MULTIPLY and one.parts[0].constant is not None):
+            return set(), {cell for added, others in parts for cell in added | others}
+        return {c for added, _ in parts for c in added}, {c for _, others in parts for c in others}
+
+    added, others = inner(body)
+    return added - others
 
 
 def require_multilinear(shape: Outer) -> None:
