@@ -26,8 +26,7 @@ from dpframework.ledger import chain, sqlite
 from dpframework.ledger.journal import Journal, seal
 from dpframework.ledger.key import journal_key, key_place
 from dpframework.ledger.values import fingerprint, from_json, to_json
-from dpframework.mechanisms import DiscreteLaplace, Gaussian, PermuteAndFlip
-from dpframework.verify.edge_noise import EdgeNoise
+from dpframework.mechanisms import DiscreteLaplace, Gaussian, PartitionSelection, PermuteAndFlip
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])
 OTHER = dpf.Schema([dpf.Boolean("ill")])
@@ -167,22 +166,22 @@ def test_with_delta_whatever_zcdp_has_room_for_fits(tmp_path, relation):
     ledger.verify()
 
 
-def edges(epsilon="0.5", delta="1e-7") -> dpf.Node:
-    return dpf.step("n", dpf.queries.Count(), EdgeNoise(epsilon, delta))
+def selected(epsilon="0.5", delta="1e-7") -> dpf.Node:
+    return dpf.step("n", dpf.queries.Count(), PartitionSelection(epsilon, delta))
 
 
 def test_exact_deltas_are_charged_and_the_reserve_is_all_that_is_left_for_them(tmp_path):
     gaussian = dpf.step("n", dpf.queries.Count(), Gaussian("0.01"))
     ledger = opened(tmp_path, 5, delta="1e-6", reserve="2e-7")
-    assert spend(ledger, edges(), delta="1e-6")
+    assert spend(ledger, selected(), delta="1e-6")
     assert ledger.data_set("people").spent == dpf.PrivacyLoss("0.5", delta="1e-7")
     assert spend(ledger, gaussian, delta="1e-6")
     people = ledger.data_set("people")
     assert people.budget.converted == Fraction("7e-7")
     assert people.spent.delta == Fraction("1e-6")
-    assert all(spend(ledger, edges(), delta="1e-6") for _ in range(2))
+    assert all(spend(ledger, selected(), delta="1e-6") for _ in range(2))
     with pytest.raises(dpf.PlanRefused, match=r"the plan's releases have a delta of 0[.]0000001 of their own"):
-        spend(ledger, edges(), delta="1e-6")
+        spend(ledger, selected(), delta="1e-6")
     assert spend(ledger, count("0.25"), delta="1e-6")
     ledger.verify()
     again = dpf.Ledger(ledger.path).data_set("people")
@@ -197,18 +196,18 @@ def test_without_a_reserve_no_exact_delta_comes_after_the_order(tmp_path):
     ledger = opened(tmp_path, 5, delta="1e-6")
     assert spend(ledger, dpf.step("n", dpf.queries.Count(), Gaussian("0.01")), delta="1e-6")
     with pytest.raises(dpf.PlanRefused, match=r"and 0.0 is left for such"):
-        spend(ledger, edges(), delta="1e-6")
+        spend(ledger, selected(), delta="1e-6")
     without = dpf.Ledger.create(tmp_path / "pure")
     without.open("people", epsilon=5)
     with pytest.raises(dpf.PlanRefused, match=r"and 0.0 is left for such"):
-        spend(without, edges(), delta="1e-6")
+        spend(without, selected(), delta="1e-6")
 
 
 def test_a_delta_that_is_not_its_plans_shows(tmp_path, monkeypatch):
-    brought = SimpleNamespace(mechanisms={"edge-noise": SimpleNamespace(component=EdgeNoise)})
+    brought = SimpleNamespace(mechanisms={"partition-selection": SimpleNamespace(component=PartitionSelection)})
     monkeypatch.setattr("dpframework.ledger.verification.registry", lambda: brought)
     ledger = opened(tmp_path, 5, delta="1e-6")
-    assert spend(ledger, edges(), delta="1e-6")
+    assert spend(ledger, selected(), delta="1e-6")
     ledger.verify()
     smaller = {"delta": {"add-or-remove-one": "1/1000000000", "replace-one": "1/1000000000"}}
     forged(

@@ -30,6 +30,7 @@ from dpframework.mechanisms import (
     KNorm,
     Laplace,
     Mechanism,
+    PartitionSelection,
     PermuteAndFlip,
     permute_and_flip_log_probability,
     with_relative_error,
@@ -283,7 +284,8 @@ def drawn_cells(name: str, calibration: Calibration, source: Randomness, draws: 
         none = np.zeros(4, dtype=np.int64)
         first = [mechanism.release(none, calibration, source)[0] for _ in range(draws)]
         return np.histogram(first, bins=EDGES)[0]
-    noise = np.asarray(mechanism.release(np.zeros(draws, dtype=np.int64), calibration, source))
+    rows = FEW_ROWS if name == "partition-selection" else 0
+    noise = np.asarray(mechanism.release(np.full(draws, rows), calibration, source)) - rows
     return np.histogram(noise, bins=EDGES)[0]
 
 
@@ -306,7 +308,9 @@ CASES: dict[str, tuple[Mechanism, QueryFacts, Fraction, int]] = {
     "exponential-interval": (ExponentialInterval(1), VOTES, Fraction(13, 10), 6_000),
     "above-threshold": (AboveThreshold(2, threshold=5), VOTES, Fraction(13, 10), 4_000),
     "k-norm": (KNorm("0.5"), HISTOGRAMS, Fraction(13, 10), 3_000),
+    "partition-selection": (PartitionSelection(1, "0.02"), MANY, Fraction(13, 10), 10_000),
 }
+FEW_ROWS = 5  # of a cell that is shown more often than not
 
 
 def expected(name: str, calibration: Calibration) -> Any:
@@ -325,7 +329,8 @@ def expected(name: str, calibration: Calibration) -> Any:
         return first_entry(calibration)
     points = np.arange(-60, 61)
     one = attrs.evolve(calibration, facts=COUNT)
-    weights = [math.exp(mechanism.log_density(0, k, one)) for k in points]
+    rows = FEW_ROWS if name == "partition-selection" else 0
+    weights = [math.exp(mechanism.log_density(rows, rows + k, one)) for k in points]
     return np.histogram(points, bins=EDGES, weights=weights)[0]
 
 

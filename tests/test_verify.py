@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.mechanisms import BUILT_IN, AboveThreshold, DiscreteLaplace, Gaussian, Laplace, PermuteAndFlip
+from dpframework.mechanisms import (
+    BUILT_IN,
+    AboveThreshold,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    PartitionSelection,
+    PermuteAndFlip,
+)
 from dpframework.queries import (
     Count,
     Histogram,
@@ -147,7 +155,7 @@ class TestNoisyGaussian(MinerConformance):
 
 
 class TestBuiltInMechanisms(MechanismConformance):
-    mechanisms = tuple(kind("0.7") for kind in BUILT_IN if kind is not AboveThreshold)
+    mechanisms = tuple(kind("0.7") for kind in BUILT_IN if kind not in (AboveThreshold, PartitionSelection))
     draws = 1_000
 
 

@@ -17,6 +17,7 @@ from .laplace import (
     Laplace as Laplace,
 )
 from .losses import Losses as Losses
+from .partitions import PartitionSelection as PartitionSelection
 from .randomness import (
     Noise as Noise,
     Randomness as Randomness,

@@ -7,6 +7,7 @@ from dpframework.mechanisms.gaussian import Gaussian
 from dpframework.mechanisms.interval import ExponentialInterval
 from dpframework.mechanisms.knorm import KNorm
 from dpframework.mechanisms.laplace import DiscreteLaplace, Laplace
+from dpframework.mechanisms.partitions import PartitionSelection
 from dpframework.mechanisms.selection import Exponential, PermuteAndFlip
 from dpframework.mechanisms.threshold import AboveThreshold
 
@@ -20,4 +21,5 @@ BUILT_IN: tuple[type[Mechanism], ...] = (
     ExponentialInterval,
     AboveThreshold,
     KNorm,
+    PartitionSelection,
 )

@@ -75,15 +75,25 @@ class SelectionNoise:
         """Their logarithms."""
         return np.array([math.log(weight) - BITS * math.log(2) for weight in _increments(self.sums)])
 
-    @property
+    @functools.cached_property
     def mean(self) -> float:
         """The mean of the noise, which is public."""
         return float(self.chances @ np.arange(self.reach - 1, -1, -1))
 
     @property
-    def variance(self) -> float:
-        """The variance of the noise."""
-        return float(self.chances @ (np.arange(self.reach - 1, -1, -1) - self.mean) ** 2)
+    def centre(self) -> int:
+        """The mean, rounded: a noisy count less this one is nearly right on average."""
+        return round(self.mean)
+
+    @functools.cached_property
+    def _log_hidden(self) -> NDArray[np.float64]:
+        """The logarithms of the probabilities that 0, 1, ..., `reach` rows do not reach `reach`."""
+        hidden = [math.log(WHOLE - one) - BITS * math.log(2) for one in self.sums[:-1]]
+        return np.array([0.0, *hidden, -np.inf])
+
+    def log_hidden(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the logarithms of the probabilities that counts of so many rows do not reach `reach`."""
+        return self._log_hidden[np.clip(rows, 0, self.reach)]
 
     def shown(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the probabilities that counts of so many rows reach `reach`."""

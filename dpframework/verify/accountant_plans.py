@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpframework.facts.descriptions import Equals
 from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import ROW, PrivacyUnit
-from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Mechanism, PermuteAndFlip
+from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Mechanism, PartitionSelection, PermuteAndFlip
 from dpframework.plan.nodes import (
     FromRelease,
     Node,
@@ -30,7 +30,6 @@ from dpframework.plan.nodes import (
 from dpframework.plan.plan import Budget, Plan, PublicFacts
 from dpframework.queries import Count, Histogram, Query, Sensitivity
 from dpframework.tables.blocks import Block
-from dpframework.verify.edge_noise import EdgeNoise
 from dpframework.verify.enumeration import SCHEMA
 
 A, C = SCHEMA["a"], SCHEMA["c"]
@@ -226,13 +225,15 @@ def _of_samples() -> tuple[Case, ...]:
 
 
 def _of_exact_delta() -> tuple[Case, ...]:
-    edges = step("n", Count(), EdgeNoise(1, "0.02"))
+    selected = step("n", Count(), PartitionSelection(1, "0.02"))
     return (
-        Case("exact delta", "a count with an exact delta", edges),
-        Case("exact delta", "the same beside Gaussian noise", sequential(edges, step("g", Count(), Gaussian("0.125")))),
-        Case("exact delta", "the same in each part", _parts(edges, C)),
-        Case("exact delta", "the same on a sample", sample("0.3", edges)),
-        Case("exact delta", "the same for people", edges, PERSON),
+        Case("exact delta", "a count with an exact delta", selected),
+        Case(
+            "exact delta", "the same beside Gaussian noise", sequential(selected, step("g", Count(), Gaussian("0.125")))
+        ),
+        Case("exact delta", "the same in each part", _parts(selected, C)),
+        Case("exact delta", "the same on a sample", sample("0.3", selected)),
+        Case("exact delta", "the same for people", selected, PERSON),
     )
 
 

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy import NOTHING, Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
 from dpframework.verify.sameness import same
@@ -113,6 +113,8 @@ def _cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibratio
     Outputs in a public range lie at its ends, whatever the answer is; and a claim with a delta alone may cut.
     """
     losses = calibration.losses
+    if losses.delta != NOTHING:  # with that probability it may
+        return
     if not any(one.under(relation) is not None for one in (losses.pure, losses.zcdp) for relation in Relation):
         return
     handed = _Wide(3).handed(mechanism.assumptions)

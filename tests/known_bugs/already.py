@@ -22,12 +22,6 @@ PLANTED = [
 #: What no plugin can have here, or what is not seen, with the reason.
 OUT_OF_REACH = [
     (
-        "a delta that is too small",
-        "OpenDP 2922 in full; the classic Gaussian formula above epsilon 1 (Balle and Wang 2018)",
-        "A mechanism claims an epsilon, a rho or an event of dp-accounting, and no delta of its own. So a plugin "
-        "cannot state a wrong one. It can leave it out, which is planted above.",
-    ),
-    (
         "amplification by the rate times epsilon; a wrong formula of an odometer",
         "SmartNoise SDK 621 and others",
         "These are bugs of an accountant. The built-in accountants are compared with exact enumeration.",

@@ -90,7 +90,7 @@ def test_draws_follow_the_chances() -> None:
     assert drawn.max() < noise.reach
     found = np.bincount(noise.reach - 1 - drawn, minlength=noise.reach)
     assert chisquare(found, noise.chances * len(drawn)).pvalue > 1e-6
-    assert drawn.mean() == pytest.approx(noise.mean, abs=5 * math.sqrt(noise.variance / len(drawn)))
+    assert drawn.mean() == pytest.approx(noise.mean, abs=5 * drawn.std() / math.sqrt(len(drawn)))
 
 
 class Words(SeededRandomness):

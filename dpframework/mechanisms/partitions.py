@@ -1,0 +1,138 @@
+"""Counts of the cells that have enough rows, and nothing of all others, at an epsilon and an exact delta.
+
+Each count gets the noise of `SelectionNoise`, which has an end on both sides. A cell is shown if its noisy count is
+`reach` or more: so a cell of n rows is shown as often as the optimal rule shows it, and its noisy count costs nothing
+more (Desfontaines, Voss, Gipson and Mandayam 2022). A cell without rows is never shown, and its 0 has no noise: that is
+what a delta buys where most of many cells are empty.
+
+**Claim.** Let a unit change c counts by 1 at most. Noise is drawn for each count alone, at epsilon / c and delta / c.
+The core of all counts is the product of their cores (see `losses`): epsilons add up, and so do deltas at most. What is
+shown follows from the noisy counts, so it loses no more. One count attains both: a cell of one row is shown with
+probability delta, and never without that row. Under replace-one a row leaves one cell and enters another: c is 2.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, ClassVar, final
+
+import attrs
+import numpy as np
+
+from dpframework.facts.privacy import Amount, ByRelation, Relation, positive
+from dpframework.facts.unit import ONE_ROW, UnitChange
+from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
+from dpframework.mechanisms.laplace import from_lattice, to_lattice
+from dpframework.mechanisms.losses import Losses, divided, doubled_at_most, growth_of_delta, half_square, times
+from dpframework.mechanisms.randomness import Randomness
+from dpframework.mechanisms.selection_noise import SelectionNoise, selection_noise
+from dpframework.mechanisms.shifts import unit_changes
+from dpframework.queries.base import Norm, QueryFacts
+
+_BEYOND = 0.025  # of 5 %: half for a cell that is not shown, half for the noise of one that is
+
+
+def _delta(value: Amount) -> Fraction:
+    return positive(value, "delta")
+
+
+@final
+@attrs.frozen
+class PartitionSelection(PureMechanism):
+    """The noisy counts of cells that have enough rows; 0 for all others, and so for every cell without rows.
+
+    Attributes
+    ----------
+    delta
+        The probability of outputs that only one of two neighbouring tables can give, of one privacy unit under the
+        study's relation.
+
+    Examples
+    --------
+    >>> PartitionSelection(1, "1e-6").delta
+    Fraction(1, 1000000)
+    """
+
+    name: ClassVar[str] = "partition-selection"
+    norm: ClassVar[Norm] = Norm.L1
+    delta: Fraction = attrs.field(converter=_delta)
+
+    def misfit(self, facts: QueryFacts) -> str | None:
+        """Refuse queries whose answers are not known to be counts that change by 1 at most."""
+        if all(unit_changes(facts, relation) is None for relation in Relation):
+            return "selects cells by their counts, and the query's answer is not known to change by 1 in each cell"
+        return super().misfit(facts)
+
+    def for_rows(self, rows: int) -> PartitionSelection:
+        """Return the same mechanism with a share of epsilon, and the delta of which so many rows lose this one's."""
+        epsilon = self.epsilon / rows
+        return attrs.evolve(self, epsilon=epsilon, delta=self.delta / growth_of_delta(epsilon, self.epsilon))
+
+    def calibrate(
+        self, facts: QueryFacts, relation: Relation, *, in_parts: bool = False, by: UnitChange = ONE_ROW
+    ) -> Calibration | None:
+        """Fix the noise. For units of several replaced rows, delta is so much smaller that they lose no more than it.
+
+        Raises
+        ------
+        InputError
+            If delta is below 2**-100, or the noise would reach further than a million rows.
+        """
+        found = PureMechanism.calibrate(self, facts, relation, in_parts=in_parts, by=by)
+        claimed = None if found is None else found.losses.delta.under(relation)
+        if claimed is not None and claimed > self.delta:  # claims are linear in delta
+            smaller = attrs.evolve(self, delta=self.delta * self.delta / claimed)
+            found = PureMechanism.calibrate(smaller, facts, relation, in_parts=in_parts, by=by)
+        if found is not None:
+            _noise_of(found)
+        return found
+
+    def change(self, facts: QueryFacts) -> ByRelation:
+        """Return the number of counts that change."""
+        declared = facts.sensitivity(Norm.L1)
+        assert declared is not None  # `misfit` has been asked
+        return declared.change
+
+    def losses(self, change: ByRelation, scale: Fraction) -> Losses:
+        """Return the losses of so many counts, each of epsilon 1 / scale and the same share of delta."""
+        of_one = self.delta / (scale * self.epsilon)
+        pure, delta = (doubled_at_most(amount) for amount in (divided(change, scale), times(change, of_one)))
+        return Losses(pure, half_square(pure), delta)
+
+    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
+        """Return the noisy counts that are shown. Noise is drawn for all cells, so that its time tells nothing."""
+        exact, noise = calibration.on_lattice(answer), _noise_of(calibration)
+        noisy = exact + noise.draw(exact.size, randomness).reshape(exact.shape)
+        return from_lattice(np.where(noisy >= noise.reach, noisy - noise.centre, 0), calibration)
+
+    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
+        """Return the log-probability of the counts that are shown, and of not showing the others."""
+        exact, points, noise = calibration.on_lattice(answer), to_lattice(output, calibration), _noise_of(calibration)
+        if points is None or points.shape != exact.shape:
+            return -math.inf
+        noisy = points + noise.centre
+        shown = np.where(noisy >= noise.reach, noise.log_density(noisy - exact), -np.inf)
+        return float(np.where(points == 0, noise.log_hidden(exact), shown).sum())
+
+    def preview(self, calibration: Calibration) -> Preview:
+        """Return the mean error of a count that is shown, and a bound on any cell's that holds for 95 %.
+
+        A cell that is not shown is off by all its rows.
+        """
+        noise = _noise_of(calibration)
+        errors = np.abs(np.arange(noise.reach - 1, -1, -1) - noise.centre)
+        chances = noise.shown(np.arange(noise.reach + 1))
+        half, hidden = int(np.argmax(chances >= 0.5)), int(np.argmax(chances >= 1 - _BEYOND)) - 1
+        order = np.argsort(errors, kind="stable")
+        covered = errors[order][np.searchsorted(np.cumsum(noise.chances[order]), 1 - _BEYOND)]
+        expected, within = float(noise.chances @ errors), float(max(covered, hidden))
+        shows = f"cells of {half} rows are shown half of the time, of {noise.reach} always, without rows never"
+        return Preview(expected, within, f"{shows}; each count within ±{within:.3g} (95 %)")
+
+
+def _noise_of(calibration: Calibration) -> SelectionNoise:
+    """Return the noise of one count."""
+    mechanism = calibration.mechanism
+    assert isinstance(mechanism, PartitionSelection)
+    return selection_noise(1 / calibration.scale, mechanism.delta / (calibration.scale * mechanism.epsilon))
