@@ -33,6 +33,7 @@ from dpframework.cli.ledger_tables import (
     claim_sentence,
     group_table,
     outside_table,
+    period_table,
     run_table,
     spent_text,
 )
@@ -62,6 +63,21 @@ PinFile = Annotated[
     Path | None,
     path_option(
         "PIN", "A file of yours that notes the ledger's last entry: one that was put back is refused.", "--pin"
+    ),
+]
+
+
+PeriodKind = Annotated[
+    str | None,
+    typer.Option("--period", metavar="LENGTH", help="Protect whom the ids name in one day, week or month each."),
+]
+DateColumn = Annotated[
+    str | None, typer.Option("--date", metavar="NAME", help="The column of dates by which rows belong to periods.")
+]
+HistoryCap = Annotated[
+    str | None,
+    typer.Option(
+        "--history", metavar="E", help="The most that all runs of all periods may cost; --epsilon caps one period."
     ),
 ]
 
@@ -99,6 +115,9 @@ def open_data_set(
     ] = None,
     unit: Unit = None,
     rows_per_unit: RowsPerUnit = 1,
+    period: PeriodKind = None,
+    date: DateColumn = None,
+    history: HistoryCap = None,
     signers: Annotated[
         Path | None,
         path_option(
@@ -114,6 +133,7 @@ def open_data_set(
 ) -> None:
     """Open a data set with a cap, which is fixed from then on."""
     from dpframework.facts.schema import read_schema
+    from dpframework.facts.unit import PrivacyUnit
 
     public = None if schema is None else read_schema(schema)
     # first, so that bad input leaves no empty ledger behind
@@ -123,8 +143,9 @@ def open_data_set(
         "reserve": reserve,
         "relation": relation,
         "verified": verified,
-        "unit": unit,
+        "unit": PrivacyUnit(unit, rows_per_unit, period=period, date=date),
         "rows_per_unit": rows_per_unit,
+        "history": history,
     }
     ledgers.opening(name, **cap)
     keys = None if signers is None else _usable_signers(signers, key)
@@ -287,6 +308,7 @@ def show(
         tables = [("approvals", approval_table(data_set)), ("runs", run_table(data_set))]
         if group is not None:
             tables = [(f"runs by {group}", group_table(data_set, ledgers.GroupBy.parse(group)))]
+        tables.append(("periods", period_table(data_set)))
         for title, table in (*tables, ("released outside this ledger", outside_table(data_set))):
             if table.row_count:
                 out.print(f"\n{title}", style="bold")

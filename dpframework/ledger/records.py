@@ -93,6 +93,9 @@ class Records:
             data_set.approval_of(content["plan"], content.get("data"))
         if entry.kind == "run":
             data_set.require_room(PlanCharge.from_dict(content["amount"]))
+            data_set.require_period(content.get("period", ""))
+            if "period" in content:
+                data_set.require_room_in(content["period"], PlanCharge.from_dict(content["of_period"]))
         elif entry.kind in ("charge", "redraw", "resumption", "end") and self._runs[content["run"]][1].end is not None:
             raise PlanRefused(f"run {content['run']} had ended")
 
@@ -157,6 +160,7 @@ class Records:
                     Fraction(content["verified"]) if "verified" in content else None,
                     PrivacyUnit(**content.get("unit", {})),
                     Fraction(content.get("reserve", 0)),
+                    history=Fraction(content["history"]) if "history" in content else None,
                 )
             case "plan":
                 self.data_sets[content["data_set"]].plans[content["plan"]["hash"]] = content["plan"]
@@ -216,6 +220,9 @@ class Records:
         approval.used += 1
         if amount is not None:
             data_set.budget = data_set.budget.after(amount)
+            if "period" in content:
+                own = data_set.of_period(content["period"]).after(PlanCharge.from_dict(content["of_period"]))
+                data_set.periods[content["period"]] = own
         run = RecordedRun(content["run"], content["plan"], entry.time, amount or PlanCharge(NOTHING), approval)
         run.subject = RunSubject.of_entry(content)
         data_set.runs[run.id] = run
