@@ -67,9 +67,14 @@ PinFile = Annotated[
 ]
 
 
+DeltaCap = Annotated[
+    str, typer.Option("--delta", metavar="D", help="The most delta of all runs. Above 0, zCDP may compose losses.")
+]
+Reserve = Annotated[
+    str, typer.Option("--reserve", metavar="D", help="The part of delta that is held back for plans with their own.")
+]
 PeriodKind = Annotated[
-    str | None,
-    typer.Option("--period", metavar="LENGTH", help="Protect whom the ids name in one day, week or month each."),
+    str | None, typer.Option("--period", metavar="LENGTH", help="Protect a person in one day, week or month each.")
 ]
 DateColumn = Annotated[
     str | None, typer.Option("--date", metavar="NAME", help="The column of dates by which rows belong to periods.")
@@ -91,18 +96,8 @@ def open_data_set(
     file: Annotated[Path, path_argument("FILE", "A ledger; made if there is none.")],
     name: Annotated[str, typer.Option("--data-set", metavar="NAME", help="The data set's name in the ledger.")],
     epsilon: Annotated[str, typer.Option(metavar="E", help="The most that all its runs may cost together.")],
-    delta: Annotated[
-        str,
-        typer.Option(
-            metavar="D", help="The most delta of all its runs together. Above 0, losses may also be composed in zCDP."
-        ),
-    ] = "0",
-    reserve: Annotated[
-        str,
-        typer.Option(
-            metavar="D", help="The part of delta that is held back for later plans with a delta of their own."
-        ),
-    ] = "0",
+    delta: DeltaCap = "0",
+    reserve: Reserve = "0",
     relation: Annotated[
         str, typer.Option(metavar="RELATION", help="What the cap protects: add-or-remove-one or replace-one.")
     ] = "add-or-remove-one",
@@ -308,13 +303,13 @@ def show(
         tables = [("approvals", approval_table(data_set)), ("runs", run_table(data_set))]
         if group is not None:
             tables = [(f"runs by {group}", group_table(data_set, ledgers.GroupBy.parse(group)))]
-        tables.append(("periods", period_table(data_set)))
-        for title, table in (*tables, ("released outside this ledger", outside_table(data_set))):
+        tables += [("periods", period_table(data_set)), ("released outside this ledger", outside_table(data_set))]
+        for title, table in tables:
             if table.row_count:
                 out.print(f"\n{title}", style="bold")
                 out.print(table)
-        lines = [line for line in (claim_sentence(data_set),) if line]
-        write("\nleft: " + "; ".join((f"epsilon {readable(data_set.left)}", *ledgers.remainder(data_set), *lines)))
+        told = filter(None, (*ledgers.remainder(data_set), claim_sentence(data_set)))
+        write(f"\nleft: epsilon {readable(data_set.left)}; {'; '.join(told)}")
     elif group is not None:
         raise InputError("--group-by groups the runs of one data set; name it with --data-set")
     write(f"\n{records.authority}\nhead: {records.head}")

@@ -6,7 +6,7 @@ import os
 import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.privacy import Amount, Relation
@@ -127,10 +127,9 @@ class Ledger:
             Plans are approved only if the very code of each of their miners and mechanisms was verified, at this
             tightness or more (see `StudyPlan.with_verified`). By default none needs to be.
         unit, rows_per_unit
-            Whom the cap protects (see `Study`), by default one row; plans for another privacy unit are refused: what
-            they cost cannot be added up. A `PrivacyUnit` may be a person in a period.
+            Whom the cap protects (see `Study`), by default one row. Plans for another unit are refused.
         history
-            The cap over a person's whole history, for such a unit; `epsilon` caps one period.
+            The cap over a person's whole history, if the unit is a `PrivacyUnit` in a period; `epsilon` caps a period.
         key
             The file of an SSH key to sign with, if the ledger has signers.
 
@@ -139,18 +138,15 @@ class Ledger:
         InputError
             If the name is taken, a number, a name or the relation cannot be used, or a signature is needed.
         """
-        content = opening(
-            name,
-            epsilon=epsilon,
-            delta=delta,
-            reserve=reserve,
-            relation=relation,
-            schema=schema,
-            verified=verified,
-            unit=unit,
-            rows_per_unit=rows_per_unit,
-            history=history,
-        )
+        cap: dict[str, Any] = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "reserve": reserve,
+            "relation": relation,
+            "verified": verified,
+        }
+        whom: dict[str, Any] = {"unit": unit, "rows_per_unit": rows_per_unit, "history": history}
+        content = opening(name, schema=schema, **cap, **whom)
         with self._chain.writing() as transaction:
             records = self._books(transaction)
             if name in records.data_sets:
