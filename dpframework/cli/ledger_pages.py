@@ -104,7 +104,7 @@ def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str)
     periods = [("Periods", "What was spent of each period, and is left.", ("data set", *PERIODS), rows)] if rows else []
     sections = [
         ("Data sets", "What each may spend, and has spent.", CAPS, [_cap(one) for one in shown]),
-        ("Runs", "What was charged, in order.", RUN_COLUMNS, [row for one in shown for row in _runs(one)]),
+        ("Runs", "What was charged, in order.", _PAGE_RUNS, [row for one in shown for row in _page_runs(one)]),
         *periods,
         *grouped,
         ("Approvals", "Which plans may be run, who decided it, and how often.", APPROVALS, approvals),
@@ -124,6 +124,19 @@ _CAPTIONS = {
 def _cap(one: ledgers.DataSet) -> tuple[str, ...]:
     spent = readable(one.spent.epsilon or one.epsilon * 0)
     return one.name, str(one.unit), cap_text(one), spent, readable(one.left), str(len(one.runs))
+
+
+#: The columns of runs on a page, which is narrower than a file.
+_PAGE_RUNS = ("data set", "study and results", "who, and what for", "approved by", "opened", "charged", "end", "run")
+
+
+def _page_runs(one: ledgers.DataSet) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for study, results, by, purpose, approved, opened, charged, releases, end, run, plan in run_rows(one):
+        told = f"{by}: {purpose}" if purpose != "-" else by
+        ended = f"{end}, {releases} releases"
+        rows.append((one.name, f"{study}: {results}", told, approved, opened, charged, ended, f"{run} of plan {plan}"))
+    return rows
 
 
 def _runs(one: ledgers.DataSet) -> list[tuple[str, ...]]:

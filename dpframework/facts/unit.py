@@ -178,6 +178,17 @@ class PrivacyUnit:
         return f"one {self.id}{within}, by {by}"
 
     @property
+    def share(self) -> str:
+        """How much a person counts at most, in a sentence that people say to each other."""
+        rows = "one row" if self.rows == 1 else f"at most {self.rows} rows"
+        each = "" if self.period is None else f" in each {self.period}"
+        if self.is_row:
+            return "Each row counts alone, so a person with several rows counts several times."
+        if self.id is None:
+            return f"Nobody has more than {self.rows} row{'' if self.rows == 1 else 's'}{each}, as the owner states."
+        return f"Each {self.id} counts with {rows}{each}."
+
+    @property
     def gap(self) -> str:
         """What a unit in a period does not protect, in a sentence; empty for another unit."""
         if self.period is None:
