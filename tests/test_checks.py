@@ -348,6 +348,10 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
         ("info", "the study allows 'unit-weaker-than-ids'",
          (count(), {"schema": WITH_IDS, "allow": ["unit-weaker-than-ids"]}), (count(), {})),
     ],
+    "DP031": [
+        ("info", "one id in one month, by at most 2 of its rows: what shows in several months is not protected",
+         (count(), {"unit": dpf.PrivacyUnit("id", 2, period="month", date="on")}), (count(), {"unit": TWO})),
+    ],
     "DP018": [
         ("warning", "publishes the exact row count", (best(1), {"schema": COUNTED}),
          (best(1), {"schema": COUNTED, "relation": REPLACE})),

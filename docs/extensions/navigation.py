@@ -27,6 +27,7 @@ READERS = {
         "known-bugs",
         "ledger",
         "dossier",
+        "examples/registry/README",
     ],
     "Researcher": [
         "tutorial-researcher",

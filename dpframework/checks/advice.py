@@ -127,3 +127,9 @@ def weak_unit(plan: Plan) -> Iterator[tuple[Severity, str]]:
         yield Severity.INFO, f"{what}; the study allows '{WEAK_UNIT}'"
     else:
         yield Severity.WARNING, f"{what}; {remedy}, or allow '{WEAK_UNIT}'"
+
+
+def one_period(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Say what a unit in one period does not protect."""
+    if plan.unit.period is not None:
+        yield Severity.INFO, f"the plan protects {plan.unit}: {plan.unit.gap}"

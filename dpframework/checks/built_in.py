@@ -40,6 +40,7 @@ BUILT_IN: tuple[Check, ...] = (
     Check("DP028", "several results about small groups", advice.small_groups),
     Check("DP029", "unit weaker than the ids suggest", advice.weak_unit),
     Check("DP030", "claim neither proved nor tested", verification.unproved_claims),
+    Check("DP031", "unit of one period", advice.one_period),
 )
 
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)

@@ -102,12 +102,13 @@ def ledger_state(known: ledgers.DataSet) -> LedgerState:
     """Return what a ledger says of a data set, for a dossier."""
     from dpframework.reports.dossier.answers import LedgerState
 
-    cap = PrivacyLoss(known.epsilon, delta=known.delta)
+    cap = PrivacyLoss(known.cap, delta=known.delta)
     spent, whole = (
-        reports.learned_sentence(reports.learned(loss, known.relation, known.unit)) for loss in (known.spent, cap)
+        reports.learned_sentence(reports.learned(loss, known.relation, known.unit.history))
+        for loss in (known.spent, cap)
     )
     sentences = [
-        f"The ledger caps all studies of '{known.name}' at epsilon {decimal_text(known.epsilon)}, of which "
+        f"The ledger caps all studies of '{known.name}' at epsilon {decimal_text(known.cap)}, of which "
         f"{readable(known.spent.epsilon or known.epsilon * 0)} is spent.",
         f"Over all that it has charged: {spent}.",
         f"Over all that its cap admits: {whole}.",

@@ -10,22 +10,25 @@ from dpframework import ledger as ledgers
 from dpframework.cli.ledger_tables import (
     GROUPS,
     OUTSIDE,
+    PERIODS,
     RUNS,
+    cap_text,
     claim_sentence,
     group_rows,
     groups_of,
     outside_rows,
+    period_rows,
     run_rows,
 )
 from dpframework.facts.output_text import csv_text, format_by_name
 from dpframework.facts.outputs import FileKind
-from dpframework.facts.privacy import PrivacyLoss, decimal_text, readable
+from dpframework.facts.privacy import PrivacyLoss, readable
 from dpframework.reports import learned, learned_sentence
 from dpframework.reports.formats import PAGE_FILE
 from dpframework.results.json_safe import json_text
 
 SUFFIXES = {".html": "page", ".htm": "page", ".csv": "csv", ".json": "json"}
-CAPS = ("data set", "protects", "relation", "cap", "spent", "left", "runs")
+CAPS = ("data set", "protects", "cap", "spent", "left", "runs")
 APPROVALS = ("data set", "plan", "approved", "by", "runs", "left", "data", "signature", "note")
 RUN_COLUMNS = ("data set", *RUNS)
 FILES = {
@@ -78,9 +81,9 @@ def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str)
     for one in shown:
         for what, loss in (
             ("all that has been charged", one.spent),
-            ("all that the cap admits", PrivacyLoss(one.epsilon, delta=one.delta)),
+            ("all that the cap admits", PrivacyLoss(one.cap, delta=one.delta)),
         ):
-            meaning = learned_sentence(learned(loss, one.relation, one.unit))
+            meaning = learned_sentence(learned(loss, one.relation, one.unit.history))
             sentences.append(f"'{one.name}', over {what}: {meaning}.")
         rest = "; ".join(filter(None, (*ledgers.remainder(one), claim_sentence(one))))
         sentences.append(f"'{one.name}' has epsilon {readable(one.left)} left: {rest}.")
@@ -97,9 +100,12 @@ def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str)
          [(one.name, *row) for one in shown for row in group_rows(one, by)])
         for by in ledgers.GroupBy
     ]  # fmt: skip
+    rows = [(one.name, *row) for one in shown for row in period_rows(one)]
+    periods = [("Periods", "What was spent of each period, and is left.", ("data set", *PERIODS), rows)] if rows else []
     sections = [
         ("Data sets", "What each may spend, and has spent.", CAPS, [_cap(one) for one in shown]),
-        ("Runs", "What was charged, in order.", RUN_COLUMNS, [row for one in shown for row in _runs(one)]),
+        ("Runs", "What was charged, in order.", _PAGE_RUNS, [row for one in shown for row in _page_runs(one)]),
+        *periods,
         *grouped,
         ("Approvals", "Which plans may be run, who decided it, and how often.", APPROVALS, approvals),
         ("Released outside this ledger", "What left the data set otherwise, and what it does to the claim.",
@@ -116,10 +122,21 @@ _CAPTIONS = {
 
 
 def _cap(one: ledgers.DataSet) -> tuple[str, ...]:
-    delta = f", delta {float(one.delta):g}" if one.delta else ""
     spent = readable(one.spent.epsilon or one.epsilon * 0)
-    cap = f"epsilon {decimal_text(one.epsilon)}{delta}"
-    return one.name, str(one.unit), str(one.relation), cap, spent, readable(one.left), str(len(one.runs))
+    return one.name, str(one.unit), cap_text(one), spent, readable(one.left), str(len(one.runs))
+
+
+#: The columns of runs on a page, which is narrower than a file.
+_PAGE_RUNS = ("data set", "study and results", "who, and what for", "approved by", "opened", "charged", "end", "run")
+
+
+def _page_runs(one: ledgers.DataSet) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for study, results, by, purpose, approved, opened, charged, releases, end, run, plan in run_rows(one):
+        told = f"{by}: {purpose}" if purpose != "-" else by
+        ended = f"{end}, {releases} releases"
+        rows.append((one.name, f"{study}: {results}", told, approved, opened, charged, ended, f"{run} of plan {plan}"))
+    return rows
 
 
 def _runs(one: ledgers.DataSet) -> list[tuple[str, ...]]:

@@ -20,7 +20,10 @@ def cap_text(data_set: ledgers.DataSet) -> str:
     delta = f" at delta {float(data_set.delta):g}" if data_set.delta else ""
     delta += f", of which {float(data_set.reserve):g} is held back" if data_set.reserve else ""
     whom = "" if data_set.unit.is_row else f", protecting {data_set.unit}"
-    return f"epsilon {decimal_text(data_set.epsilon)}{delta} under {data_set.relation}{whom}"
+    cap = f"epsilon {decimal_text(data_set.epsilon)}"
+    if data_set.history is not None:
+        cap += f" a {data_set.unit.period} and {decimal_text(data_set.history)} over a person's whole history"
+    return f"{cap}{delta} under {data_set.relation}{whom}"
 
 
 def spent_text(data_set: ledgers.DataSet) -> str:
@@ -88,7 +91,7 @@ def run_rows(data_set: ledgers.DataSet) -> list[tuple[str, ...]]:
                 run.time,
                 "" if amount is None else readable(amount),
                 str(len(run.charges)),
-                ", ".join([run.end or "unfinished", *again]),
+                ", ".join([run.end or "unfinished", *again, *([f"of {subject.period}"] if subject.period else [])]),
                 run.id,
                 run.plan[:12],
             )
@@ -113,6 +116,29 @@ def group_table(data_set: ledgers.DataSet, by: ledgers.GroupBy) -> Table:
     """Return the runs by group, a line a group."""
     table = plain_table(by.value, *GROUPS)
     for cells in group_rows(data_set, by):
+        table.add_row(*map(_cell, cells))
+    return table
+
+
+def period_rows(data_set: ledgers.DataSet) -> list[tuple[str, ...]]:
+    """Return the cells of each period that a run has read: its charges, and what is left of its cap."""
+    rows: list[tuple[str, ...]] = []
+    for name, budget in sorted(data_set.periods.items()):
+        loss = budget.loss()
+        spent = None if loss is None else loss.epsilon
+        left = "" if spent is None else readable(max(data_set.epsilon - spent, data_set.epsilon * 0))
+        rows.append((name, "no finite total" if spent is None else readable(spent), left))
+    return rows
+
+
+#: The columns of periods.
+PERIODS = ("period", "spent", "left")
+
+
+def period_table(data_set: ledgers.DataSet) -> Table:
+    """Return the periods, a line each."""
+    table = plain_table(*PERIODS)
+    for cells in period_rows(data_set):
         table.add_row(*map(_cell, cells))
     return table
 

@@ -33,6 +33,7 @@ from dpframework.cli.ledger_tables import (
     claim_sentence,
     group_table,
     outside_table,
+    period_table,
     run_table,
     spent_text,
 )
@@ -66,6 +67,26 @@ PinFile = Annotated[
 ]
 
 
+DeltaCap = Annotated[
+    str, typer.Option("--delta", metavar="D", help="The most delta of all runs. Above 0, zCDP may compose losses.")
+]
+Reserve = Annotated[
+    str, typer.Option("--reserve", metavar="D", help="The part of delta that is held back for plans with their own.")
+]
+PeriodKind = Annotated[
+    str | None, typer.Option("--period", metavar="LENGTH", help="Protect a person in one day, week or month each.")
+]
+DateColumn = Annotated[
+    str | None, typer.Option("--date", metavar="NAME", help="The column of dates by which rows belong to periods.")
+]
+HistoryCap = Annotated[
+    str | None,
+    typer.Option(
+        "--history", metavar="E", help="The most that all runs of all periods may cost; --epsilon caps one period."
+    ),
+]
+
+
 def _command(example: str, name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return app.command(name, cls=Command, epilog=f"Example: dpframework ledger {example}")
 
@@ -75,18 +96,8 @@ def open_data_set(
     file: Annotated[Path, path_argument("FILE", "A ledger; made if there is none.")],
     name: Annotated[str, typer.Option("--data-set", metavar="NAME", help="The data set's name in the ledger.")],
     epsilon: Annotated[str, typer.Option(metavar="E", help="The most that all its runs may cost together.")],
-    delta: Annotated[
-        str,
-        typer.Option(
-            metavar="D", help="The most delta of all its runs together. Above 0, losses may also be composed in zCDP."
-        ),
-    ] = "0",
-    reserve: Annotated[
-        str,
-        typer.Option(
-            metavar="D", help="The part of delta that is held back for later plans with a delta of their own."
-        ),
-    ] = "0",
+    delta: DeltaCap = "0",
+    reserve: Reserve = "0",
     relation: Annotated[
         str, typer.Option(metavar="RELATION", help="What the cap protects: add-or-remove-one or replace-one.")
     ] = "add-or-remove-one",
@@ -99,6 +110,9 @@ def open_data_set(
     ] = None,
     unit: Unit = None,
     rows_per_unit: RowsPerUnit = 1,
+    period: PeriodKind = None,
+    date: DateColumn = None,
+    history: HistoryCap = None,
     signers: Annotated[
         Path | None,
         path_option(
@@ -114,6 +128,7 @@ def open_data_set(
 ) -> None:
     """Open a data set with a cap, which is fixed from then on."""
     from dpframework.facts.schema import read_schema
+    from dpframework.facts.unit import PrivacyUnit
 
     public = None if schema is None else read_schema(schema)
     # first, so that bad input leaves no empty ledger behind
@@ -123,8 +138,9 @@ def open_data_set(
         "reserve": reserve,
         "relation": relation,
         "verified": verified,
-        "unit": unit,
+        "unit": PrivacyUnit(unit, rows_per_unit, period=period, date=date),
         "rows_per_unit": rows_per_unit,
+        "history": history,
     }
     ledgers.opening(name, **cap)
     keys = None if signers is None else _usable_signers(signers, key)
@@ -287,12 +303,13 @@ def show(
         tables = [("approvals", approval_table(data_set)), ("runs", run_table(data_set))]
         if group is not None:
             tables = [(f"runs by {group}", group_table(data_set, ledgers.GroupBy.parse(group)))]
-        for title, table in (*tables, ("released outside this ledger", outside_table(data_set))):
+        tables += [("periods", period_table(data_set)), ("released outside this ledger", outside_table(data_set))]
+        for title, table in tables:
             if table.row_count:
                 out.print(f"\n{title}", style="bold")
                 out.print(table)
-        lines = [line for line in (claim_sentence(data_set),) if line]
-        write("\nleft: " + "; ".join((f"epsilon {readable(data_set.left)}", *ledgers.remainder(data_set), *lines)))
+        told = filter(None, (*ledgers.remainder(data_set), claim_sentence(data_set)))
+        write(f"\nleft: epsilon {readable(data_set.left)}; {'; '.join(told)}")
     elif group is not None:
         raise InputError("--group-by groups the runs of one data set; name it with --data-set")
     write(f"\n{records.authority}\nhead: {records.head}")

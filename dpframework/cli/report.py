@@ -158,8 +158,8 @@ def approved_in(ledger: Path | None, data_set: str | None, plan: StudyPlan, abou
     records, known = _data_set(ledger, data_set)
     authority = Authority.of(records, known.name, plan)
     spent, cap = (
-        reports.learned_sentence(reports.learned(loss, known.relation, known.unit))
-        for loss in (known.spent, PrivacyLoss(known.epsilon, delta=known.delta))
+        reports.learned_sentence(reports.learned(loss, known.relation, known.unit.history))
+        for loss in (known.spent, PrivacyLoss(known.cap, delta=known.delta))
     )
     held = (
         authority.ledger,

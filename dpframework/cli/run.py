@@ -54,6 +54,10 @@ Runner = Annotated[
     str | None, typer.Option("--by", metavar="WHO", help="Who makes this run; by default the name of your account.")
 ]
 Purpose = Annotated[str, typer.Option("--purpose", metavar="TEXT", help="What the run is for; the ledger keeps it.")]
+PeriodName = Annotated[
+    str,
+    typer.Option("--period", metavar="NAME", help="The period to read, such as 2026-03, if the study is of periods."),
+]
 
 
 @final
@@ -93,6 +97,7 @@ def run(
     ] = None,
     by: Runner = None,
     purpose: Purpose = "",
+    period: PeriodName = "",
     pin: Annotated[
         Path | None,
         path_option(
@@ -108,8 +113,10 @@ def run(
     if engine is not None:
         EngineChoice(engine).made()  # an error in the command is reported before one in the study
     said = {"study": study.stem, "by": by or _account(), "purpose": purpose}
-    recorded = _open_run(ledger, data_set, pin, out, said)
+    recorded = _open_run(ledger, data_set, pin, out, {**said, "period": period})
     file = load_study(study)
+    if period or file.study.unit.period is not None:
+        (file.study.unit.during(period) if period else file.study.unit).require_span()
     chosen = engine_of(file, engine)
     ready, facts = _prepare(file, chosen, as_json)
     plan = ready.plan
@@ -118,7 +125,9 @@ def run(
     authority = None
     if ledger is not None and data_set is not None:
         authority = Authority.of(ledgers.Ledger(ledger).records(), data_set, plan)
-    results, stop = _keep(out, study.stem, authority, facts, recorded, lambda: _make(file, ready, seed, recorded))
+    results, stop = _keep(
+        out, study.stem, authority, facts, recorded, lambda: _make(file, ready, seed, recorded, period)
+    )
     ran = reports.RunSummary.of(results)
     if stop is not None:
         releases = counted(len(ran.charges), "release")
@@ -173,7 +182,9 @@ def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, 
     return ready, require_reportable(plan)  # a report that fails must fail before the run is paid for
 
 
-def _make(file: StudyFile, ready: StudyRun, seed: int | None, recorded: ledgers.LedgerRun | None) -> Outcome:
+def _make(
+    file: StudyFile, ready: StudyRun, seed: int | None, recorded: ledgers.LedgerRun | None, period: str
+) -> Outcome:
     """Make the run, with a progress bar."""
     engine = ready.engine
 
@@ -181,7 +192,9 @@ def _make(file: StudyFile, ready: StudyRun, seed: int | None, recorded: ledgers.
         key = None if seed is None else hashlib.sha256(str(seed).encode()).digest()
         if recorded is not None:
             key = recorded.key
-        return file.table_files(key) if engine.reads_files else file.read(key, mapped=engine.mapped)
+        if engine.reads_files:
+            return file.table_files(key, period=period)
+        return file.read(key, mapped=engine.mapped, period=period)
 
     with progress() as observer, contextlib.closing(engine):
         try:

@@ -10,6 +10,13 @@ a neighbour of the next by one row. So what loses at most R for a replaced row a
 loses at most r R + a A <= k max(R, A) in pure epsilon, and (r sqrt(R) + a sqrt(A))^2 <= k^2 max(R, A) in zCDP (Bun and
 Steinke 2016, Proposition 1.9). That needs nothing of the mechanism. Noise is calibrated with it: what may lose epsilon
 for a unit may lose epsilon / k for a row, and rho / k^2. `docs/composition.md` derives the rules of composition anew.
+
+**A period.** A unit may be a person in one period (see `periods`). A run reads the rows of one period, so its table
+has the rows of units of that period, at most k each: all of the above holds for it as it stands. Rows of one period
+change nothing in the table of another. So for neighbours that differ by a person in one period, all releases of all
+periods lose no more than those of that period. A person's whole history is one such unit in each period that they have
+rows in: what it loses is at most the sum over these (each period's releases are given by the earlier ones and that
+period's rows, so that losses add up as those of plans chosen one after another do).
 """
 
 from __future__ import annotations
@@ -20,6 +27,7 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import is_whole_number
+from dpframework.facts.periods import Period, PeriodKind
 from dpframework.facts.schema import Schema
 from dpframework.facts.values import printable_name
 
@@ -27,6 +35,10 @@ MOST_ROWS = 10**6  # of a unit
 
 #: The assumption that no unit has more rows than a study says, where no column of ids bounds them.
 ROWS_ASSERTED = "rows-per-unit-asserted"
+
+
+def _as_kind(given: str | None) -> PeriodKind | None:
+    return None if given is None else PeriodKind.parse(given)
 
 
 @final
@@ -40,7 +52,13 @@ class PrivacyUnit:
         The column whose values name units; None if each row is a unit, or the owner asserts how many rows a unit has.
         It is no attribute of the schema. It is read to bound the rows that each unit keeps, and then dropped.
     rows
-        The most rows of one unit.
+        The most rows of one unit; of a unit in a period, within one period.
+    period
+        The length of the periods, if a unit is a person in one period.
+    date
+        The column of dates by which rows belong to periods. It is read, and then dropped.
+    span
+        The period whose rows are read. A study's unit has none: its plan is one for all periods.
 
     Examples
     --------
@@ -50,8 +68,19 @@ class PrivacyUnit:
 
     id: str | None = None
     rows: int = 1
+    period: PeriodKind | None = attrs.field(default=None, kw_only=True, converter=_as_kind)
+    date: str | None = attrs.field(default=None, kw_only=True)
+    span: Period | None = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
+        if (self.period is None) != (self.date is None):
+            raise InputError("a unit in a period needs both the period's length and the column of dates (date)")
+        if self.date is not None and not (isinstance(self.date, str) and self.date.strip()):
+            raise InputError(f"date is {self.date!r}; give the name of the column of dates")
+        if self.date is not None:
+            printable_name(self.date, "the column of dates")
+        if self.date is not None and self.date == self.id:
+            raise InputError(f"'{self.date}' names both units and dates; give two columns")
         if self.id is not None and not (isinstance(self.id, str) and self.id.strip()):
             raise InputError(f"unit is {self.id!r}; give the name of the column whose values name units")
         if self.id is not None:
@@ -62,20 +91,64 @@ class PrivacyUnit:
     @property
     def is_row(self) -> bool:
         """Whether each row is a unit."""
-        return self.id is None and self.rows == 1
+        return self.id is None and self.rows == 1 and self.period is None
 
     @property
     def asserted(self) -> bool:
         """Whether only the owner's assertion bounds the rows of a unit."""
-        return self.id is None and self.rows > 1
+        return self.id is None and not self.is_row
 
     @property
     def groups_rows(self) -> bool:
         """Whether ids name the unit of each row, and a unit may have several rows."""
         return self.id is not None and self.rows > 1
 
+    def during(self, name: str) -> PrivacyUnit:
+        """Return the unit for reading the rows of one period.
+
+        Raises
+        ------
+        InputError
+            If the unit has no periods, or none of that name.
+
+        Examples
+        --------
+        >>> PrivacyUnit("patient_id", 4, period="month", date="visited").during("2026-03").span.name
+        '2026-03'
+        """
+        if self.period is None:
+            raise InputError(f"period '{name}' is given, and the study protects {self}, in no period; leave it out")
+        return attrs.evolve(self, span=Period.parse(self.period, name))
+
+    @property
+    def template(self) -> PrivacyUnit:
+        """The unit of any period, as a plan has it."""
+        return self if self.span is None else attrs.evolve(self, span=None)
+
+    @property
+    def history(self) -> PrivacyUnit:
+        """The person over all periods: whoever the ids name, with any number of rows."""
+        return self if self.period is None else PrivacyUnit(self.id, MOST_ROWS)
+
+    def require_span(self) -> Period | None:
+        """Return the period to read, None for a unit without periods.
+
+        Raises
+        ------
+        InputError
+            If the unit has periods, and nobody said which one is read.
+        """
+        if self.period is not None and self.span is None:
+            raise InputError(
+                f"the study protects {self}, and reads one {self.period} at a time; say which, by --period or by "
+                "unit=study.unit.during(...)"
+            )
+        return self.span
+
     def require_no_attribute(self, schema: Schema) -> None:
-        """Refuse ids that are an attribute of a schema."""
+        """Refuse ids or dates that are an attribute of a schema."""
+        if self.date in schema.names:
+            raise InputError(f"date '{self.date}' is an attribute of the schema; dates tell the period, and no more")
         if self.id in schema.names:
             raise InputError(f"unit '{self.id}' is an attribute of the schema; ids tell whose a row is, and no more")
 
@@ -97,13 +170,40 @@ class PrivacyUnit:
     def __str__(self) -> str:
         if self.is_row:
             return "one row"
+        within = "" if self.period is None else f" in one {self.period}"
         if self.id is None:
-            return f"one unit of at most {self.rows} rows, as the owner asserts"
-        return f"one {self.id}, by at most {self.rows} of its rows" if self.rows > 1 else f"one {self.id}, by one row"
+            rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
+            return f"one unit{within} of at most {rows}, as the owner asserts"
+        by = f"at most {self.rows} of its rows" if self.rows > 1 else "one row"
+        return f"one {self.id}{within}, by {by}"
+
+    @property
+    def share(self) -> str:
+        """How much a person counts at most, in a sentence that people say to each other."""
+        rows = "one row" if self.rows == 1 else f"at most {self.rows} rows"
+        each = "" if self.period is None else f" in each {self.period}"
+        if self.is_row:
+            return "Each row counts alone, so a person with several rows counts several times."
+        if self.id is None:
+            return f"Nobody has more than {self.rows} row{'' if self.rows == 1 else 's'}{each}, as the owner states."
+        return f"Each {self.id} counts with {rows}{each}."
+
+    @property
+    def gap(self) -> str:
+        """What a unit in a period does not protect, in a sentence; empty for another unit."""
+        if self.period is None:
+            return ""
+        who = "somebody" if self.id is None else f"one {self.id}"
+        return (
+            f"what shows in several {self.period}s is not protected as what shows in one: over k {self.period}s, {who} "
+            f"loses k times as much, so that lasting facts, such as an illness or a home, may be learned in time"
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form."""
-        return {"id": self.id, "rows": self.rows}
+        """Return a JSON-safe form. Of a unit without periods it is as it was before there were any."""
+        if self.period is None:
+            return {"id": self.id, "rows": self.rows}
+        return {"id": self.id, "rows": self.rows, "period": self.period.value, "date": self.date}
 
 
 ROW = PrivacyUnit()

@@ -6,8 +6,9 @@ from .approvals import (
     data_digests as data_digests,
 )
 from .chain import Head as Head, LedgerTampered as LedgerTampered
-from .data_sets import DataSet as DataSet, opening as opening
+from .data_sets import DataSet as DataSet
 from .ledger import Ledger as Ledger
+from .openings import opening as opening
 from .outside import Outside as Outside, OutsideKind as OutsideKind
 from .pin import Pin as Pin
 from .records import Records as Records

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import os
 import secrets
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.accountant import PlanCharge
+from dpframework.accountant import AccountedPlan, PlanCharge
+from dpframework.facts.errors import InputError
 from dpframework.facts.files import file_digest
-from dpframework.ledger.subjects import RunSubject
+from dpframework.facts.parameters import is_whole_number
+from dpframework.ledger.subjects import RunSubject, one_line
 
 
 def data_digests(files: Iterable[Path]) -> list[bytes]:
@@ -194,3 +197,25 @@ class RecordedRun:
             "redrawn": self.redrawn,
             "end": self.end,
         }
+
+
+def approval_entry(
+    name: str, plan: AccountedPlan, *, by: str, runs: int, note: str, data: Iterable[str | os.PathLike[str]]
+) -> dict[str, Any]:
+    """Return the entry for an approval (see `Ledger.approve`), with a digest of the data that it is for.
+
+    Raises
+    ------
+    InputError
+        If a parameter cannot be used, or a file cannot be read.
+    """
+    if not is_whole_number(runs):
+        raise InputError(f"runs is {runs!r}; a positive whole number is needed")
+    approval = {"data_set": name, "plan": plan.hash, "by": one_line(by, "by"), "runs": runs}
+    approval["note"] = one_line(note, "the note") if note else ""
+    if plan.verified is not None:
+        approval["verified"] = plan.verified.digest
+    if isinstance(data, str):
+        raise InputError(f"data is one text, {data!r}; give a list of files")
+    bound = [Path(file) for file in data]
+    return {**approval, **({"data": attrs.asdict(Binding.of(bound))} if bound else {})}

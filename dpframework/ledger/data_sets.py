@@ -10,67 +10,14 @@ import attrs
 
 from dpframework.accountant import AccountedPlan, AdaptiveBudget, PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused
-from dpframework.facts.privacy import Amount, PrivacyLoss, Relation, decimal_text, exact
-from dpframework.facts.schema import Schema
+from dpframework.facts.periods import Period
+from dpframework.facts.privacy import PrivacyLoss, Relation, decimal_text
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.ledger.approvals import Approval, RecordedRun
 from dpframework.ledger.outside import Outside
 from dpframework.plan.code import changes
-from dpframework.plan.plan import Budget, Plan
+from dpframework.plan.plan import Plan
 from dpframework.plan.verification_records import Verified, judged
-
-
-def one_line(value: str, what: str) -> str:
-    """Return a text that people read in a list. Refuse an empty one, and one of several lines.
-
-    Raises
-    ------
-    InputError
-        If it is; names it by `what`.
-    """
-    if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise InputError(f"{what} is {value!r}; a text of one line is needed")
-    return value
-
-
-def opening(
-    name: str,
-    *,
-    epsilon: Amount,
-    delta: Amount,
-    reserve: Amount = 0,
-    relation: Relation | str,
-    verified: Amount | None,
-    unit: str | None,
-    rows_per_unit: int,
-    schema: Schema | None = None,
-) -> dict[str, Any]:
-    """Return the entry for a data set that is opened (see `Ledger.open`).
-
-    Raises
-    ------
-    InputError
-        If a number, a name or the relation cannot be used.
-    """
-    cap, protected = Budget(epsilon, delta), PrivacyUnit(unit, rows_per_unit)
-    held_back = exact(reserve, "the reserve")
-    if held_back > cap.delta:
-        raise InputError(
-            f"the reserve is {decimal_text(held_back)}; it is a part of delta, which is {decimal_text(cap.delta)}"
-        )
-    tightness = None if verified is None else exact(verified, "the tightness")
-    if tightness is not None and tightness > 1:
-        raise InputError(f"the tightness is {decimal_text(tightness)}; a share of a claim, at most 1, is needed")
-    return {
-        "data_set": one_line(name, "the data set's name"),
-        "relation": Relation.parse(relation).value,
-        "epsilon": str(cap.epsilon),
-        "delta": str(cap.delta),
-        **({"reserve": str(held_back)} if held_back else {}),
-        "schema": None if schema is None else schema.fingerprint,
-        **({} if tightness is None else {"verified": str(tightness)}),
-        **({} if protected.is_row else {"unit": protected.to_dict()}),
-    }
 
 
 @final
@@ -85,7 +32,7 @@ class DataSet:
     relation
         The neighbouring relation that its cap holds for.
     epsilon, delta
-        The cap: the most that all runs may cost together.
+        The cap: the most that all runs may cost together. If the unit is a person in a period, of one period.
     schema
         The fingerprint of the only schema that plans may be made from; None for any.
     time
@@ -106,7 +53,12 @@ class DataSet:
         What was released without a run of this ledger, in order.
     budget
         The cap with what all runs and private releases outside were charged: never by a plugin's accountant, since a
-        charge must mean the same wherever the ledger is read.
+        charge must mean the same wherever the ledger is read. If the unit is a person in a period, it is the budget
+        of a person's whole history: what is lost over all periods adds up.
+    history
+        The cap over a person's whole history, if the unit is a person in a period; it holds at the same delta.
+    periods
+        The budget of each period that a run has read: periods are disjoint parts, so that none adds to another.
     """
 
     name: str
@@ -122,10 +74,21 @@ class DataSet:
     approvals: list[Approval] = attrs.field(factory=list)
     runs: dict[str, RecordedRun] = attrs.field(factory=dict)
     outside: list[Outside] = attrs.field(factory=list)
+    history: Fraction | None = None
+    periods: dict[str, AdaptiveBudget] = attrs.field(factory=dict)
     budget: AdaptiveBudget = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.budget = AdaptiveBudget(self.relation, self.epsilon, self.delta, reserve=self.reserve)
+        self.budget = AdaptiveBudget(self.relation, self.cap, self.delta, reserve=self.reserve)
+
+    @property
+    def cap(self) -> Fraction:
+        """The most that all runs may cost a person together, over all periods if there are any."""
+        return self.epsilon if self.history is None else self.history
+
+    def of_period(self, period: str) -> AdaptiveBudget:
+        """Return the budget of one period, with the charges of its runs."""
+        return self.periods.get(period) or AdaptiveBudget(self.relation, self.epsilon, self.delta, reserve=self.reserve)
 
     @property
     def spent(self) -> PrivacyLoss:
@@ -152,9 +115,9 @@ class DataSet:
     def left(self) -> Fraction:
         """The epsilon of the cap that is not spent, nothing if releases outside exceed its delta."""
         spent = self.spent
-        return Fraction(0) if spent.delta > self.delta else max(self.epsilon - (spent.epsilon or 0), Fraction(0))
+        return Fraction(0) if spent.delta > self.delta else max(self.cap - (spent.epsilon or 0), Fraction(0))
 
-    def require_fit(self, plan: Plan) -> PlanCharge:
+    def require_fit(self, plan: Plan, period: str = "") -> PlanCharge:
         """Return the charge of a run of a plan, if it fits the rest of the cap.
 
         Raises
@@ -172,14 +135,57 @@ class DataSet:
             raise PlanRefused(f"the plan was made from another schema than that of data set '{self.name}'")
         amount = self.budget.plan_charge(plan)
         self.require_room(amount)
+        if self.unit.period is not None and not period:  # an approval is for any period
+            self.require_room_in("", self.of_period("").plan_charge(plan))
         return amount
+
+    def charges(self, plan: Plan, period: str) -> dict[str, Any]:
+        """Return what an entry of a run says of its charges: to the whole budget, and to that of its period.
+
+        Raises
+        ------
+        PlanRefused
+            As `require_fit`, or if the run's period is none of the data set's.
+        """
+        amounts = {"amount": self.require_fit(plan, period).to_dict()}
+        self.require_period(period)
+        if not period:
+            return amounts
+        own = self.of_period(period).plan_charge(plan)
+        self.require_room_in(period, own)
+        return {**amounts, "of_period": own.to_dict()}
+
+    def require_period(self, period: str) -> None:
+        """Refuse a run without a period where each has one, and one with a period that is none of the data set's.
+
+        Periods of one length are equal or disjoint, so that windows cannot overlap.
+        """
+        if self.unit.period is None and period:
+            raise PlanRefused(f"data set '{self.name}' has no periods, and the run is of period '{period}'")
+        if self.unit.period is not None:
+            try:
+                Period.parse(self.unit.period, period)
+            except InputError as error:
+                raise PlanRefused(f"data set '{self.name}': {error}") from None
+
+    def require_room_in(self, period: str, amount: PlanCharge) -> None:
+        """Refuse an amount that does not fit the rest of one period's cap. Private releases outside count in each."""
+        loss = self._loss(self.of_period(period).after(amount))
+        outside = sum((one.epsilon for one in self.outside), Fraction(0))
+        which = f"period '{period}'" if period else f"one {self.unit.period}"
+        if loss is None or loss.epsilon is None or loss.epsilon + outside > self.epsilon or loss.delta > self.delta:
+            total = "no finite total" if loss is None or loss.epsilon is None else decimal_text(loss.epsilon + outside)
+            raise PlanRefused(
+                f"data set '{self.name}': over the cap of {which}: with this plan the total is {total}, the cap is "
+                f"{decimal_text(self.epsilon)}"
+            )
 
     def holds(self, budget: AdaptiveBudget) -> bool:
         """Tell whether the cap holds for a budget's charges."""
         loss = self._loss(budget)
         if loss is None or loss.epsilon is None:
             return False
-        return loss.epsilon <= self.epsilon and loss.delta <= self.delta
+        return loss.epsilon <= self.cap and loss.delta <= self.delta
 
     def require_room(self, amount: PlanCharge) -> None:
         """Refuse an amount that does not fit the rest of the cap."""
@@ -193,10 +199,11 @@ class DataSet:
                 f"data set '{self.name}': the plan has no finite total in {named}"
                 + ("" if self.delta else "; a cap with a delta allows for zCDP")
             )
-        if together.epsilon > self.epsilon:
+        if together.epsilon > self.cap:
+            over = "over the cap" if self.history is None else "over the cap of a person's whole history"
             raise PlanRefused(
-                f"data set '{self.name}': over the cap: with this plan the total is {decimal_text(together.epsilon)}, "
-                f"the cap is {decimal_text(self.epsilon)}"
+                f"data set '{self.name}': {over}: with this plan the total is {decimal_text(together.epsilon)}, "
+                f"the cap is {decimal_text(self.cap)}"
             )
         if together.delta > self.delta:
             raise PlanRefused(
@@ -302,6 +309,14 @@ class DataSet:
             "opened before; another one needs an approval of its own"
         )
 
+    def _history_form(self) -> dict[str, Any]:
+        """Return the second cap and the periods, JSON-safe, nothing without periods."""
+        if self.history is None:
+            return {}
+        losses = {name: budget.loss() for name, budget in sorted(self.periods.items())}
+        periods = {name: None if loss is None else str(loss.epsilon) for name, loss in losses.items()}
+        return {"history": str(self.history), "periods": periods}
+
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
         spent = self.spent
@@ -318,6 +333,7 @@ class DataSet:
                 "delta": str(self.delta),
                 **({"reserve": str(self.reserve)} if self.reserve else {}),
             },
+            **self._history_form(),
             "spent": {"epsilon": str(spent.epsilon), "delta": str(spent.delta)},
             "left": {"epsilon": str(self.left)},
             "approvals": [approval.to_dict() for approval in self.approvals],

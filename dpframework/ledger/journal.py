@@ -63,6 +63,25 @@ class Owner:
     run: str
     key: bytes  # chooses the rows of each privacy unit
 
+    def require(self, ledger: str, data_set: str, plan: str, place: str) -> None:
+        """Refuse to resume another run than this one.
+
+        Raises
+        ------
+        PlanRefused
+            If the ledger, the data set or the plan is another one.
+        """
+        for what, own, other in (
+            ("in another ledger", self.ledger, ledger),
+            (f"on data set '{self.data_set}'", self.data_set, data_set),
+            (f"of plan {self.plan[:12]}, not {plan[:12]}", self.plan, plan),
+        ):
+            if own != other:
+                raise PlanRefused(
+                    f"{place}: holds the releases of an unfinished run {what}; resume that one as it was begun, or "
+                    "write this one's results elsewhere"
+                )
+
 
 @final
 @attrs.frozen

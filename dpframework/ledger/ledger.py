@@ -6,23 +6,22 @@ import os
 import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import final
-
-import attrs
+from typing import Any, final
 
 from dpframework.facts.errors import InputError, PlanRefused
-from dpframework.facts.parameters import is_whole_number
 from dpframework.facts.privacy import Amount, Relation
 from dpframework.facts.schema import Schema
-from dpframework.ledger.approvals import Binding
+from dpframework.facts.unit import PrivacyUnit
+from dpframework.ledger.approvals import approval_entry
 from dpframework.ledger.chain import Chain, Head, Transaction
-from dpframework.ledger.data_sets import DataSet, one_line, opening
+from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.decisions import append_decision, signature_lines
+from dpframework.ledger.openings import opening
 from dpframework.ledger.outside import OutsideKind, charge_of_outside, outside_losses
 from dpframework.ledger.pin import Pin
 from dpframework.ledger.records import Records
 from dpframework.ledger.run import LedgerRun
-from dpframework.ledger.subjects import RunSubject
+from dpframework.ledger.subjects import RunSubject, one_line
 from dpframework.ledger.verification import audit_entries
 from dpframework.study.study_plan import StudyPlan
 
@@ -103,8 +102,9 @@ class Ledger:
         relation: Relation | str = Relation.ADD_OR_REMOVE_ONE,
         schema: Schema | None = None,
         verified: Amount | None = None,
-        unit: str | None = None,
+        unit: str | PrivacyUnit | None = None,
         rows_per_unit: int = 1,
+        history: Amount | None = None,
         key: str | os.PathLike[str] | None = None,
     ) -> None:
         """Open a data set with a cap that all its runs must fit together.
@@ -127,8 +127,9 @@ class Ledger:
             Plans are approved only if the very code of each of their miners and mechanisms was verified, at this
             tightness or more (see `StudyPlan.with_verified`). By default none needs to be.
         unit, rows_per_unit
-            Whom the cap protects (see `Study`), by default one row; plans for another privacy unit are refused: what
-            they cost cannot be added up.
+            Whom the cap protects (see `Study`), by default one row. Plans for another unit are refused.
+        history
+            The cap over a person's whole history, if the unit is a `PrivacyUnit` in a period; `epsilon` caps a period.
         key
             The file of an SSH key to sign with, if the ledger has signers.
 
@@ -137,17 +138,15 @@ class Ledger:
         InputError
             If the name is taken, a number, a name or the relation cannot be used, or a signature is needed.
         """
-        content = opening(
-            name,
-            epsilon=epsilon,
-            delta=delta,
-            reserve=reserve,
-            relation=relation,
-            schema=schema,
-            verified=verified,
-            unit=unit,
-            rows_per_unit=rows_per_unit,
-        )
+        cap: dict[str, Any] = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "reserve": reserve,
+            "relation": relation,
+            "verified": verified,
+        }
+        whom: dict[str, Any] = {"unit": unit, "rows_per_unit": rows_per_unit, "history": history}
+        content = opening(name, schema=schema, **cap, **whom)
         with self._chain.writing() as transaction:
             records = self._books(transaction)
             if name in records.data_sets:
@@ -194,18 +193,9 @@ class Ledger:
         InputError
             If there is no such data set, or a parameter cannot be used.
         """
-        if not is_whole_number(runs):
-            raise InputError(f"runs is {runs!r}; a positive whole number is needed")
-        approval = {"data_set": name, "plan": plan.hash, "by": one_line(by, "by"), "runs": runs}
-        approval["note"] = one_line(note, "the note") if note else ""
-        if plan.verified is not None:
-            approval["verified"] = plan.verified.digest
-        if isinstance(data, str):
-            raise InputError(f"data is one text, {data!r}; give a list of files")
-        bound = [Path(file) for file in data]
         if refused := plan.refusals():
             raise PlanRefused("; ".join(str(finding) for finding in refused))
-        content = {**approval, **({"data": attrs.asdict(Binding.of(bound))} if bound else {})}
+        content = approval_entry(name, plan, by=by, runs=runs, note=note, data=data)
         with self._chain.writing() as transaction:
             records = self._books(transaction)
             data_set = records.data_set(name)
@@ -338,6 +328,7 @@ class Ledger:
         study: str = "",
         by: str = "",
         purpose: str = "",
+        period: str = "",
     ) -> LedgerRun:
         """Return a run on a data set, for `Study.run`, which opens it if its plan is approved and fits.
 
@@ -352,9 +343,11 @@ class Ledger:
             The files that the table is read from: needed where the approval is for some data only.
         study, by, purpose
             What the study is called, who runs it and what for: kept with the run.
+        period
+            The period whose rows it reads, for a unit in a period.
         """
         said = (one_line(text, what) if text else "" for text, what in ((study, "study"), (by, "by"), (purpose, "why")))
-        subject = RunSubject(next(said), next(said), next(said))
+        subject = RunSubject(next(said), next(said), next(said), period=period)
         made = LedgerRun(self._chain, name, None if journal is None else Path(journal), subject)
         made.data = [Path(file) for file in data]
         return made

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 from dpframework.accountant import PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused, nearest
@@ -31,6 +31,22 @@ KINDS = (
 def refused(why: str) -> str:
     """Return the end of a run that was refused because of its rows, while they were read."""
     return f"refused: {why}"
+
+
+def _opened(content: Mapping[str, Any], time: str) -> DataSet:
+    """Return the data set that an entry opens."""
+    return DataSet(
+        content["data_set"],
+        Relation.parse(content["relation"]),
+        Fraction(content["epsilon"]),
+        Fraction(content["delta"]),
+        content["schema"],
+        time,
+        Fraction(content["verified"]) if "verified" in content else None,
+        PrivacyUnit(**content.get("unit", {})),
+        Fraction(content.get("reserve", 0)),
+        history=Fraction(content["history"]) if "history" in content else None,
+    )
 
 
 @final
@@ -93,6 +109,9 @@ class Records:
             data_set.approval_of(content["plan"], content.get("data"))
         if entry.kind == "run":
             data_set.require_room(PlanCharge.from_dict(content["amount"]))
+            data_set.require_period(content.get("period", ""))
+            if "period" in content:
+                data_set.require_room_in(content["period"], PlanCharge.from_dict(content["of_period"]))
         elif entry.kind in ("charge", "redraw", "resumption", "end") and self._runs[content["run"]][1].end is not None:
             raise PlanRefused(f"run {content['run']} had ended")
 
@@ -147,17 +166,7 @@ class Records:
             case "data set":
                 if content["data_set"] in self.data_sets:
                     raise ValueError("a data set is opened once")
-                self.data_sets[content["data_set"]] = DataSet(
-                    content["data_set"],
-                    Relation.parse(content["relation"]),
-                    Fraction(content["epsilon"]),
-                    Fraction(content["delta"]),
-                    content["schema"],
-                    entry.time,
-                    Fraction(content["verified"]) if "verified" in content else None,
-                    PrivacyUnit(**content.get("unit", {})),
-                    Fraction(content.get("reserve", 0)),
-                )
+                self.data_sets[content["data_set"]] = _opened(content, entry.time)
             case "plan":
                 self.data_sets[content["data_set"]].plans[content["plan"]["hash"]] = content["plan"]
             case "approval":
@@ -216,6 +225,9 @@ class Records:
         approval.used += 1
         if amount is not None:
             data_set.budget = data_set.budget.after(amount)
+            if "period" in content:
+                own = data_set.of_period(content["period"]).after(PlanCharge.from_dict(content["of_period"]))
+                data_set.periods[content["period"]] = own
         run = RecordedRun(content["run"], content["plan"], entry.time, amount or PlanCharge(NOTHING), approval)
         run.subject = RunSubject.of_entry(content)
         data_set.runs[run.id] = run

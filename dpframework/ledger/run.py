@@ -81,6 +81,11 @@ class LedgerRun(Observer):
         self._process = this_process()
 
     @property
+    def period(self) -> str:
+        """The period whose rows it reads; empty for a study without periods."""
+        return self.subject.period
+
+    @property
     def resumable(self) -> bool:
         """Whether a journal keeps its releases, so that it can be resumed."""
         return self._at is not None
@@ -198,7 +203,7 @@ class LedgerRun(Observer):
                     "run": self.id,
                     "data_set": self._name,
                     "plan": self._plan.hash,
-                    "amount": data_set.require_fit(self._plan).to_dict(),
+                    **data_set.charges(self._plan, self.period),
                     "dpframework": __version__,
                     **self._bound,
                     **self.subject.entry(self._plan),
@@ -244,16 +249,7 @@ class LedgerRun(Observer):
         data_set, self._ledger = records.data_set(self._name), records.id
         owner = None if self._journal is None else self._journal.owner
         if self._journal is not None and owner is not None:
-            for what, own, mine in (
-                ("in another ledger", owner.ledger, self._ledger),
-                (f"on data set '{owner.data_set}'", owner.data_set, self._name),
-                (f"of plan {owner.plan[:12]}, not {self._plan.hash[:12]}", owner.plan, self._plan.hash),
-            ):
-                if own != mine:
-                    raise PlanRefused(
-                        f"{self._at}: holds the releases of an unfinished run {what}; "
-                        "resume that one as it was begun, or write this one's results elsewhere"
-                    )
+            owner.require(self._ledger, self._name, self._plan.hash, str(self._at))
             self.id, self.key = owner.run, owner.key
             recorded = data_set.runs.get(self.id)
             if recorded is not None:
@@ -267,7 +263,7 @@ class LedgerRun(Observer):
             self._disposable = True
         binding = data_set.require_approved(self._plan, self._files).data
         self._bound = {} if binding is None else {"data": binding.digest}
-        data_set.require_fit(self._plan)
+        data_set.charges(self._plan, self.period)
         return data_set, None
 
     def _take_up(self, recorded: RecordedRun, journal: Journal) -> None:
@@ -277,6 +273,8 @@ class LedgerRun(Observer):
         binding = recorded.approval.data
         if binding is not None and not binding.holds(self._files):
             raise PlanRefused(f"run {self.id} cannot be resumed; it was begun on other data, which was approved for it")
+        if recorded.subject.period != self.period:
+            raise PlanRefused(f"run {self.id} cannot be resumed; it was begun on period '{recorded.subject.period}'")
         self._ended = recorded.end is not None
         self._charged, self._kept = list(recorded.charges), dict(journal.releases(self.id, self._classes))
         self.before = len(self._kept)

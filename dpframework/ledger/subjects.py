@@ -9,10 +9,24 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import PureAccountant
+from dpframework.facts.errors import InputError
 from dpframework.facts.values import as_texts
 from dpframework.plan.index import Reads
 from dpframework.plan.plan import Plan
 from dpframework.plan.preview import parts_of
+
+
+def one_line(value: str, what: str) -> str:
+    """Return a text that people read in a list. Refuse an empty one, and one of several lines.
+
+    Raises
+    ------
+    InputError
+        If it is; names it by `what`.
+    """
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise InputError(f"{what} is {value!r}; a text of one line is needed")
+    return value
 
 
 def _as_reads(names: Any) -> Reads:
@@ -86,12 +100,15 @@ class RunSubject:
         What for; empty if nobody said.
     results
         Its results; None for a run of an older dpframework, which did not record them.
+    period
+        The period whose rows it read; empty if its unit has none.
     """
 
     study: str = ""
     by: str = ""
     purpose: str = ""
     results: tuple[RecordedResult, ...] | None = None
+    period: str = ""
 
     @property
     def result_names(self) -> tuple[str, ...]:
@@ -107,7 +124,8 @@ class RunSubject:
 
     def entry(self, plan: Plan) -> dict[str, Any]:
         """Return the part of a run's entry that says what it is about."""
-        said = {key: text for key, text in (("study", self.study), ("by", self.by), ("purpose", self.purpose)) if text}
+        texts = {"study": self.study, "by": self.by, "purpose": self.purpose, "period": self.period}
+        said = {key: text for key, text in texts.items() if text}
         return {**said, "results": [result.to_dict() for result in recorded_results(plan)]}
 
     @classmethod
@@ -119,9 +137,11 @@ class RunSubject:
             content.get("by", ""),
             content.get("purpose", ""),
             None if results is None else tuple(map(RecordedResult.from_dict, results)),
+            content.get("period", ""),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
         results = None if self.results is None else [result.to_dict() for result in self.results]
-        return {"study": self.study, "by": self.by, "purpose": self.purpose, "results": results}
+        period = {"period": self.period} if self.period else {}
+        return {"study": self.study, "by": self.by, "purpose": self.purpose, "results": results, **period}

@@ -75,6 +75,11 @@ def _require_same_amount(data_set: DataSet, content: Mapping[str, Any]) -> None:
         return
     amount = PlanCharge.from_dict(content["amount"])
     due = attrs.evolve(data_set.budget, order=amount.order).plan_charge(plan)
+    if "period" in content:
+        own = PlanCharge.from_dict(content["of_period"])
+        of_period = attrs.evolve(data_set.of_period(content["period"]), order=own.order).plan_charge(plan)
+        if (of_period.pure, of_period.delta, of_period.rdp if own.order else None) != (own.pure, own.delta, own.rdp):
+            raise PlanRefused("what was charged to its period is not the total of its plan")
     if (due.pure, due.delta, due.rdp if amount.order else None) != (amount.pure, amount.delta, amount.rdp):
         raise PlanRefused("what was charged is not the total of its plan")
     if "results" in content and content["results"] != [result.to_dict() for result in recorded_results(plan)]:

@@ -7,6 +7,7 @@ from typing import final
 import attrs
 
 from dpframework.checks import Severity
+from dpframework.checks.advice import ONE_ROW_PER_PERSON
 from dpframework.facts.privacy import readable
 from dpframework.facts.schema import Schema
 from dpframework.facts.values import as_texts
@@ -110,5 +111,14 @@ def brief(plan: StudyPlan) -> str:
     """Return one line on whom a plan protects, its cost and its assumptions."""
     total = plan.smallest_total()
     cost = "no valid total" if total is None else f"{loss_text(total)} of {readable(plan.budget.epsilon)}"
-    assumed = f"assumes {', '.join(plan.assumptions)}" if plan.assumptions else "assumes nothing beyond its theorems"
-    return f"Protects {plan.unit}, under {plan.relation}. Costs {cost}. It {assumed}."
+    unit = plan.unit
+    share = "Nobody has a second row, as the owner states."
+    if not (unit.is_row and ONE_ROW_PER_PERSON in plan.budget.allow):
+        share = unit.share
+    facts = plan.facts
+    assumed = list(plan.assumptions)
+    if facts.row_bound is not None:
+        assumed.append(f"the owner's word that {'max_rows' if facts.rows is None else 'rows'} = {facts.row_bound}")
+    rests = f"rests on {', '.join(assumed)}" if assumed else "assumes nothing beyond its theorems"
+    gap = f" {unit.gap[0].upper()}{unit.gap[1:]}." if unit.gap else ""
+    return f"Protects {unit}, under {plan.relation}. {share} Costs {cost}. It {rests}.{gap}"

@@ -46,6 +46,7 @@ def public_facts(plan: AccountedPlan) -> list[tuple[str, str]]:
     known = plan.totals()
     rows = [
         ("protects", str(plan.unit)),
+        *([("does not protect", plan.unit.gap)] if plan.unit.gap else []),
         ("relation", f"{plan.relation} ({neighbours})"),
         ("budget", loss_text(PrivacyLoss(plan.budget.epsilon, delta=plan.budget.delta))),
     ]

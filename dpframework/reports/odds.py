@@ -97,6 +97,7 @@ def learned(loss: PrivacyLoss | None, relation: Relation, unit: PrivacyUnit) -> 
         return []
     epsilon, delta = float(loss.epsilon), float(loss.delta)
     who = "one person" if unit.is_row else f"one {unit.id}" if unit.id is not None else "one unit"
+    who += "" if unit.period is None else f" in one {unit.period}"
     claims: list[tuple[str, float, float]] = []
     if relation is Relation.ADD_OR_REMOVE_ONE:
         member = f"{who}, who has one row," if unit.is_row else who

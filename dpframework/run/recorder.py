@@ -29,6 +29,10 @@ class Recorder(Protocol):
         """The key by which the rows of each privacy unit are chosen."""
 
     @property
+    def period(self) -> str:
+        """The period whose rows the run reads; empty for a study without periods."""
+
+    @property
     def resumable(self) -> bool:
         """Whether the run may be resumed, and so needs the same rows, read with its key."""
 

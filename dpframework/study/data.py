@@ -281,9 +281,16 @@ def require_read_for(unit: PrivacyUnit, table: Table, ledger: Recorder | None) -
     one part before the run was resumed, and other rows in another part after.
     """
     read_for = table.unit
-    if read_for.id != unit.id or (unit.id is not None and read_for.rows > unit.rows):
+    same = (read_for.id, read_for.period, read_for.date) == (unit.id, unit.period, unit.date)
+    if not same or (unit.id is not None and read_for.rows > unit.rows):
+        remedy = "unit=study.unit" if unit.period is None else "unit=study.unit.during(...)"
+        raise InputError(f"the study protects {unit}, and the table was read for {read_for}; read it with {remedy}")
+    span = read_for.require_span()
+    if ledger is not None and ledger.period != ("" if span is None else span.name):
         raise InputError(
-            f"the study protects {unit}, and the table was read for {read_for}; read it with unit=study.unit"
+            f"the table was read for period '{span}', and the run is recorded for period '{ledger.period}'"
+            if span is not None
+            else f"the run is recorded for period '{ledger.period}', and the study has no periods"
         )
     if ledger is not None and ledger.resumable and table.key not in (None, ledger.key):
         raise InputError(

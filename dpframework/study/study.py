@@ -54,6 +54,9 @@ class Study:
         The column that names whom the study protects, by default one row; read the table with `unit=study.unit`.
     rows_per_unit
         The most rows of one unit. Without `unit` that is the assumption 'rows-per-unit-asserted'.
+    period, date
+        "day", "week" or "month", and the column of dates, for a study that protects a person in one period. Its plan is
+        for any period: read the table of one with `unit=study.unit.during("2026-03")`.
 
     Attributes
     ----------
@@ -77,6 +80,8 @@ class Study:
         out_of_domain: OutOfDomain | str | None = None,
         unit: str | None = None,
         rows_per_unit: int = 1,
+        period: str | None = None,
+        date: str | None = None,
     ) -> None:
         if isinstance(allow, str):
             raise InputError(f"allow is one text, {allow!r}; give a list of assumptions")
@@ -85,7 +90,7 @@ class Study:
         self.budget = Budget(epsilon, delta, allow)
         stops = out_of_domain is None and DATA_FITS_SCHEMA in self.budget.allow
         self.out_of_domain = OutOfDomain.ERROR if stops else OutOfDomain.parse(out_of_domain or OutOfDomain.CLAMP)
-        self.unit = PrivacyUnit(unit, rows_per_unit)
+        self.unit = PrivacyUnit(unit, rows_per_unit, period=period, date=date)
         self.unit.require_no_attribute(schema)
         self.data: tuple[str, ...] = ()
         self._nodes: dict[str, Sequential] = {}

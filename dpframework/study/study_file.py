@@ -17,6 +17,7 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Amount, Relation, exact, positive
 from dpframework.facts.schema import Schema, read_schema
 from dpframework.facts.toml import begun_with, kind_of, read_toml, refuse_unknown, required_table, required_text
+from dpframework.facts.unit import PrivacyUnit
 from dpframework.study.data import Data, require_views, values_read
 from dpframework.study.owner_places import owner_places
 from dpframework.study.registry import Registry, registry as installed
@@ -26,7 +27,7 @@ from dpframework.tables.files import TableFiles
 from dpframework.tables.table import Table
 
 _TABLES = ("data", "privacy", "step", "engine")
-_PRIVACY_KEYS = ("epsilon", "relation", "delta", "allow", "unit", "rows_per_unit")
+_PRIVACY_KEYS = ("epsilon", "relation", "delta", "allow", "unit", "rows_per_unit", "period", "date")
 _STEP_KEYS = ("name", "miner", "epsilon", "share", "params")
 
 
@@ -117,7 +118,7 @@ class StudyFile:
     study: Study
     engine: EngineChoice = attrs.field(factory=lambda: EngineChoice())
 
-    def read(self, key: bytes | None = None, *, mapped: bool = False) -> Table:
+    def read(self, key: bytes | None = None, *, mapped: bool = False, period: str = "") -> Table:
         """Open the data for a run, after the checks.
 
         Parameters
@@ -126,6 +127,8 @@ class StudyFile:
             The key that chooses the rows of each privacy unit (see `read_table`).
         mapped
             Whether the table is kept in a file instead of memory (see `Engine.mapped`).
+        period
+            The period whose rows are read; empty for a study without periods.
 
         Raises
         ------
@@ -133,14 +136,18 @@ class StudyFile:
             If a file is missing or does not fit the schema; one sentence that names the study file too.
         """
         with self._name_file():
-            return self.data.read(self.study.schema, self.study.unit, key, self._values_read(), mapped=mapped)
+            return self.data.read(self.study.schema, self._unit(period), key, self._values_read(), mapped=mapped)
 
-    def table_files(self, key: bytes | None = None) -> TableFiles:
+    def _unit(self, period: str) -> PrivacyUnit:
+        """Return the unit for reading, of one period if there are any."""
+        return self.study.unit.during(period) if period else self.study.unit
+
+    def table_files(self, key: bytes | None = None, *, period: str = "") -> TableFiles:
         """Return the files, unopened, for an engine that reads them itself (`Engine.reads_files`).
 
         Parameters
         ----------
-        key
+        key, period
             As for `read`.
 
         Raises
@@ -149,7 +156,7 @@ class StudyFile:
             If a file is missing, or they are the files of two views.
         """
         with self._name_file():
-            return self.data.table_files(self.study.schema, self.study.unit, key, self._values_read())
+            return self.data.table_files(self.study.schema, self._unit(period), key, self._values_read())
 
     @contextlib.contextmanager
     def _name_file(self) -> Iterator[None]:
@@ -198,6 +205,8 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
         study = _study(privacy, schema, data.out_of_domain)
         if data.two_views:
             study.unit.require_joined_by(data.id, "[privacy] ")
+            if study.unit.period is not None:
+                raise InputError("[privacy] a study of two views protects no person in a period; leave out the period")
         study.data = data.shown()
         for step in steps:
             _add(study, step, registry or installed())
@@ -224,6 +233,7 @@ def _study(form: Mapping[str, Any], schema: Schema, out_of_domain: OutOfDomain |
             out_of_domain=out_of_domain,
             unit=form.get("unit"),
             rows_per_unit=form.get("rows_per_unit", 1),
+            **{key: required_text(form, key, where) for key in ("period", "date") if key in form},
         )
     except InputError as error:
         raise InputError(f"{where}{error}") from None

@@ -51,7 +51,7 @@ def open_table(
                 plan.require_schema(loaded.schema)
             except InputError as error:
                 raise NotOpened(str(error)) from None
-            if loaded.unit.id != plan.unit.id:
+            if (loaded.unit.id, loaded.unit.period) != (plan.unit.id, plan.unit.period):
                 raise NotOpened(f"the study protects {plan.unit}, and its files are read for {loaded.unit}")
             loaded = attrs.evolve(loaded, values=values)
             if engine.reads_files:

@@ -107,6 +107,10 @@ class TableFiles:
         InputError
             If rows of several files may be one unit's: which of them it keeps cannot be told from one file.
         """
+        if self.unit.period is not None:
+            raise InputError(
+                "the rows of one period are read by one process; choose another engine for a unit in a period"
+            )
         if self.unit.id is not None:
             raise InputError(
                 f"the rows of one '{self.unit.id}' may lie in several files, so that files cannot be read apart; "

@@ -59,10 +59,13 @@ class Ids:
         A text for each row, null where it has none: rows of the same text are of the same person.
     unfit
         Which cells hold a value that cannot be an id, and so have none; shape (rows,).
+    wanted
+        The rows that need an id; None for all.
     """
 
     series: pl.Series
     unfit: NDArray[np.bool_]
+    wanted: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         """Return the number of rows (private)."""
@@ -71,6 +74,12 @@ class Ids:
     def __repr__(self) -> str:
         """Show no id and no count."""
         return "Ids(rows are private)"
+
+    def only(self, rows: NDArray[np.bool_]) -> Ids:
+        """Return the ids of some rows. The others are in no table: they have no id, and `require_all` passes them."""
+        import polars as pl
+
+        return Ids(self.series.set(pl.Series(~rows), None), self.unfit & rows, rows)
 
     def require_all(self, what: str) -> None:
         """Refuse rows without an id. `what` names the ids and begins the sentence.
@@ -82,7 +91,8 @@ class Ids:
         """
         if bool(self.unfit.any()):
             raise DoesNotFit(f"{what} holds values that cannot be ids, such as dates or lists; {ACCEPTED}")
-        if self.series.null_count():
+        missing = self.series.is_null().to_numpy()
+        if bool((missing if self.wanted is None else missing & self.wanted).any()):
             raise DoesNotFit(f"{what} has missing values; each row needs an id")
 
 

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.periods import Period
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import as_column
 from dpframework.tables.contributions import KEY_BYTES, kept_rows, unit_codes
+from dpframework.tables.dates import pl_positions, rows_in
 from dpframework.tables.ids import ids_in
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, columns_as_source, open_source
@@ -33,16 +35,20 @@ def bounded(
     mapped: bool = False,
 ) -> Table:
     """Encode the rows of one source block by block, of each privacy unit those that are kept."""
-    names = names_to_read(schema, unit)
+    names, span = names_to_read(schema, unit), unit.require_span()
     builder = TableBuilder(schema, dict.fromkeys(schema.names, source.name), policy, values, mapped=mapped)
     if unit.id is None:
         for block in source.blocks(names):
-            builder.add(block)
-        return builder.table()
+            builder.add(block if span is None else _of_period(block, schema, span, unit, policy, source.name))
+        return builder.table() if span is None else builder.table(unit)
     source.require(names)
     own = secrets.token_bytes(KEY_BYTES) if key is None else key
     source = source.fixed(names)
     ids = ids_in(source, unit.id)
+    if span is not None and unit.date is not None:
+        where = f"{source.name}: column '{unit.date}'"
+        inside = [rows_in(span, block[unit.date], policy, where) for block in source.blocks([unit.date])]
+        ids = ids.only(np.concatenate(inside))
     rows = kept_rows(ids, unit, policy=policy, source=source.name, key=own)
     positions, first = rows.to_numpy(), 0
     for block in source.blocks(schema.names):
@@ -58,16 +64,25 @@ def bounded(
     return table.with_units(unit_codes(ids, rows)) if unit.groups_rows else table
 
 
+def _of_period(
+    block: Mapping[str, Any], schema: Schema, span: Period, unit: PrivacyUnit, policy: OutOfDomain, source: str
+) -> dict[str, Any]:
+    """Return the rows of a block that lie in a period."""
+    inside = rows_in(span, block[unit.date or ""], policy, f"{source}: column '{unit.date}'")
+    rows = pl_positions(inside)
+    return {name: as_column(block[name], f"{source}: column '{name}'").take(rows) for name in schema.names}
+
+
 def names_to_read(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
-    """Return the columns to read, the attributes and the one that names units.
+    """Return the columns to read, the attributes and those that name units and hold dates.
 
     Raises
     ------
     InputError
-        If that one is an attribute.
+        If one of these two is an attribute.
     """
     unit.require_no_attribute(schema)
-    return schema.names if unit.id is None else (*schema.names, unit.id)
+    return (*schema.names, *(name for name in (unit.id, unit.date) if name is not None))
 
 
 @silenced(streams=True)
@@ -109,7 +124,7 @@ def table_from_columns(
         if name not in columns:
             raise InputError(
                 f"{source}: has no column '{name}'; give one for each attribute of the schema"
-                + (", and the ids" if name == unit.id else "")
+                + (", and the ids" if name == unit.id else ", and the dates" if name == unit.date else "")
             )
     whole = columns_as_source(columns, names, source)
     return bounded(schema, whole, OutOfDomain.parse(out_of_domain), unit, key)
@@ -145,7 +160,8 @@ def read_table(
         What to do with a value that the schema does not hold: "error", "clamp" or "missing".
     unit
         Whom the table is to protect: where it names a column of ids, each unit keeps at most `unit.rows` of its rows,
-        and a row without an id is left out ("error" refuses it). By default each row is a unit.
+        and a row without an id is left out ("error" refuses it). By default each row is a unit. A unit in a period
+        is read for one (`unit.during("2026-03")`): rows with a date in another one, or without a date, are left out.
     key
         What the rows are chosen by, at most 64 bytes; by default drawn anew. Give one only to repeat an experiment.
     values

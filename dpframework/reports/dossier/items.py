@@ -70,6 +70,8 @@ def _delta(subject: DossierSubject) -> Iterator[Answer]:
 def _unit(subject: DossierSubject) -> Iterator[Answer]:
     plan = subject.plan
     yield _planned(f"The plan protects {plan.unit}. Guarantees for other units cannot be compared with it.")
+    if plan.unit.gap:
+        yield _planned(f"A unit of one period: {plan.unit.gap}.")
     if plan.unit.is_row:
         if "one-row-per-person" in plan.budget.allow:
             yield Answer(Basis.STATED, "Nobody has a second row ('one-row-per-person').")

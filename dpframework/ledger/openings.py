@@ -1,0 +1,64 @@
+"""The entry for a data set that is opened, with its caps and whom they protect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import Amount, Relation, decimal_text, exact
+from dpframework.facts.schema import Schema
+from dpframework.facts.unit import PrivacyUnit
+from dpframework.ledger.subjects import one_line
+from dpframework.plan.plan import Budget
+
+
+def opening(
+    name: str,
+    *,
+    epsilon: Amount,
+    delta: Amount,
+    reserve: Amount = 0,
+    relation: Relation | str,
+    verified: Amount | None,
+    unit: str | PrivacyUnit | None,
+    rows_per_unit: int,
+    history: Amount | None = None,
+    schema: Schema | None = None,
+) -> dict[str, Any]:
+    """Return the entry for a data set that is opened (see `Ledger.open`).
+
+    Raises
+    ------
+    InputError
+        If a number, a name or the relation cannot be used.
+    """
+    cap = Budget(epsilon, delta)
+    held_back = exact(reserve, "the reserve")
+    if held_back > cap.delta:
+        raise InputError(
+            f"the reserve is {decimal_text(held_back)}; it is a part of delta, which is {decimal_text(cap.delta)}"
+        )
+    protected = unit if isinstance(unit, PrivacyUnit) else PrivacyUnit(unit, rows_per_unit)
+    if (history is None) != (protected.period is None):
+        raise InputError(
+            f"the cap protects {protected}, whose periods need a second cap over a person's whole history (history)"
+            if history is None
+            else f"a cap over a person's history goes with a unit in a period, and this cap protects {protected}"
+        )
+    whole = None if history is None else Budget(history, delta).epsilon
+    if whole is not None and whole < cap.epsilon:
+        raise InputError(f"the cap over a person's history is {decimal_text(whole)}, below the cap of one period")
+    tightness = None if verified is None else exact(verified, "the tightness")
+    if tightness is not None and tightness > 1:
+        raise InputError(f"the tightness is {decimal_text(tightness)}; a share of a claim, at most 1, is needed")
+    return {
+        "data_set": one_line(name, "the data set's name"),
+        "relation": Relation.parse(relation).value,
+        "epsilon": str(cap.epsilon),
+        "delta": str(cap.delta),
+        **({"reserve": str(held_back)} if held_back else {}),
+        "schema": None if schema is None else schema.fingerprint,
+        **({} if tightness is None else {"verified": str(tightness)}),
+        **({} if protected.is_row else {"unit": protected.to_dict()}),
+        **({} if whole is None else {"history": str(whole)}),
+    }

@@ -1,0 +1,74 @@
+"""Deployments of the public registry, written as studies: they plan with the registry's own figures."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpframework as dpf
+from dpframework.reports.dossier import Statements, dossier, registry_entry
+from dpframework.study.study_file import load_study
+
+FOLDER = Path(__file__).parents[1] / "docs" / "examples" / "registry"
+#: The figures, units and relations of the registry's entries, as of July 2026.
+LISTED: dict[str, tuple[dict[str, float], dpf.PrivacyUnit, str]] = {
+    "pageviews": ({"rho": 0.015}, dpf.PrivacyUnit(None, 10, period="day", date="day"), "add-or-remove-one"),
+    "detailed_characteristics": ({"rho": 19.776}, dpf.PrivacyUnit(), "replace-one"),
+    "broadband": ({"epsilon": 0.2}, dpf.PrivacyUnit("user"), "add-or-remove-one"),
+}
+
+
+def program() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("detailed_characteristics", FOLDER / "detailed_characteristics.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def study_of(name: str) -> dpf.Study:
+    made: dpf.Study = (
+        program().study() if name == "detailed_characteristics" else load_study(FOLDER / f"{name}.toml").study
+    )
+    return made
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_a_deployment_costs_what_the_registry_lists(name: str) -> None:
+    figures, unit, relation = LISTED[name]
+    plan = study_of(name).plan()
+    assert plan.refusals() == []
+    assert (plan.unit, plan.relation) == (unit, relation)
+    entry = registry_entry(plan, Statements.load(FOLDER / "owner.toml", name), name=name)
+    assert entry["deployment"]["privacy_loss"]["privacy_parameters"] == figures
+    many = name == "pageviews"
+    assert entry["deployment"]["deployment_model"]["release_type"] == ("Many releases" if many else "One release")
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_what_an_entry_does_not_say_is_open(name: str) -> None:
+    found = dossier(study_of(name).plan(), Statements.load(FOLDER / "owner.toml", name))
+    opened = {one.item.title for one in found.items if one.open}
+    assert {"data collection", "side channels"} < opened
+    assert "trust and actors" not in opened
+
+
+def test_a_group_gets_the_detail_that_its_size_bears() -> None:
+    module = program()
+    sizes: list[int] = [100, 3_000, 20_000]
+    rng = np.random.default_rng(3)
+    number = sum(sizes)
+    schema = dpf.Schema(module.SCHEMA.attributes, rows=number)
+    ages = rng.integers(0, 3, number)
+    codes = [np.repeat([0, 1, 2], sizes), rng.integers(0, 2, number), ages, ages]
+    study = dpf.Study(schema, epsilon=60, delta="1e-10", relation="replace-one")
+    study.add("detail", module.AdaptiveDetail(module.RHO))
+    found: dict[str, Any] = study.run(dpf.Table.from_codes(schema, codes), seed=1)["detail"]
+    shapes = [None if one["table"] is None else np.size(one["table"]) for one in found.values()]
+    assert shapes == [None, 2 * 4, 2 * 23]
