@@ -61,7 +61,7 @@ from .mathml import (
 )
 from .proofs import (
     Proof as Proof,
-    Summary as Summary,
+    ProofSummary as ProofSummary,
     Verdict as Verdict,
     prove as prove,
     vacuous as vacuous,

@@ -20,7 +20,7 @@ from dpframework.formulas.evaluation import value_of
 from dpframework.formulas.formula import AGGREGATES, Formula, Operation
 from dpframework.formulas.goals_of_cells import simpler
 from dpframework.formulas.goals_of_sums import require_multilinear
-from dpframework.formulas.ground import Pair, aggregate_of, bound_of, ground_problem, neighbours
+from dpframework.formulas.ground import GroundPair, aggregate_of, bound_of, ground_problem, neighbours
 from dpframework.formulas.ground_goals import CLOSE, Expression, GroundGoal, names_in, value_in
 from dpframework.formulas.proofs import vacuous
 from dpframework.formulas.shapes import Adds, Cells, Outer, Parts
@@ -139,7 +139,7 @@ def _of_signs(one: Argument) -> Iterator[str]:
             yield f"no goal says that the denominator of {quotient} is never negative"
 
 
-def _is_sign(goal: GroundGoal, pairs: Sequence[Pair], signs: Sequence[Any]) -> bool:
+def _is_sign(goal: GroundGoal, pairs: Sequence[GroundPair], signs: Sequence[Any]) -> bool:
     """Tell whether a goal denies of all tables that a denominator is negative."""
     if not isinstance(goal.denied, list) or goal.denied[0] != "<" or goal.denied[2:] != ["0.0"]:
         return False
@@ -150,7 +150,7 @@ def _is_sign(goal: GroundGoal, pairs: Sequence[Pair], signs: Sequence[Any]) -> b
     return True
 
 
-def _denominator(shape: Parts | Cells, quotient: Formula, pair: Pair) -> Any:
+def _denominator(shape: Parts | Cells, quotient: Formula, pair: GroundPair) -> Any:
     """Return the denominator of a quotient for the table that a goal's constants are the counts of."""
     below, numbers = quotient.parts[1], pair.numbers
     if isinstance(shape, Cells):
@@ -193,7 +193,7 @@ def _is_root(assumed: Expression) -> bool:
     return False
 
 
-def _is_case(assumed: Expression, shape: Parts, pairs: Sequence[Pair]) -> bool:
+def _is_case(assumed: Expression, shape: Parts, pairs: Sequence[GroundPair]) -> bool:
     """Tell whether an assumption is that a denominator is 0 or positive, in one of both tables."""
     if not isinstance(assumed, list) or assumed[0] not in ("=", ">", ">=") or assumed[2] not in ("0.0", "1.0"):
         return False

@@ -31,7 +31,7 @@ LOOSE = 1e-6  # of a score: a query may round logarithms to units
 
 @final
 @attrs.frozen
-class Pair:
+class GroundPair:
     """The numbers of two neighbours, as constants of a goal, and the scores that they have.
 
     Attributes
@@ -96,7 +96,7 @@ def query_problem(scored: ScoreClaims, pairs: int = 40) -> str | None:
     return None
 
 
-def _problem(found: Sequence[tuple[Any, Any]], claim: Claim, pair: Pair) -> str | None:
+def _problem(found: Sequence[tuple[Any, Any]], claim: Claim, pair: GroundPair) -> str | None:
     """Return a difference between neighbours and the differences and bounds that goals have of them."""
     change = float(pair.high) - float(pair.low)
     slack = CLOSE * max(1.0, abs(float(pair.high)), abs(float(pair.low)))
@@ -124,7 +124,7 @@ def _shown(numbers: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in numbers.items())
 
 
-def neighbours(shape: Shape, claim: Claim, pairs: int) -> Iterator[Pair]:
+def neighbours(shape: Shape, claim: Claim, pairs: int) -> Iterator[GroundPair]:
     """Yield random neighbours, as a claim about a shape has them."""
     random = np.random.default_rng(20)
     if isinstance(shape, Outer):
@@ -141,13 +141,13 @@ def neighbours(shape: Shape, claim: Claim, pairs: int) -> Iterator[Pair]:
             yield _of_rows(shape, claim, random)
 
 
-def _pair(claim: Claim, numbers: dict[str, Any], shared: Any, more: Any, score: Callable[[Any], Any]) -> Pair:
+def _pair(claim: Claim, numbers: dict[str, Any], shared: Any, more: Any, score: Callable[[Any], Any]) -> GroundPair:
     """Return neighbours in the order of a claim: a fall is from the shared table to the one with more rows."""
     low, high = (more, shared) if claim.change is Change.FALL else (shared, more)
-    return Pair(numbers, score(low), score(high), low, high)
+    return GroundPair(numbers, score(low), score(high), low, high)
 
 
-def _of_parts(shape: Parts, claim: Claim, random: np.random.Generator, size: int) -> Pair:
+def _of_parts(shape: Parts, claim: Claim, random: np.random.Generator, size: int) -> GroundPair:
     shared = random.integers(0, size + 1, (3, int(random.integers(2, 6)))) * (random.random() < 0.9)
     shared[0] *= random.random(shared.shape[1]) < random.choice([0.3, 0.9])
     more = shared.copy()
@@ -167,7 +167,7 @@ def aggregate_of(aggregate: Formula, counts: NDArray[np.int64]) -> Any:
     return value_of(aggregate, {n: table, rows_of_part: np.asarray(table.sum())}, exact)
 
 
-def _of_cells(shape: Cells, claim: Claim, random: np.random.Generator, size: int) -> Pair:
+def _of_cells(shape: Cells, claim: Claim, random: np.random.Generator, size: int) -> GroundPair:
     names = [str(cell) for cell in shape.cells]
     shared = random.integers(0, size + 1, len(names)) * (random.random(len(names)) < 0.8)
     none = len(names)  # the place of a row that is in no cell
@@ -187,7 +187,7 @@ def _of_cells(shape: Cells, claim: Claim, random: np.random.Generator, size: int
     return _pair(claim, numbers, shared + out, shared + into, setting.scores)
 
 
-def _of_totals(shape: Outer, claim: Claim) -> Iterator[Pair]:
+def _of_totals(shape: Outer, claim: Claim) -> Iterator[GroundPair]:
     """Yield all vertices of the totals' ranges and moves, for several numbers of rows."""
     ends = list(combinations((False, True), repeat=len(shape.totals)))
     moves = list(combinations(ends, repeat=2)) if claim.change is Change.REPLACED else [(None, end) for end in ends]
@@ -203,7 +203,7 @@ def _of_totals(shape: Outer, claim: Claim) -> Iterator[Pair]:
         yield _pair(claim, {"N": number}, out, into, score)
 
 
-def _of_rows(shape: Adds, claim: Claim, random: np.random.Generator) -> Pair:
+def _of_rows(shape: Adds, claim: Claim, random: np.random.Generator) -> GroundPair:
     """Return what a row adds to a vector, or the difference of two rows, as its norm."""
     free = list(dict.fromkeys(one for entry in shape.entries for one in entry.leaves(Operation.PUBLIC)))
     before = [_drawn(shape, free, random) for _ in range(2)]
@@ -213,7 +213,7 @@ def _of_rows(shape: Adds, claim: Claim, random: np.random.Generator) -> Pair:
         numbers |= {f"{one}_before": before[1][one] for one in free}
         moved = [one - other for one, other in zip(moved, _entries(shape, before[1]), strict=True)]
     sizes = [one * one if claim.change is Change.SQUARED_L2 else abs(one) for one in moved]
-    return Pair(numbers, 0, max(sizes) if claim.change is Change.LINF else sum(sizes))
+    return GroundPair(numbers, 0, max(sizes) if claim.change is Change.LINF else sum(sizes))
 
 
 def _drawn(shape: Adds, free: Sequence[Formula], random: np.random.Generator) -> dict[Formula, Fraction]:

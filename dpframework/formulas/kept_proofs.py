@@ -15,7 +15,7 @@ from dpframework.facts.json_text import parsed_json
 from dpframework.formulas.arguments import Argument
 from dpframework.formulas.cache import cache_folder, write_kept
 from dpframework.formulas.claims import Claim
-from dpframework.formulas.proofs import Proof, Summary, Verdict, prove
+from dpframework.formulas.proofs import Proof, ProofSummary, Verdict, prove
 from dpframework.formulas.shapes import Shape
 from dpframework.formulas.solvers import versions
 
@@ -77,5 +77,5 @@ def _read(found: dict[str, Any], claim: Claim) -> Proof:
         None if found["argument"] is None else Argument.from_dict(found["argument"]),
         tuple((str(solver), int(proved)) for solver, proved in found["answers"]),
         problem=str(found["problem"]),
-        summary=Summary(tuple(found["rules"]), int(found["number"]), int(found["size"]), str(found["digest"])),
+        summary=ProofSummary(tuple(found["rules"]), int(found["number"]), int(found["size"]), str(found["digest"])),
     )

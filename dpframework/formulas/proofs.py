@@ -33,7 +33,7 @@ class Verdict(enum.StrEnum):
 
 @final
 @attrs.frozen
-class Summary:
+class ProofSummary:
     """The figures of an argument whose goals are not at hand.
 
     Attributes
@@ -52,7 +52,7 @@ class Summary:
     digest: str = hashlib.sha256().hexdigest()
 
     @classmethod
-    def of(cls, argument: Argument) -> Summary:
+    def of(cls, argument: Argument) -> ProofSummary:
         """Return the figures of an argument."""
         goals = argument.all_goals
         digest = hashlib.sha256("".join(goals).encode()).hexdigest()
@@ -88,11 +88,11 @@ class Proof:
     answers: tuple[tuple[str, int], ...] = ()
     refuted_by: Neighbours | None = None
     problem: str = ""
-    summary: Summary = attrs.field()
+    summary: ProofSummary = attrs.field()
 
     @summary.default
-    def _figures(self) -> Summary:
-        return Summary() if self.argument is None else Summary.of(self.argument)
+    def _figures(self) -> ProofSummary:
+        return ProofSummary() if self.argument is None else ProofSummary.of(self.argument)
 
     @property
     def goals(self) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ class Unfit(enum.Enum):
 
 
 @attrs.frozen(eq=False, repr=False)
-class Cells:
+class EncodedCells:
     """The cells of one private column, before a policy treats those that do not fit.
 
     Attributes
@@ -96,7 +96,7 @@ class Cells:
 
     def __repr__(self) -> str:
         """Show no value and no count."""
-        return "Cells(rows are private)"
+        return "EncodedCells(rows are private)"
 
 
 @typechecked
@@ -153,16 +153,16 @@ def encode_column(
     return settled(attribute, cells, policy)
 
 
-def cells_of(attribute: Attribute, column: Column) -> Cells:
+def cells_of(attribute: Attribute, column: Column) -> EncodedCells:
     """Return the cells of a column as an attribute reads them."""
     match attribute:
         case Numeric():
             cells = _numbers(attribute, column)
         case Boolean():
-            cells = Cells(_codes(column, _TRUTHS, any_case=True))
+            cells = EncodedCells(_codes(column, _TRUTHS, any_case=True))
         case Categorical():
             forms = {of_text(value): code for code, value in enumerate(attribute.values)}
-            cells = Cells(_codes(column, {form: code for form, code in forms.items() if form is not None}))
+            cells = EncodedCells(_codes(column, {form: code for form, code in forms.items() if form is not None}))
         case _:
             raise InputError(f"attribute '{attribute.name}' is of the unknown kind '{attribute.kind}'")
     if column.foreign is not None:
@@ -170,7 +170,7 @@ def cells_of(attribute: Attribute, column: Column) -> Cells:
     return cells
 
 
-def outside(cells: Cells, policy: OutOfDomain) -> NDArray[np.bool_]:
+def outside(cells: EncodedCells, policy: OutOfDomain) -> NDArray[np.bool_]:
     """Return which cells have no value of the domain under a policy, as they are or become missing. Shape (rows,)."""
     gone = cells.codes < 0
     if policy is OutOfDomain.MISSING and cells.beyond is not None:
@@ -178,7 +178,7 @@ def outside(cells: Cells, policy: OutOfDomain) -> NDArray[np.bool_]:
     return np.asarray(gone)
 
 
-def settled(attribute: Attribute, cells: Cells, policy: OutOfDomain) -> EncodedColumn:
+def settled(attribute: Attribute, cells: EncodedCells, policy: OutOfDomain) -> EncodedColumn:
     """Return codes and values after every cell that does not fit became one that does."""
     codes, values = cells.codes, cells.values
     gone = outside(cells, policy)
@@ -189,7 +189,7 @@ def settled(attribute: Attribute, cells: Cells, policy: OutOfDomain) -> EncodedC
     return EncodedColumn(codes.astype(code_dtype(attribute.size)), values)
 
 
-def unfit(attribute: Attribute, cells: Cells) -> frozenset[Unfit]:
+def unfit(attribute: Attribute, cells: EncodedCells) -> frozenset[Unfit]:
     """Return in which ways some of the cells are none that the schema holds."""
     found = {
         Unfit.OUTSIDE: (cells.codes == OUTSIDE).any(),
@@ -224,7 +224,7 @@ def require_fit(attribute: Attribute, found: Collection[Unfit], where: str) -> N
         )
 
 
-def _numbers(attribute: Numeric, column: Column) -> Cells:
+def _numbers(attribute: Numeric, column: Column) -> EncodedCells:
     numbers, strange = as_numbers(column.series)
     beyond = (numbers < attribute.lower) | (numbers > attribute.upper)
     if bool(beyond.any()):
@@ -234,7 +234,7 @@ def _numbers(attribute: Numeric, column: Column) -> Cells:
     if bool(strange.any()):
         codes[strange] = OUTSIDE
     # + 0.0: -0.0 is 0
-    return Cells(codes, np.array(numbers + 0.0, dtype=np.float64), beyond)
+    return EncodedCells(codes, np.array(numbers + 0.0, dtype=np.float64), beyond)
 
 
 def _bins(numbers: NDArray[np.float64], cuts: Sequence[float]) -> NDArray[np.integer]:

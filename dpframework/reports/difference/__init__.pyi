@@ -1,8 +1,8 @@
 from .marks import Mark as Mark
 from .merged_plans import MergedNode as MergedNode
 from .plan_changes import (
-    Change as Change,
     Difference as Difference,
+    PlanChange as PlanChange,
     Topic as Topic,
     difference as difference,
 )

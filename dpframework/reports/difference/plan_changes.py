@@ -34,7 +34,7 @@ class Topic(enum.StrEnum):
 
 @final
 @attrs.frozen
-class Change:
+class PlanChange:
     """One change in one sentence."""
 
     topic: Topic
@@ -69,7 +69,7 @@ class Difference:
     before: AccountedPlan
     after: AccountedPlan
     headlines: tuple[str, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[PlanChange, ...]
     root: MergedNode
 
     def nodes(self) -> Iterator[MergedNode]:
@@ -131,6 +131,6 @@ def difference(before: AccountedPlan, after: AccountedPlan, checks: Iterable[Che
         Topic.COMPOSITION: sentences.composition_changes(tree),
         Topic.STEPS: sentences.step_changes(tree),
     }
-    changes = tuple(Change(topic, text) for topic, some in texts.items() for text in some)
+    changes = tuple(PlanChange(topic, text) for topic, some in texts.items() for text in some)
     headlines = (whole.total_headline(before, after), whole.checks_headline(*found))
     return Difference(before, after, headlines, changes, tree)
