@@ -54,7 +54,7 @@ viewcode_line_numbers = True
 # Every reference must lead somewhere, but for these:
 nitpick_ignore_regex = [
     # names of other projects: their inventories are not fetched, so that the site can be built without a network
-    (r"py:.*", r"(abc|builtins|collections|contextlib|decimal|enum|fractions|importlib|os|pathlib)\..*"),
+    (r"py:.*", r"(abc|builtins|collections|contextlib|datetime|decimal|enum|fractions|importlib|os|pathlib)\..*"),
     (r"py:.*", r"(sqlite3|types|typing)\..*"),
     (r"py:.*", r"(attrs|dp_accounting|narwhals|networkx|np|numpy|nw|opendp|pl|pluggy|polars|rich|sklearn)\..*"),
     (r"py:.*", r"Decimal|Floats|Fraction|Group|Integers|NDArray|RenderableType|Validator"),
