@@ -112,6 +112,7 @@ def plan(
         ),
     ] = None,
     engine: EngineName = None,
+    verified: VerifiedFile = None,
     rows: AboutRows = None,
     as_json: Json = False,
 ) -> None:
@@ -123,16 +124,18 @@ def plan(
         if other is not None:
             raise InputError("--out writes one plan; to keep a difference, send the output of --diff to a file")
         require_output(out, PLAN_FILES[chosen])
-    planned = open_plan(study, engine, rows=rows)
+    planned = open_plan(study, engine, verified, rows)
     if other is not None:
         _show_difference(study, planned, other, chosen)
     elif out is not None:
         write_whole(out, _draw_plan(planned, chosen, study), PLAN_FILES[chosen])
         write(f"wrote {out}")
     elif chosen is PlanFormat.TREE and on_terminal():
-        from dpframework.reports.terminal import errors_text, plan_tree
+        from dpframework.reports.terminal import errors_text, plan_tree, standings_text
 
         show_lines(plan_tree(planned, console().width))
+        if verified is not None:
+            show_lines(standings_text(planned, console().width))
         show_lines(errors_text(planned, console().width))
     elif chosen is PlanFormat.HTML:
         print_page(_draw_plan(planned, chosen, study))
@@ -156,9 +159,9 @@ def _draw_plan(planned: StudyPlan, form: PlanFormat, study: Path) -> str:
 
             return html_report(planned, title=study.stem, about=about_of(study))
         case PlanFormat.TREE:
-            from dpframework.reports.summary import error_lines
+            from dpframework.reports.summary import error_lines, standing_lines
 
-            return "\n".join([drawing.tree(planned), "", *error_lines(planned)]) + "\n"
+            return "\n".join([drawing.tree(planned), *standing_lines(planned), "", *error_lines(planned)]) + "\n"
 
 
 def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFormat) -> None:

@@ -88,6 +88,16 @@ def error_lines(plan: StudyPlan) -> list[str]:
     return [f"how exact, in 95 % of releases: {size_sentence(plan)}", *lines[:MOST_LINES]]
 
 
+def standing_lines(plan: StudyPlan) -> list[str]:
+    """Return whether each step's sensitivity is proved, tested or declared; nothing without records of `verify`."""
+    if plan.verified is None:
+        return []
+    from dpframework.plan.claim_standing import standings
+
+    lines = [f"  {one.path}: {one.text}" for one in standings(plan, plan.verified)]
+    return ["sensitivities:", *lines[:MOST_LINES]]
+
+
 def size_sentence(plan: StudyPlan) -> str:
     """Say how many rows errors are compared with, and how to say so if nobody has."""
     if plan.size.about is not None:

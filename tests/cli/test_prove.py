@@ -92,6 +92,12 @@ def test_a_certificate_is_audited_and_its_claims_are_on_record(study: Path, caps
     assert "DP030" not in capsys.readouterr().out
     assert main(["report", str(study), "--format", "md", "--verified", str(record)]) == 0
     assert "proved by z3 and cvc5, for all tables" in capsys.readouterr().out
+    assert main(["plan", str(study), "--verified", str(record)]) == 0
+    shown = capsys.readouterr().out
+    assert "\nsensitivities:\n  " in shown
+    assert "split: proved by z3 and cvc5, for all tables\n" in shown
+    assert main(["plan", str(study)]) == 0
+    assert "sensitivities" not in capsys.readouterr().out
     # Another plan's certificate, and one whose text was changed.
     other = folder / "other.toml"
     other.write_text(study.read_text().replace("max_depth = 1", "max_depth = 2"))
