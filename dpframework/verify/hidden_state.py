@@ -52,7 +52,7 @@ class HiddenState:
             kind for thing in things for kind in type(thing).__mro__ if is_foreign_module(kind.__module__)
         )
         self._packages = {kind.__module__.partition(".")[0] for kind in kinds}
-        modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in self._packages]
+        modules = _modules_of(kinds, self._packages)
         self._roots: list[tuple[str, Any]] = [(ENVIRONMENT, os.environ._data)]  # type: ignore[attr-defined]
         self._roots += [(f"the {_role(thing)} '{thing.name}'", thing) for thing in things]
         self._roots += [(f"class '{kind.__qualname__}'", kind) for kind in kinds]
@@ -139,7 +139,8 @@ class HiddenState:
         if package in OPAQUE:
             return None
         if package in WALKED or package not in sys.stdlib_module_names:
-            held = [(name, getattr(value, name)) for name in _slots(type(value)) if hasattr(value, name)]
+            kind: Any = type(value)
+            held = [(name, getattr(value, name)) for name in _slots(kind) if hasattr(value, name)]
             held += getattr(value, "__dict__", {}).items()
             return held or None
         try:
@@ -228,7 +229,37 @@ def _content(cell: types.CellType) -> Any:
         return None
 
 
-def _slots(kind: type[Any]) -> list[str]:
+def _modules_of(kinds: Iterable[type[Any]], packages: set[str]) -> list[types.ModuleType]:
+    """Return the modules of some packages that the modules of some classes lead to, by what they hold or import.
+
+    A package may have hundreds, such as one of tests, which the classes of one of them have nothing to do with.
+    """
+    known = {name: module for name, module in list(sys.modules.items()) if name.partition(".")[0] in packages}
+    left, found = [kind.__module__ for kind in kinds], dict[str, types.ModuleType]()
+    while left:
+        name = left.pop()
+        if name in known and name not in found:
+            found[name] = known[name]
+            left += (other for held in list(vars(known[name]).values()) for other in _named_by(held))
+    return list(found.values())
+
+
+def _named_by(held: Any) -> Iterable[str]:
+    """Return the names of the modules that a module's global leads to."""
+    if isinstance(held, types.ModuleType):
+        return (held.__name__,)
+    names = {getattr(type(held), "__module__", None), getattr(held, "__module__", None)}
+    left = list(vars(held).values()) if isinstance(held, type) else [held]
+    codes = [code for part in left if isinstance(code := getattr(part, "__code__", None), types.CodeType)]
+    while codes:
+        code = codes.pop()
+        names.update(code.co_names)  # an import within a function is by a name of its code
+        codes += (part for part in code.co_consts if isinstance(part, types.CodeType))
+    return [name for name in names if isinstance(name, str)]
+
+
+@functools.cache
+def _slots(kind: Any) -> list[str]:
     """Return the names of the slots of a class and its bases. A property of a subclass may hide one of a base."""
     bases = (vars(base) for base in kind.__mro__ if "__slots__" in vars(base))
     names = {name for base in bases for name, part in base.items() if _is_slot(part)}
@@ -281,7 +312,8 @@ def _restore(value: Any, held: Held) -> None:
         case _ if _is_cache(value):
             value.cache_clear()
         case _ if type(value).__module__.partition(".")[0] not in sys.stdlib_module_names - WALKED:
-            slots = set(_slots(type(value)))
+            kind: Any = type(value)
+            slots = set(_slots(kind))
             for name in slots & dict(held).keys():
                 object.__setattr__(value, name, dict(held)[name])
             if hasattr(value, "__dict__"):

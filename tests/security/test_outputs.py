@@ -46,6 +46,7 @@ WRITERS = {
         (("terminal", ".txt"), ("md", ".md"), ("html", ".html"), ("csv", ".csv"), ("json", ".json"))
     ],
     ("verify",): [("verify", "laplace", "--record", ".json")],
+    ("prove",): [("prove", "study.toml", option, ".json") for option in ("--record", "--certificate")],
     ("schema", "infer"): [("schema", "infer", "people.csv", "--out", ".toml")],
     ("ledger", "show"): [("ledger", "show", "people.ledger", "--out", ending) for ending in (".html", ".csv", ".json")],
     ("run",): [
