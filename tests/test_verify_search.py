@@ -203,13 +203,24 @@ def test_a_limit_in_seconds_ends_a_search_and_is_told():
     assert report.passed
     assert report.cut_short
     assert report.replays < 20
-    assert not audit(Leads(), SCHEMA, ADD, replays=200).cut_short
+    assert report.worst == 0
+    assert report.verdict == "nothing was shown: the time ended before the search found any loss; give it more"
+    assert attrs.evolve(report, worst=0.1).verdict.startswith("the claim held")
+    assert attrs.evolve(report, cut_short=False).verdict.startswith("the claim held")
+    assert attrs.evolve(report, claim=0.0).verdict.startswith("the claim held")
+    full = audit(Leads(), SCHEMA, ADD, replays=200)
+    assert not full.cut_short
+    assert full.verdict.startswith("the claim held; the search reached ")
 
     found = verify_examples("leads", {"one": dpf.Example(SCHEMA, Leads())}, relations=[ADD], seconds=1e-9)
     assert found.passed
     assert any(what.startswith("the replay audit of one,") for what in found.left_out)
     assert any(what.startswith("the sensitivity of") for what in found.left_out)
     assert found.to_dict()["left_out"] == list(found.left_out)
+    assert found.to_dict()["verdict"] == found.verdict == report.verdict
+    both = attrs.evolve(found, audits=(*found.audits, attrs.evolve(found.audits[0], example="two", report=full)))
+    assert both.passed
+    assert both.verdict == f"of one under add-or-remove-one {report.verdict}"
 
 
 @attrs.frozen

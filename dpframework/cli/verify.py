@@ -207,6 +207,8 @@ def _show(found: Verification) -> None:
                     speed,
                 ]
             verdict = "holds" if audited.passed else "DOES NOT HOLD"
+            if audited.report is not None and audited.report.showed_nothing:
+                verdict = "nothing shown"
             audits.add_row(audited.example, audited.relation.value, *cells, verdict if audited.claimed else "")
         console().print(audits)
     if found.sensitivities:

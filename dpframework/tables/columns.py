@@ -196,7 +196,7 @@ def _spelled(cell: Any) -> Any:
         return None
     if isinstance(cell, bool | np.bool_):
         return "true" if cell else "false"
-    if isinstance(cell, _NUMBERS):
+    if isinstance(cell, _NUMBERS) and not isinstance(cell, np.timedelta64):  # numpy calls a span of time an integer
         number = _as_float(cell)
         return None if math.isnan(number) else repr(number)
     return _FOREIGN

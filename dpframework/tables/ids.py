@@ -11,8 +11,8 @@ every container. Each cell gets a text, by one rule:
 - a UUID is its text;
 - null, NaN, a blank text and no bytes are missing.
 
-Nothing else can be an id. A column whose own type is another one, such as a column of dates, is refused. In a column
-of Python objects such a cell counts as missing, since one person's cell must not stop a run.
+Nothing else can be an id. A column whose own type is another one, such as a column of dates, is refused in every
+container. In a column of Python objects such a cell counts as missing, since one person's cell must not stop a run.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from dpframework.facts.canonical import EXACT, PLAIN, id_of_decimal, id_of_float, id_of_whole, of_id
 from dpframework.facts.errors import DoesNotFit, InputError
 from dpframework.tables.columns import is_missing, plain_cells
+from dpframework.tables.id_types import ACCEPTED, require_type_of_ids
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,7 +43,6 @@ SPACE = (  # around a text: all that `str.strip` takes away
 )
 MARK = "\0"  # begins the id of what is no text that UTF-8 can write
 UUID_BYTES = 16
-ACCEPTED = "ids are numbers, texts, booleans, bytes or UUIDs"
 _NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 _FRACTION = r"^-?(0|[1-9][0-9]*)\.[0-9]+$"
 _UNFIT: Any = object()
@@ -116,7 +116,11 @@ def ids_of(values: Any, where: str) -> Ids:
     if isinstance(values, Ids):
         return values
     cells, _ = plain_cells(values, where)
-    series = cells if isinstance(cells, pl.Series) else _of_one_type(cells)
+    if isinstance(cells, pl.Series):
+        series: pl.Series | None = cells
+    else:
+        require_type_of_ids(values, where)
+        series = _of_one_type(cells)
     if series is not None:
         return Ids(_of_series(series, where), np.zeros(len(series), dtype=np.bool_))
     found = [_id(cell) for cell in cells]
@@ -225,6 +229,8 @@ def _id(cell: Any) -> Any:
         return None
     if isinstance(cell, bool | np.bool_):
         return "true" if cell else "false"
+    if isinstance(cell, np.timedelta64):  # numpy calls a span of time an integer
+        return _UNFIT
     if isinstance(cell, int | np.integer):
         return id_of_whole(int(cell))
     if isinstance(cell, float | np.floating):

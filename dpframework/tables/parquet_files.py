@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 BLOCK_CELLS = 1 << 22
 BLOCK_BYTES = 1 << 26  # of a block's texts
+MOST_DIGITS = 38  # of a decimal number that polars holds
 FEWEST_ROWS, MOST_ROWS = 1 << 14, 1 << 18  # of a block: a row group is opened anew for each block that it has rows of
 
 T = TypeVar("T")
@@ -52,6 +53,8 @@ class ParquetFile:
         What opening a URL takes (see polars' `storage_options`).
     part
         Which of how many equal parts of its rows are read: number k of n, counted from 0.
+    long
+        The columns whose type is of longer decimal numbers than can be read.
     """
 
     place: str
@@ -59,12 +62,13 @@ class ParquetFile:
     columns: tuple[str, ...]
     options: Mapping[str, str] | None = attrs.field(default=None, repr=False)  # keys of a store may be among them
     part: tuple[int, int] = (0, 1)
+    long: frozenset[str] = frozenset()
 
     @classmethod
     def open(
         cls, place: str, name: str, options: Mapping[str, str] | None = None, part: tuple[int, int] = (0, 1)
     ) -> ParquetFile:
-        """Read the names of the columns.
+        """Read the names and the types of the columns.
 
         Raises
         ------
@@ -74,10 +78,11 @@ class ParquetFile:
             If it is no Parquet file.
         """
         unread = cls(place, name, (), options, part)
-        columns = unread._read(lambda: tuple(unread._scan().collect_schema()), NotOpened, _REMEDY)
-        if len(columns) > MOST_COLUMNS:
+        types = unread._read(lambda: dict(unread._scan().collect_schema()), NotOpened, _REMEDY)
+        if len(types) > MOST_COLUMNS:
             raise InputError(f"{name}: has more than the {MOST_COLUMNS:,} columns that a table may have")
-        return attrs.evolve(unread, columns=columns)
+        long = (name for name, kind in types.items() if (getattr(kind, "precision", None) or 0) > MOST_DIGITS)
+        return attrs.evolve(unread, columns=tuple(types), long=frozenset(long))
 
     def blocks(self, positions: Sequence[int]) -> Iterator[list[pl.Series]]:
         """Yield the columns at some positions block by block, or one block without rows for an empty file.
@@ -92,6 +97,7 @@ class ParquetFile:
         remedy = "some of its rows may have been read"  # so this is no `NotOpened`
         names = [self.columns[k] for k in positions]
         asked = self._scan().select(names)
+        self._require_short(names)
         rows = self._read(lambda: int(self._scan().select(pl.len()).collect().item()), InputError, remedy)
         self._require_real(rows * len(names))
         most = min(max(BLOCK_CELLS // len(names), FEWEST_ROWS), MOST_ROWS)
@@ -104,6 +110,15 @@ class ParquetFile:
                 raise InputError(self._broken)
             for part in _parts(frame):
                 yield [part[name] for name in names]
+
+    def _require_short(self, names: Sequence[str]) -> None:
+        """Refuse columns of decimal numbers that are longer than those of polars, which fails on their rows."""
+        for name in names:
+            if name in self.long:
+                raise InputError(
+                    f"{self.name}: column '{name}' has decimal numbers of more than {MOST_DIGITS} digits, which cannot "
+                    "be read from Parquet; write them as texts, or with fewer digits"
+                )
 
     def _require_real(self, cells: int) -> None:
         """Refuse a small file that says it has very many cells."""

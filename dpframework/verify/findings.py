@@ -15,6 +15,7 @@ from dpframework.verify.transcript import Transcript
 
 MIN_TIGHTNESS = 0.8  # below it a search says little
 NEAR = 0.9  # from it on a search came near its claim
+NOTHING_SHOWN = "nothing was shown: the time ended before the search found any loss; give it more"
 
 
 def reach(tightness: float) -> str:
@@ -143,8 +144,15 @@ class AuditReport:
         return self.worst / self.claim if self.claim else math.nan
 
     @property
+    def showed_nothing(self) -> bool:
+        """Whether its time ended before any loss was found, so that it says nothing about a claim above 0."""
+        return self.passed and self.cut_short and self.claim > 0 and not self.worst
+
+    @property
     def verdict(self) -> str:
         """Whether the claim held, and how near the search came to it, in one sentence."""
+        if self.showed_nothing:
+            return NOTHING_SHOWN
         return f"the claim held; {reach(self.tightness)}" if self.passed else "THE CLAIM DOES NOT HOLD"
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.verify.accountants import AccountantReport
 from dpframework.verify.contributions import BoundingReport
 from dpframework.verify.distinguisher import Distinguished
-from dpframework.verify.findings import AuditReport, reach
+from dpframework.verify.findings import NOTHING_SHOWN, AuditReport, reach
 from dpframework.verify.losses import LossReport
 from dpframework.verify.samplers import SamplerReport
 from dpframework.verify.sensitivity import SensitivityReport
@@ -122,6 +122,9 @@ class Verification:
         """Whether every claim held, and how near the search came to them, in one sentence."""
         if not self.passed:
             return "A CLAIM DOES NOT HOLD"
+        if unseen := [one for one in self.audits if one.report and one.report.showed_nothing]:
+            where = ", ".join(f"{one.example} under {one.relation}" for one in unseen)
+            return NOTHING_SHOWN if len(unseen) == len(self.audits) else f"of {where} {NOTHING_SHOWN}"
         least = next((one for one in self.audits if one.report and one.report.tightness == self.tightness), None)
         where = "" if least is None or len(self.audits) == 1 else f" ({least.example}, {least.relation})"
         loose = f"; this claim is loose: {least.loose}" if least is not None and least.loose else ""

@@ -322,6 +322,13 @@ def test_blocks_of_several_types_have_the_ids_of_each(tmp_path: Path) -> None:
 # Cells that cannot be ids
 
 DATE = datetime.date(2020, 1, 1)
+INTERVALS = pa.array([(1, 2, 3), (4, 5, 6)], type=pa.month_day_nano_interval())
+
+
+def either(*columns: Sequence[Any]) -> Any:
+    """Return a column that holds cells of several types, and takes its rows from the first."""
+    types = pa.array([0] * len(columns[0]), type=pa.int8())
+    return pa.UnionArray.from_sparse(types, [pa.array(column) for column in columns])
 
 
 @pytest.mark.parametrize(
@@ -334,6 +341,22 @@ DATE = datetime.date(2020, 1, 1)
         (pd.Series([DATE], dtype="datetime64[ns]"), "Datetime"),
         (np.array([DATE], dtype="M8[D]"), "Date"),
         (pa.chunked_array([pa.array([datetime.timedelta(1)])]), "Duration"),
+        (pa.chunked_array([INTERVALS]), "month_day_nano_interval"),
+        (pd.Series(INTERVALS, dtype=pd.ArrowDtype(INTERVALS.type)), "month_day_nano_interval"),
+        (pa.chunked_array([INTERVALS[:0]]), "month_day_nano_interval"),
+        (pa.chunked_array([pa.nulls(2, INTERVALS.type)]), "month_day_nano_interval"),
+        (pa.chunked_array([pa.array([[1]], type=pa.list_view(pa.int8()))]), "list_view<item: int8>"),
+        (pa.chunked_array([pa.RunEndEncodedArray.from_arrays([2], [DATE])]), "date32[day]"),
+        (pa.chunked_array([either([1], [DATE])]), "sparse_union<0: int64=0, 1: date32[day]=1>"),
+        (pd.Series([DATE], dtype="datetime64[s]").astype("category"), "datetime64[s]"),
+        (pd.Series(pd.period_range("2020", periods=1, freq="M")), "period[M]"),
+        (pd.Series(pd.interval_range(0, 1)), "interval[int64, right]"),
+        (pd.Series(pd.arrays.SparseArray([1j], fill_value=0j)), "complex128"),
+        (np.array([1j]), "complex128"),
+        (np.array([b"ab"], dtype="V2"), "|V2"),
+        (np.array([DATE], dtype="M8[Y]"), "datetime64[Y]"),
+        (np.array([1], dtype="m8[D]"), "timedelta64[D]"),
+        (np.array([1], dtype="m8[Y]"), "timedelta64[Y]"),
     ],
 )
 def test_a_column_whose_type_is_none_of_ids_is_refused(column: Any, kind: str) -> None:
@@ -344,8 +367,35 @@ def test_a_column_whose_type_is_none_of_ids_is_refused(column: Any, kind: str) -
     )
 
 
+def test_types_of_ids_that_polars_lacks_are_read_cell_by_cell() -> None:
+    long = pa.array([Decimal(10**60), Decimal(10**60 + 1), None], type=pa.decimal256(76, 2))
+    expected = ["1" + "0" * 60, "1" + "0" * 59 + "1", None]
+    for held in (long, long.dictionary_encode()):
+        assert ids(pa.chunked_array([held])) == ids(pd.Series(held, dtype=pd.ArrowDtype(held.type))) == expected
+    assert ids(pa.chunked_array([pa.RunEndEncodedArray.from_arrays([1, 3], ["a", "b"])])) == ["a", "b", "b"]
+    assert ids(pa.chunked_array([either([BIG, BIG + 1], ["a", "b"])])) == [str(BIG), str(BIG + 1)]
+    assert ids(pd.Series(pd.arrays.SparseArray([BIG, BIG + 1]))) == [str(BIG), str(BIG + 1)]
+
+
+@pytest.mark.parametrize("encoded", [False, True])
+def test_decimal_numbers_too_long_for_parquet_are_named(encoded: bool, tmp_path: Path) -> None:
+    """The file was called damaged. Of fewer digits they are read, and so is a file that nobody asks for them."""
+    long = pa.array([Decimal(BIG), Decimal(BIG + 1)], type=pa.decimal256(39, 2))
+    columns = {"person": long.dictionary_encode() if encoded else long, "town": ["A", "B"]}
+    pq.write_table(pa.table(columns), tmp_path / "long.parquet")
+    with pytest.raises(dpf.InputError) as caught:
+        dpf.read_table(tmp_path / "long.parquet", TOWN, unit=ONE, key=KEY)
+    assert str(caught.value) == (
+        "long.parquet: column 'person' has decimal numbers of more than 38 digits, which cannot be read from Parquet; "
+        "write them as texts, or with fewer digits"
+    )
+    assert dpf.read_table(tmp_path / "long.parquet", TOWN).codes.tolist() == [[0, 1]]
+    pq.write_table(pa.table({**columns, "person": long.cast(pa.decimal256(38, 2))}), tmp_path / "short.parquet")
+    assert dpf.read_table(tmp_path / "short.parquet", TOWN, unit=ONE, key=KEY).codes.tolist() == [[0, 1]]
+
+
 def test_one_cell_that_cannot_be_an_id_stops_no_run() -> None:
-    columns = {"person": ["a", DATE, [1], 1j, (2,), None, np.datetime64("2020-01-01")], "town": ["A"] * 7}
+    columns = {"person": ["a", DATE, [1], 1j, np.timedelta64(1, "D"), None, np.timedelta64(1, "Y")], "town": ["A"] * 7}
     assert dpf.tables.table_from_columns(columns, TOWN, unit=ONE).codes.tolist() == [[0]]
     with pytest.raises(DoesNotFit) as caught:
         dpf.tables.table_from_columns(columns, TOWN, unit=ONE, out_of_domain="error")
@@ -353,7 +403,10 @@ def test_one_cell_that_cannot_be_an_id_stops_no_run() -> None:
         "table: the id column 'person' holds values that cannot be ids, such as dates or lists; ids are numbers, "
         "texts, booleans, bytes or UUIDs"
     )
-    told = [str(misfit) for misfit in check_fit(pd.DataFrame(columns), TOWN, unit=ONE)]
+    told = [
+        str(misfit)
+        for misfit in check_fit(pd.DataFrame({**columns, "person": objects(columns["person"])}), TOWN, unit=ONE)
+    ]
     assert told == [
         "person: a value of a type that cannot be an id, so that the row is left out in 5 rows",
         "person: no id, so that the row is left out in 1 row",

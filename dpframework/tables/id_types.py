@@ -1,0 +1,92 @@
+"""The types of columns that can hold ids, where polars has no such type and the cells come one by one.
+
+A column's type is public and the same for each of its rows, so it may stop a run where no cell may.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from dpframework.facts.errors import InputError
+
+ACCEPTED = "ids are numbers, texts, booleans, bytes or UUIDs"
+_OF_CELLS = (bool, np.bool_, int, np.integer, float, np.floating, str, bytes, Decimal, UUID, np.object_)
+_OF_ARROW = [
+    "null",
+    "boolean",
+    "integer",
+    "floating",
+    "decimal",
+    "string",
+    "large_string",
+    "string_view",
+    "binary",
+    "large_binary",
+    "fixed_size_binary",
+    "binary_view",
+]
+
+
+def require_type_of_ids(values: Any, where: str) -> None:
+    """Refuse a series or array whose type is none of ids. One of Python objects has no type, nor has a list.
+
+    Parameters
+    ----------
+    values
+        A series of polars, pandas or pyarrow (also through narwhals), a numpy array, or a list.
+    where
+        How the error's sentence begins.
+
+    Raises
+    ------
+    InputError
+        If it is; the sentence names the type.
+    """
+    import narwhals as nw
+    import polars as pl
+
+    native = nw.to_native(values, pass_through=True)
+    if isinstance(native, list | tuple | pl.Series):  # of polars: only its objects come one by one
+        return
+    kind = _innermost(native.dtype if hasattr(native, "dtype") else native.type)
+    if not _holds_ids(kind):
+        raise InputError(f"{where} has the type {kind}; {ACCEPTED}")
+
+
+def _innermost(kind: Any) -> Any:
+    """Return the type of the values that a type of pandas or Arrow writes shorter, such as categories."""
+    while (inner := _inner(kind)) is not None:
+        kind = inner
+    return kind
+
+
+def _inner(kind: Any) -> Any:
+    match type(kind).__name__:  # classes of pandas, then of Arrow
+        case "CategoricalDtype":
+            return kind.categories.dtype
+        case "SparseDtype":
+            return kind.subtype
+        case "ArrowDtype":
+            return kind.pyarrow_dtype
+        case "DictionaryType" | "RunEndEncodedType":
+            return kind.value_type
+    return None
+
+
+def _is_of_arrow(kind: Any) -> bool:
+    return type(kind).__module__.partition(".")[0] == "pyarrow"
+
+
+def _holds_ids(kind: Any) -> bool:
+    if not _is_of_arrow(kind):
+        cell = getattr(kind, "type", None)  # numpy calls a span of time an integer
+        return isinstance(cell, type) and issubclass(cell, _OF_CELLS) and not issubclass(cell, np.timedelta64)
+    from pyarrow import types
+
+    if types.is_union(kind):
+        return all(_holds_ids(_innermost(kind.field(k).type)) for k in range(kind.num_fields))
+    return any(getattr(types, f"is_{name}")(kind) for name in _OF_ARROW)
