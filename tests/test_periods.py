@@ -20,6 +20,7 @@ from dpframework.facts.periods import Period, PeriodKind
 from dpframework.ledger import LedgerTampered
 from dpframework.ledger.chain import Chain
 from dpframework.mechanisms import Gaussian
+from dpframework.reports import markdown_report
 from dpframework.tables import table_from_columns
 from dpframework.tables.dates import days_of
 
@@ -216,6 +217,15 @@ def test_a_table_of_another_reading_is_refused() -> None:
     ):
         with pytest.raises(dpf.InputError, match="the table was read for"):
             study.run(table_of(unit))
+
+
+def test_results_and_their_report_name_the_period(tmp_path: Path) -> None:
+    found = study_of().run(table_of(MARCH))
+    found.save(tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "results.json").read_text())["period"] == "2026-03"
+    loaded = dpf.Results.load(tmp_path / "out")
+    assert loaded.period == "2026-03"
+    assert "The run read the rows of 2026-03." in markdown_report(loaded.plan, loaded).replace("\\", "")
 
 
 @pytest.fixture

@@ -55,20 +55,20 @@ def table():
     return forty_rows(SCHEMA)
 
 
-def deep(depth: int) -> Node:
+def deep(depth: int, epsilon: str = "0.01") -> Node:
     """A plan of many nodes, most of them far below."""
-    step = dpf.step("count", Histogram(SCHEMA["age"]), DiscreteLaplace("0.01"))
+    step = dpf.step("count", Histogram(SCHEMA["age"]), DiscreteLaplace(epsilon))
     if depth == 0:
         return step
     used = dpf.step("also", Histogram(SCHEMA["age"]), DiscreteLaplace("1/300"), uses=["count"])
-    return dpf.sequential(step, used, dpf.either(used, dpf.sequential(deep(depth - 1), name="down")))
+    return dpf.sequential(step, used, dpf.either(used, dpf.sequential(deep(depth - 1, epsilon), name="down")))
 
 
 @pytest.fixture
 def large():
     study = dpf.Study(SCHEMA, epsilon=10)
     for k in range(5):
-        study.add_plan(f"tree {k}", deep(8))
+        study.add_plan(f"tree {k}", deep(8, f"0.0{k + 1}"))  # none like another
     return study.plan()
 
 
@@ -375,6 +375,41 @@ def test_after_a_run_the_charges_stand_beside_the_plan(study, table):
     assert pre.text.startswith(f"</pre><h1>{ODD}")
     assert r"\x00\x1b[31m\ud800" in pre.text
     assert [gauge.line.split()[0] for gauge in root.with_class("gauge")] == ["budget", "planned", "spent"]
+
+
+def test_equal_parts_are_shown_once_and_links_to_each_lead_there():
+    study = dpf.Study(SCHEMA, epsilon=10)
+    for k in range(9):
+        study.add_plan(f"tree {k}", deep(2))
+    plan = study.plan()
+    root = read(html_report(plan))
+    graph = root.with_class("graph")[0]
+    parts = sum(1 for _ in node_tree(plan).walk()) - 1
+    assert len(graph.with_class("box")) == 1 + parts // 9
+    assert "one of 9 equal parts, shown once: also tree 1, tree 2, tree 3, tree 4, ..." in graph.line
+    items = by_id(graph)
+    assert sorted(items) == sorted(f"node-{number}" for number in range(1 + parts))
+    first = items["node-1"]
+    for k, tree in enumerate(node_tree(plan).children):
+        for inner, shown in zip(tree.walk(), node_tree(plan).children[0].walk(), strict=True):
+            item = items[f"node-{inner.number}"]
+            assert (item if k == 0 else item.around("li")) is items[f"node-{shown.number}"]
+    assert "repeated" in first.with_class("box")[0]["class"]
+    assert {used for item in graph.all("li") for used in item["data-uses"].split()} <= {
+        li["id"] for li in graph.all("li")
+    }
+
+
+def test_parts_that_use_other_releases_are_not_equal():
+    """The second one uses the first, and the third one the second, by one name."""
+    count = DiscreteLaplace("0.01")
+    steps = [dpf.step("x", Histogram(SCHEMA["age"]), count)]
+    steps += [dpf.step(name, Histogram(SCHEMA["age"]), count, uses=[used]) for name, used in (("y", "x"), ("z", "y"))]
+    study = dpf.Study(SCHEMA, epsilon=10)
+    study.add_plan("chain", dpf.sequential(*steps))
+    graph = read(html_report(study.plan())).with_class("graph")[0]
+    assert "shown once" not in graph.line
+    assert len([li for li in graph.all("li") if li["data-uses"]]) == 2
 
 
 def test_before_a_run_nothing_is_said_of_one(study):

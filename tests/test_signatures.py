@@ -154,8 +154,8 @@ def test_a_ledger_is_written_as_a_page_as_csv_and_as_json(tmp_path, ledger, plan
         written[name] = (tmp_path / name).read_text()
     page = read(written["a.html"])
     assert "=Review <b>board" in page.text
-    assert "can become at most 62.3 % sure" in page.text  # epsilon 1/2 so far
-    assert "can become at most 88.1 % sure" in page.text  # epsilon 2, the cap
+    assert "can rise to at most 62.3 %" in page.text  # epsilon 1/2 so far
+    assert "can rise to at most 88.1 %" in page.text  # epsilon 2, the cap
     (row,) = csv.DictReader(io.StringIO(written["a.csv"]))
     assert (row["data set"], row["charged"], row["end"]) == ("patients", "0.5", "finished")
     assert json.loads(written["a.json"])["entries"] > 3

@@ -301,7 +301,7 @@ def test_a_loose_claim_is_named_as_such():
     assert report.passed
     assert report.tightness == pytest.approx(0.1)
     assert "the claim held; the search reached 10 % of the claim" in report.verdict
-    assert "less than 10 times too much would not be seen" in report.verdict
+    assert "does not make the loss 10 times as large" in report.verdict
 
 
 def test_public_facts_on_the_rows_bound_the_tables():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -14,6 +14,7 @@ from dpframework.reports.steps import NONE
 from dpframework.study.study_plan import StudyPlan
 
 ROOMY = 60  # nodes: a graph of more begins folded
+MOST_NAMED = 4  # of parts that are shown once
 
 
 def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: Mapping[str, int]) -> NodeDrawing:
@@ -46,7 +47,65 @@ def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: M
             ),
         )
 
-    return _fold_if_large(detailed(draw_plan(plan), root, repeated=False))
+    return _fold_if_large(merge_equal(detailed(draw_plan(plan), root, repeated=False)))
+
+
+def merge_equal(root: NodeDrawing) -> NodeDrawing:
+    """Return a graph in which equal neighbours are shown once, with their number and their names.
+
+    The one that is shown stands for the others, node by node: links to them lead to it, and so do their arrows.
+    """
+    merged = _merged_below(root)
+    shown = {number: node.number for node in merged.walk() for number in (node.number, *node.alike)}
+
+    def led(node: NodeDrawing) -> NodeDrawing:
+        uses = tuple(dict.fromkeys(attrs.evolve(use, source=shown[use.source]) for use in node.uses))
+        return attrs.evolve(node, uses=uses, children=tuple(map(led, node.children)))
+
+    return led(merged)
+
+
+def _merged_below(node: NodeDrawing) -> NodeDrawing:
+    runs: list[tuple[object, list[NodeDrawing]]] = []
+    for child in node.children:
+        shape = _shape(child)
+        if runs and runs[-1][0] == shape:
+            runs[-1][1].append(child)
+        else:
+            runs.append((shape, [child]))
+    return attrs.evolve(node, children=tuple(_merged_below(_one_for_all(equal)) for _, equal in runs))
+
+
+def _one_for_all(equal: Sequence[NodeDrawing]) -> NodeDrawing:
+    """Return the first of equal nodes, which stands for the others."""
+    first, *others = equal
+    if not others:
+        return first
+    names = [one.head for one in others if one.head != first.head]
+    told = f": also {', '.join(names[:MOST_NAMED])}{', ...' if len(names) > MOST_NAMED else ''}" if names else ""
+
+    def stand_in(*same: NodeDrawing) -> NodeDrawing:
+        alike = tuple(number for one in same for number in (one.number, *one.alike))[1:]
+        below = zip(*(one.children for one in same), strict=True)
+        return attrs.evolve(same[0], alike=alike, children=tuple(stand_in(*nodes) for nodes in below))
+
+    notes = (f"one of {len(equal)} equal parts, shown once{told}", *first.notes)
+    return attrs.evolve(stand_in(*equal), notes=notes, repeated=True)
+
+
+def _shape(root: NodeDrawing) -> tuple[object, ...]:
+    """Return all that a page shows of a node and of those below, but for its own name and their numbers.
+
+    A release that is made below it counts by its place there, and any other one by its number.
+    """
+    places = {node.number: place for place, node in enumerate(root.walk())}
+
+    def shape(node: NodeDrawing, head: str) -> tuple[object, ...]:
+        uses = tuple((use.source in places, places.get(use.source, use.source)) for use in node.uses)
+        own = (node.kind.name, head, node.text, node.loss, node.notes, node.released, node.repeated, uses)
+        return (*own, tuple(shape(child, child.head) for child in node.children))
+
+    return shape(root, "")
 
 
 def _count_text(number: int, thing: str) -> str:

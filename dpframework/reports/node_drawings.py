@@ -69,6 +69,8 @@ class NodeDrawing:
         How often it was released, after a run.
     repeated
         Whether it stands for several equal nodes.
+    alike
+        The numbers of equal nodes that a page does not show, since it shows this one.
     folded
         Whether a page hides the nodes below at first.
     """
@@ -89,6 +91,7 @@ class NodeDrawing:
     step: int | None = None
     released: str = ""
     repeated: bool = False
+    alike: tuple[int, ...] = ()
     folded: bool = False
 
     def walk(self) -> Iterator[NodeDrawing]:

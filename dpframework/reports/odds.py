@@ -115,17 +115,17 @@ def learned(loss: PrivacyLoss | None, relation: Relation, unit: PrivacyUnit) -> 
 
 
 def learned_sentence(some: Sequence[Learned]) -> str:
-    """Say in one sentence how sure somebody who is half sure of the first claim can become.
+    """Say in one sentence how far the results can raise a guess of one half at the first claim.
 
     Examples
     --------
     >>> from dpframework.facts.unit import ROW
     >>> learned_sentence(learned(PrivacyLoss("0.9"), Relation.REPLACE_ONE, ROW))
-    'who is 50 % sure of something about one person, who is known to be in the table, can become at most 71.1 % sure'
+    'a guess of 50 % at something about one person, who is known to be in the table, can rise to at most 71.1 %'
     """
     if not some:
         return "no claim is valid, so that nothing bounds what somebody can learn"
     first = some[0]
     fails = f", but for a probability of {first.fails:.2g}" if first.fails else ""
-    joint = "" if first.claim.startswith("that") else "of "
-    return f"who is 50 % sure {joint}{first.claim}, can become at most {first.share_texts[-1]} sure{fails}"
+    joint, pause = ("", "") if first.claim.startswith("that") else ("at ", ",")
+    return f"a guess of 50 % {joint}{first.claim}{pause} can rise to at most {first.share_texts[-1]}{fails}"

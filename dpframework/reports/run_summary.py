@@ -44,6 +44,8 @@ class RunSummary:
         The hash of the ledger's last entry about it.
     matrices
         The matrices of each result that has some.
+    period
+        The period whose rows were read; None for a study without periods.
     """
 
     private: bool
@@ -56,6 +58,7 @@ class RunSummary:
     run: str | None = None
     head: str | None = None
     matrices: Mapping[str, tuple[Matrix, ...]] = attrs.field(factory=dict)
+    period: str | None = None
 
     @classmethod
     def of(cls, results: Results) -> RunSummary:
@@ -71,6 +74,7 @@ class RunSummary:
             results.run,
             results.head,
             {name: tuple(found) for name in results if (found := results.matrices(name))},
+            results.period,
         )
 
     def facts(self, plan: StudyPlan) -> list[tuple[str, str]]:
@@ -79,6 +83,7 @@ class RunSummary:
         recorded = [(name, value) for name, value in in_ledger.items() if value is not None]
         return [
             *recorded,
+            *([] if self.period is None else [("period", self.period)]),
             ("releases", str(len(self.charges))),
             ("accounting", self.accounting),
             ("spent", self.spent),

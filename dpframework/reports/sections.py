@@ -299,6 +299,8 @@ def _run(subject: ReportSubject) -> Section | None:
     heads = ("part", f"planned at most, {run.accounting} accounting", "releases", "spent")
     caption = "What was planned, and what was made of it. The table of steps says how often each step was released."
     found: list[SectionBlock] = [TableBlock(heads, rows, caption, sums=True, alike=True)]
+    if run.period is not None:
+        found.append(Paragraph(f"The run read the rows of {run.period}."))
     if run.run is not None:
         found.append(Paragraph(f"Recorded in a ledger as run {run.run}; the ledger's head after it is {run.head}."))
     early = "The accountant says what the whole run spent: less than planned where branches ended early."

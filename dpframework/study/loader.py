@@ -102,6 +102,7 @@ def _results(form: Mapping[str, Any], plan: StudyPlan) -> Results:
         about["version"],
         told,
         form.get("public_seed"),
+        form.get("period"),
     )
 
 

@@ -80,6 +80,8 @@ class Results(Mapping[str, Any]):
         The version of dpframework that made it.
     public_seed
         The seed of the miners' public draws, in hexadecimal; None if there were none.
+    period
+        The name of the period whose rows were read, such as 2026-03; None for a study without periods.
     """
 
     found: Mapping[str, Any]
@@ -96,6 +98,7 @@ class Results(Mapping[str, Any]):
     version: str = __version__
     _told: Mapping[str, ResultTexts] = attrs.field(factory=dict, repr=False)
     public_seed: str | None = None
+    period: str | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.found[name]
@@ -201,6 +204,7 @@ class Results(Mapping[str, Any]):
             "spent_text": NO_EPSILON if spent is None else spent.text,
             "releases": len(self.charges),
             **({} if self.public_seed is None else {"public_seed": self.public_seed}),
+            **({} if self.period is None else {"period": self.period}),
             **({} if self.stopped is None else {"stopped": self.stopped}),
             "about": {
                 "schema": None if schema is None else schema.to_dict(),

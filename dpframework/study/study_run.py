@@ -9,6 +9,7 @@ import attrs
 
 from dpframework.accountant import Accountant
 from dpframework.facts.errors import DPFrameworkError, RunStopped
+from dpframework.facts.periods import Period
 from dpframework.mechanisms.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpframework.plan.nodes import Sequential
 from dpframework.run.gate import Gate
@@ -93,7 +94,7 @@ class StudyRun:
         plan, engine = self.plan, self.engine
         assert plan.schema is not None  # a study has one
         values = values_read(self.miners, self.nodes, plan.schema)
-        loaded = open_table(plan, table, engine, randomness, ledger, values)
+        loaded, period = open_table(plan, table, engine, randomness, ledger, values)
         run = budget.open(plan)
         told = (*registry().observers, *observers)
         gate = Gate(engine, randomness, told) if ledger is None else ledger.gate(engine, randomness, told)
@@ -114,11 +115,11 @@ class StudyRun:
                     raise _stop_error(name, miner, error) from (None if randomness.private else error)
                 gate.require_told()
         except DPFrameworkError as error:
-            error.results = self._results(found, run, budget, gate, ledger, error)
+            error.results = self._results(found, run, budget, gate, ledger, error, period)
             raise
         finally:
             engine.drop(rows)
-        return self._results(found, run, budget, gate, ledger, None)
+        return self._results(found, run, budget, gate, ledger, None, period)
 
     def _results(
         self,
@@ -128,6 +129,7 @@ class StudyRun:
         gate: Gate,
         ledger: Recorder | None,
         stop: DPFrameworkError | None,
+        period: Period | None,
     ) -> Results:
         """Return the results so far. `stop` is the error that ended the run early."""
         private = gate.randomness.private and not self.plan.facts.inferred
@@ -144,6 +146,7 @@ class StudyRun:
             head,
             why,
             public_seed=f"{gate.public_seed:032x}" if gate.drew_publicly else None,
+            period=None if period is None else period.name,
         )
 
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import attrs
 
 from dpframework.facts.errors import DoesNotFit, InputError, NotOpened
+from dpframework.facts.periods import Period
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.run.recorder import Recorder
 from dpframework.study.data import group_rows, require_read_for
@@ -30,8 +31,8 @@ def open_table(
     randomness: Randomness,
     ledger: Recorder | None,
     values: Collection[str] | None,
-) -> Table | Rows:
-    """Return the table, or the engine's handle of its rows if the engine has read the files itself.
+) -> tuple[Table | Rows, Period | None]:
+    """Return the table, or the engine's handle of its rows if the engine has read the files itself, and its period.
 
     A failure because of the rows is recorded, and a private run tells its kind only. A failure that no row causes is
     not recorded, such as a missing file or a table of another schema.
@@ -56,7 +57,7 @@ def open_table(
             loaded = attrs.evolve(loaded, values=values)
             if engine.reads_files:
                 with _silence(randomness, streams=not engine.sends_messages):  # else its workers read, in silence
-                    return engine.open(loaded)
+                    return engine.open(loaded), loaded.unit.span
             loaded = loaded.read(mapped=engine.mapped)
         elif engine.reads_files:
             raise NotOpened(f"engine '{engine.name}' reads files itself; give the study dpf.TableFiles(path, schema)")
@@ -79,7 +80,7 @@ def open_table(
         plan.require_schema(loaded.schema)
         require_read_for(plan.unit, loaded, ledger)
         own = group_rows(loaded, plan.unit) if plan.index.samples else loaded.with_units(None)
-        return own.with_values(values)
+        return own.with_values(values), loaded.unit.span
     raise InputError(says)
 
 

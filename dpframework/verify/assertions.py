@@ -53,7 +53,7 @@ def assert_private(
 def _assert_tight(what: str, tightness: float, least: float, more: str) -> None:
     """Fail if a search did not come near enough to a claim."""
     assert tightness >= least, (
-        f"{what}: {reach(tightness)}, and {least:.0%} is asked for; give more {more}, claim less, or lower "
+        f"{what}: {reach(tightness)}. {least:.0%} is asked for; give more {more}, claim less, or lower "
         "min_tightness and say why"
     )
 

@@ -96,7 +96,8 @@ class MinerConformance:
         Of each audit.
     min_tightness
         How near the search must come to the pure claim of each example. A smaller number, for all examples or by an
-        example's name, needs a reason beside it: a mistake that loses less than its inverse would not be seen.
+        example's name, needs a reason beside it: the search could miss a mistake that does not
+        make the loss at least its inverse times as large.
     """
 
     miner: ClassVar[type[Miner]]

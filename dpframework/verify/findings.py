@@ -24,16 +24,19 @@ def reach(tightness: float) -> str:
     Examples
     --------
     >>> reach(0.5)
-    'the search reached 50 % of the claim: a mistake that loses less than 2 times too much would not be seen'
+    'the search reached 50 % of the claim. It could miss a mistake that does not double the loss'
+    >>> reach(0.3)
+    'the search reached 30 % of the claim. It could miss a mistake that does not make the loss 3.4 times as large'
     """
     if not tightness > 0:
-        return "the search found no loss at all: no mistake in what is lost would be seen"
+        return "the search found no loss at all. It could miss any mistake in the loss"
     if tightness >= 0.999:
-        return "the search reached 100 % of the claim: a mistake that loses more would be seen where it looked"
-    missed = math.ceil(100 / tightness) / 100
+        return "the search reached 100 % of the claim. It would see any larger loss where it looked"
+    missed = math.ceil(10 / tightness) / 10  # rounded up: a search that reaches .3 does not see three times the loss
+    grown = {2: "double the loss", 3: "triple the loss"}.get(missed, f"make the loss {missed:g} times as large")
     return (
-        f"the search reached {math.floor(100 * tightness)} % of the claim: a mistake that loses less than "
-        f"{missed:g} times too much would not be seen"
+        f"the search reached {math.floor(100 * tightness)} % of the claim. "
+        f"It could miss a mistake that does not {grown}"
     )
 
 
