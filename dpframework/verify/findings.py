@@ -33,7 +33,8 @@ def reach(tightness: float) -> str:
     if tightness >= 0.999:
         return "the search reached 100 % of the claim. It would see any larger loss where it looked"
     missed = math.ceil(10 / tightness) / 10  # rounded up: a search that reaches .3 does not see three times the loss
-    grown = {2: "double the loss", 3: "triple the loss"}.get(missed, f"make the loss {missed:g} times as large")
+    words: dict[float, str] = {2: "double the loss", 3: "triple the loss"}
+    grown = words.get(missed, f"make the loss {missed:g} times as large")
     return (
         f"the search reached {math.floor(100 * tightness)} % of the claim. "
         f"It could miss a mistake that does not {grown}"
