@@ -253,12 +253,16 @@ def chance_above(both: Noisy, apart: Noisy, floor: float, j: float) -> float:
     first, second = (1 - j) * heavy_deviation(both.variance), j * heavy_deviation(apart.variance)
     half = max((1 - j) * (both.variance > 0), j * (apart.variance > 0)) / 2
     deviation, either = math.hypot(first, second), max(both.value, 0) + max(apart.value, 0)
-    shown = ((1 - j) * both.value - j * apart.value - half) / deviation
+    above = (1 - j) * both.value - j * apart.value - half
+    if not deviation:
+        return float(above <= 0)  # without noise it is as high as shown, or it is not
+    shown = above / deviation
     least = ((floor - j) * either + half) / deviation
     return max(of.sf(shown) / of.sf(least) for of in (laplace(scale=1 / math.sqrt(2)), norm())) if shown > least else 1
 
 
 @settings(max_examples=40)
+@example(Noisy(20, 60), Noisy(-18, 0), 0.0, 1, 0.2)  # no noise is left at an index of 1
 @given(
     st.builds(Noisy, st.integers(20, 900), st.sampled_from([1, 60, 300])),
     st.builds(Noisy, st.integers(-30, 20) | st.integers(20, 900), st.sampled_from([0, 1, 60, 300])),
