@@ -58,6 +58,13 @@ def large_epsilon(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
         )
 
 
+def _unless_allowed(plan: Plan, name: str, what: str, remedy: str) -> tuple[Severity, str]:
+    """Return a warning with its remedy, or information if the study allows it by name."""
+    if name in plan.budget.allow:
+        return Severity.INFO, f"{what}; the study allows '{name}'"
+    return Severity.WARNING, f"{what}; {remedy}, or allow '{name}'"
+
+
 def large_delta(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find a delta at which a mechanism could publish a row, or one larger than is usual."""
     delta, rows = plan.budget.delta, plan.size.largest
@@ -69,10 +76,7 @@ def large_delta(plan: Plan) -> Iterator[tuple[Severity, str]]:
         remedy = "choose a smaller one; 1e-9 is common"
     else:
         return
-    if LARGE_DELTA in plan.budget.allow:
-        yield Severity.INFO, f"delta {float(delta):g} {why}; the study allows '{LARGE_DELTA}'"
-    else:
-        yield Severity.WARNING, f"delta {float(delta):g} {why}; {remedy}, or allow '{LARGE_DELTA}'"
+    yield _unless_allowed(plan, LARGE_DELTA, f"delta {float(delta):g} {why}", remedy)
 
 
 def one_row_each(plan: Plan) -> Iterator[tuple[Severity, str]]:
@@ -104,10 +108,7 @@ def small_groups(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
         f"results {names} count groups of about {max(found.values()):.2g} rows or fewer: together they may tell much "
         "of a few people who are alike"
     )
-    if SMALL_GROUPS in plan.budget.allow:
-        yield Severity.INFO, f"{what}; the study allows '{SMALL_GROUPS}'"
-    else:
-        yield Severity.WARNING, f"{what}; merge values, or publish fewer results, or allow '{SMALL_GROUPS}'"
+    yield _unless_allowed(plan, SMALL_GROUPS, what, "merge values, or publish fewer results")
 
 
 def weak_unit(plan: Plan) -> Iterator[tuple[Severity, str]]:
@@ -123,10 +124,7 @@ def weak_unit(plan: Plan) -> Iterator[tuple[Severity, str]]:
         remedy = f'take it out of the schema and give unit = "{ids[0]}" with rows_per_unit'
     else:
         return
-    if WEAK_UNIT in plan.budget.allow:
-        yield Severity.INFO, f"{what}; the study allows '{WEAK_UNIT}'"
-    else:
-        yield Severity.WARNING, f"{what}; {remedy}, or allow '{WEAK_UNIT}'"
+    yield _unless_allowed(plan, WEAK_UNIT, what, remedy)
 
 
 def one_period(plan: Plan) -> Iterator[tuple[Severity, str]]:

@@ -29,7 +29,6 @@ from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Held, Rows
 from dpframework.verify.transcript import Event, ReleaseEvent, Transcript, WatchedGate, run_through
 
-CORE = __name__.partition(".")[0]
 LARGE = 10**6
 LARGEST = 10**8  # of constants: beyond, a loss of two densities in double precision is mostly rounding
 MOST_CONSTANTS = 12
@@ -96,10 +95,8 @@ def steered(
     """
     steps = list(subject.plan.steps())
     things = [subject.miner, *(part for step in steps for part in (step.query, step.mechanism))]
-    packages = {kind.__module__.partition(".")[0] for thing in things for kind in type(thing).__mro__} - {
-        CORE,
-        "builtins",
-    }
+    modules = {kind.__module__ for thing in things for kind in type(thing).__mro__}
+    packages = {module.partition(".")[0] for module in modules if is_foreign_module(module)}
     constants = _constants(things)
     reached, kept = set[Any](), 0
     left: list[Sequence[Aim]] = [(None,), (None,), *_aims(constants)]
