@@ -438,7 +438,7 @@ def test_numbers_are_printed_as_far_as_their_intervals_bear_out() -> None:
         ("count", {"epsilon": 1, "rho": 1}, "give one budget"),
         ("count", {"epsilon": 1, "where": {"equals": ["ill", "maybe"]}}, "'ill' has no value 'maybe'"),
         ("count", {"epsilon": 1, "where": {"below": ["ill", 3]}}, "'ill' is boolean"),
-        ("count", {"epsilon": 1, "where": "ill"}, "a description is needed"),
+        ("count", {"epsilon": 1, "where": "ill"}, "where is a str; Description, Mapping"),
         ("count", {"epsilon": 1, "where": {"is": ["ill", "true"]}}, "a description is written as one of"),
         ("histogram", {"epsilon": 1, "attribute": "agge"}, "'agge' is not in the schema; did you mean 'age'"),
         ("histogram", {"epsilon": 1, "attribute": "ill", "bins": 3}, "only a numeric one is counted in bins"),

@@ -123,7 +123,11 @@ def names_of(value: Iterable[str]) -> tuple[str, ...]:
     """Convert names to a tuple. A text is refused, since nobody means its letters."""
     if isinstance(value, str):
         raise InputError(f"{value!r} is one text; give a list of names")
-    return tuple(value)
+    names = tuple(value)
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"{name!r} is not a name; names are texts")
+    return names
 
 
 def named_once(what: str, names: Collection[str]) -> None:

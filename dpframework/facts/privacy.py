@@ -18,7 +18,7 @@ from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError
 
 #: What an epsilon may be given as; see `exact`.
-Amount: TypeAlias = "Fraction | int | float | str | Decimal"
+Amount: TypeAlias = Fraction | int | float | str | Decimal
 
 
 LARGEST = Fraction(10**100)  # that may be given: what is computed from it must still fit a float

@@ -11,6 +11,7 @@ from typing import Any, final
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.privacy import Amount, Relation
 from dpframework.facts.schema import Schema
+from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.ledger.approvals import approval_entry
 from dpframework.ledger.chain import Chain, Head, Transaction
@@ -51,10 +52,12 @@ class Ledger:
     2
     """
 
+    @typechecked
     def __init__(self, path: str | os.PathLike[str], pin: Pin | None = None) -> None:
         self._chain = Chain(path, pin)
 
     @classmethod
+    @typechecked
     def create(
         cls, path: str | os.PathLike[str], *, signers: Mapping[str, str] | None = None, pin: Pin | None = None
     ) -> Ledger:
@@ -92,6 +95,7 @@ class Ledger:
         """The file."""
         return self._chain.path
 
+    @typechecked
     def open(
         self,
         name: str,

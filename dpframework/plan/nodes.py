@@ -20,6 +20,7 @@ from dpframework.facts.descriptions import Cases, Description
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import is_whole_number, names_of
 from dpframework.facts.privacy import Amount, decimal_text, exact, exact_or_none
+from dpframework.facts.typechecks import require_field_types, typechecked
 from dpframework.mechanisms.base import Mechanism
 from dpframework.queries.base import Query, QueryFacts
 
@@ -237,7 +238,7 @@ def step(
     Raises
     ------
     InputError
-        If the name cannot be used, or query and mechanism are not what they should be.
+        If the name cannot be used, or the query, the mechanism or one of their fields has another type than it should.
 
     Examples
     --------
@@ -252,6 +253,8 @@ def step(
         )
     if not isinstance(mechanism, Mechanism):
         raise InputError(f"step '{name}': {mechanism!r} is not a mechanism; pass an instance, such as Laplace(epsilon)")
+    for part in (query, mechanism):
+        require_field_types(part, f"step '{name}': {part.name}")
     return Step(name, query, mechanism, uses=uses, assumptions=assumptions, threshold=threshold)
 
 
@@ -260,6 +263,7 @@ def sequential(*parts: Node, name: str | None = None) -> Sequential:
     return Sequential(_nodes("sequential", parts), name)
 
 
+@typechecked
 def parallel(
     *parts: Node, by: Attribute | Cases | Iterable[Description] | FromRelease | None = None, name: str | None = None
 ) -> Parallel:
@@ -322,6 +326,7 @@ def sample(rate: Amount, part: Node, *, name: str | None = None) -> Sample:
     return Sample(sampled, chance, name)
 
 
+@typechecked
 def post(name: str, uses: Iterable[str]) -> Post:
     """Mark post-processing of the named steps, which costs nothing."""
     return Post(name, uses)

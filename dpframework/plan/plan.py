@@ -14,6 +14,7 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.limits import MOST_PLAN_DEPTH
 from dpframework.facts.outputs import FileKind
+from dpframework.facts.parameters import names_of
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import NOTHING, Relation, exact, positive
 from dpframework.facts.schema import Schema
@@ -77,7 +78,7 @@ class Budget:
 
     epsilon: Fraction = attrs.field(converter=positive)
     delta: Fraction = attrs.field(default=Fraction(0), converter=_delta)
-    allow: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
+    allow: tuple[str, ...] = attrs.field(default=(), converter=names_of)
 
 
 def hash_of(content: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ import attrs
 
 from dpframework.facts.errors import InputError, first_line, nearest
 from dpframework.facts.privacy import Amount, decimal_text, exact
+from dpframework.facts.typechecks import require_argument_types
 from dpframework.run.miner import Miner
 
 
@@ -30,6 +31,7 @@ def build_miner(kind: type[Miner], parameters: Mapping[str, Any]) -> Miner:
         raise InputError(
             f"miner '{kind.name}' needs the parameter{'s' * (len(needed) > 1)} {', '.join(map(repr, needed))}"
         )
+    require_argument_types(kind, parameters, f"miner '{kind.name}'")
     try:
         return kind(**parameters)
     except InputError as error:

@@ -16,6 +16,7 @@ from dpframework.accountant import Accountant
 from dpframework.checks import Check
 from dpframework.facts.errors import InputError, first_line, nearest
 from dpframework.facts.privacy import Amount
+from dpframework.facts.typechecks import typechecked
 from dpframework.mechanisms import Mechanism
 from dpframework.run.miner import Miner
 from dpframework.run.observers import Observer
@@ -277,11 +278,13 @@ def registry() -> Registry:
     return Registry()
 
 
+@typechecked
 def miner(name: str, /, **parameters: Any) -> Miner:
     """Make an installed miner by name (see `Registry.miner`)."""
     return registry().miner(name, **parameters)
 
 
+@typechecked
 def share(share: Amount, miner: str | type[Miner], /, **parameters: Any) -> Share:
     """Give a miner a share of its study's budget, in place of an epsilon: `Study.add` takes it like a miner.
 

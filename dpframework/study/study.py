@@ -15,6 +15,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Amount, Relation, decimal_text
 from dpframework.facts.schema import Schema
+from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.plan.code import PlannedCode
 from dpframework.plan.nodes import Node, Sequential, sequential
@@ -69,6 +70,7 @@ class Study:
         If a number, the relation or a name cannot be used.
     """
 
+    @typechecked
     def __init__(
         self,
         schema: Schema,
@@ -140,6 +142,7 @@ class Study:
             )
         return node
 
+    @typechecked
     def add_plan(self, name: str, node: Node) -> None:
         """Add planned releases without a miner. A run makes them all, in order.
 
@@ -173,6 +176,7 @@ class Study:
         self._settle()
         return MappingProxyType(self._miners)
 
+    @typechecked
     def epsilon_for(self, step: str, *, within: Amount, rows: int | None = None) -> Fraction:
         """Return the smallest epsilon at which a result is as accurate as you ask. No data is read.
 
@@ -207,6 +211,7 @@ class Study:
         """
         return self.accuracy(step, within=within, rows=rows).epsilon
 
+    @typechecked
     def accuracy(self, step: str, *, within: Amount, rows: int | None = None) -> Accuracy:
         """Return the epsilon that `epsilon_for` finds, with the error bound that it buys.
 
@@ -217,6 +222,7 @@ class Study:
         """
         return accuracy_for(self, self._miners, step, within, rows)
 
+    @typechecked
     def with_epsilon(self, epsilon: Amount) -> Study:
         """Return a study with another budget and the same steps."""
         made = copy.copy(self)
@@ -246,6 +252,7 @@ class Study:
         more |= {"out_of_domain": self.out_of_domain, "unit": self.unit, "data": self.data}
         return StudyPlan(root, self.relation, PublicFacts.of(self.schema), self.budget, self.schema, **more)
 
+    @typechecked
     def plan(self, engine: Engine | None = None) -> StudyPlan:
         """Return the plan of the whole study. No data is read.
 
@@ -276,6 +283,7 @@ class Study:
         require_engine(plan, counted_by)
         return plan
 
+    @typechecked
     def checked_plan(self, engine: Engine | None = None) -> StudyPlan:
         """Return the plan, if its checks pass.
 
@@ -288,6 +296,7 @@ class Study:
         plan.require_checks()
         return plan
 
+    @typechecked
     def prepare(self, engine: Engine | None = None) -> StudyRun:
         """Return a run of the study as it stands. Its plan can be looked at, and is not made again for the run.
 
@@ -316,6 +325,7 @@ class Study:
         counted_by = engine or InMemory()
         return StudyRun(self.plan(counted_by), dict(self._nodes), dict(self._miners), counted_by)
 
+    @typechecked
     def run(
         self,
         table: Given,

@@ -17,6 +17,7 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Amount, Relation, exact, positive
 from dpframework.facts.schema import Schema, read_schema
 from dpframework.facts.toml import begun_with, kind_of, read_toml, refuse_unknown, required_table, required_text
+from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.study.data import Data, require_views, values_read
 from dpframework.study.owner_places import owner_places
@@ -172,6 +173,7 @@ class StudyFile:
         return values_read(miners, miners, self.study.schema)
 
 
+@typechecked
 def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -> StudyFile:
     """Read a study file and plan every step. The data file need not exist.
 
