@@ -436,3 +436,118 @@ def test_the_installed_registry_has_the_trees() -> None:
     assert "dp-id3" in registry().miners
     with pytest.raises(dpf.InputError, match="did you mean 'dp-id3'"):
         miner("dp-id4")
+
+
+# --- hooks as pluggy calls them --------------------------------------------------------------------------------------
+
+
+def wrapping(wrapper: Any, /, **options: Any) -> dict[str, Any]:
+    wrapper.__name__ = "dpframework_miners"
+    return {"dpframework_miners": dpf.hookimpl(**({"wrapper": True} | options))(wrapper)}
+
+
+def test_a_wrapper_may_hide_and_add_components(plugin: Callable[..., EntryPoint], good: EntryPoint) -> None:
+    def without_sums() -> Any:
+        lists = yield
+        return [[kind for kind in kinds if kind.name != "sum"] for kinds in lists] + [[Other]]
+
+    found = Registry([good, plugin("policy", **wrapping(without_sums))])
+    assert problems(found) == []
+    assert {name: one.plugin for name, one in found.miners.items() if name in ("count", "good", "other", "sum")} == {
+        "count": "dpframework",
+        "good": "good-plugin",
+        "other": "policy",
+    }
+
+
+def test_a_wrapper_of_the_old_kind_works_too(plugin: Callable[..., EntryPoint], good: EntryPoint) -> None:
+    def only_counts() -> Any:
+        outcome = yield
+        outcome.force_result([[kind for kind in kinds if kind.name == "count"] for kinds in outcome.get_result()])
+
+    options = {"wrapper": False, "hookwrapper": True}
+    found = Registry([good, plugin("policy", **wrapping(only_counts, **options))])
+    assert list(found.miners) == ["count"]
+    assert problems(found) == []
+
+
+def fails_before() -> Any:
+    raise ValueError("too early")
+    yield
+
+
+def fails_after() -> Any:
+    yield
+    raise ValueError("too late")
+
+
+def returns_nothing() -> Any:
+    yield
+
+
+def yields_twice() -> Any:
+    yield
+    yield
+
+
+def spoils_in_place() -> Any:
+    outcome = yield
+    outcome.force_result(5)
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "options", "said"),
+    [
+        (fails_before, {}, "its hook dpframework_miners fails (ValueError: too early)"),
+        (fails_after, {}, "its hook dpframework_miners fails (ValueError: too late)"),
+        (returns_nothing, {}, "its wrapper of the hook dpframework_miners does not return the lists that it is given"),
+        (
+            yields_twice,
+            {},
+            "its wrapper of the hook dpframework_miners yields twice; yield once, and return the result",
+        ),
+        (
+            spoils_in_place,
+            {"wrapper": False, "hookwrapper": True},
+            "its wrapper of the hook dpframework_miners does not return the lists that it is given",
+        ),
+    ],
+)
+def test_a_wrapper_that_fails_is_named_and_changes_nothing(
+    plugin: Callable[..., EntryPoint], good: EntryPoint, wrapper: Any, options: dict[str, Any], said: str
+) -> None:
+    found = Registry([good, plugin("policy", **wrapping(wrapper, **options))])
+    assert problems(found) == [f"plugin 'policy': {said}"]
+    assert brought(found) == ["good"]
+    assert "sum" in found.miners
+
+
+def test_who_asks_to_be_called_first_keeps_a_name_but_none_of_the_core(plugin: Callable[..., EntryPoint]) -> None:
+    first = plugin("first", **bringing("dpframework_miners", Good))
+    hurried = {"dpframework_miners": dpf.hookimpl(tryfirst=True)(lambda: [Same, Taken])}
+    found = Registry([first, plugin("hurried", **hurried)])
+    assert found.miners["good"].component is Same
+    assert problems(found) == [
+        "plugin 'hurried': 'sum' is already brought by 'dpframework', which is kept",
+        "plugin 'first': 'good' is already brought by 'hurried', which is kept",
+    ]
+
+
+@attrs.frozen
+class Taken(Good):
+    """Count the rows, under a name of the core."""
+
+    name = "sum"
+
+
+def test_the_core_is_brought_through_the_hooks_that_plugins_use() -> None:
+    from dpframework.study import components, hookspecs
+
+    for hook in vars(hookspecs):
+        if hook.startswith("dpframework_"):
+            assert isinstance(getattr(components, hook)(), list)
+    found = Registry([])
+    assert [kind.name for kind in found.accountant_kinds] == ["pure", "zcdp", "rdp", "pld"]
+    assert found.checks == components.dpframework_checks()
+    assert set(found.engines) == {kind.name for kind in components.dpframework_engines()}
+    assert set(found.mechanisms) == {kind.name for kind in components.dpframework_mechanisms()}

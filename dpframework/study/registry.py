@@ -9,9 +9,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, final
 
 import attrs
-import pluggy
 
-from dpframework import accountant, basics, checks, mechanisms
+from dpframework import accountant
 from dpframework.accountant import Accountant
 from dpframework.checks import Check
 from dpframework.facts.errors import InputError, first_line, nearest
@@ -20,12 +19,14 @@ from dpframework.facts.typechecks import typechecked
 from dpframework.mechanisms import Mechanism
 from dpframework.run.miner import Miner
 from dpframework.run.observers import Observer
-from dpframework.study import hookspecs
+from dpframework.study import components, hookspecs
+from dpframework.study.hook_calls import HookCalls
 from dpframework.study.miner_builder import Share, build_miner
-from dpframework.tables.built_in import BUILT_IN as ENGINES
 from dpframework.tables.engines import Engine
 
 GROUP = "dpframework"
+#: The plugin that the core is.
+CORE = "dpframework"
 
 
 @attrs.frozen
@@ -94,21 +95,19 @@ class Registry:
 
     def __init__(self, found: Iterable[EntryPoint] | None = None) -> None:
         self._problems: list[Problem] = []
-        self._manager = pluggy.PluginManager("dpframework")
-        self._manager.add_hookspecs(hookspecs)
+        self._hooks = HookCalls(self._report)
+        self._hooks.register(components, CORE)
         self._load(entry_points(group=GROUP) if found is None else found)
-        self.miners: dict[str, Registered] = self._classes("dpframework_miners", Miner, basics.BUILT_IN)
-        self.accountants: dict[str, Registered] = self._classes(
-            "dpframework_accountants", Accountant, accountant.BUILT_IN
-        )
-        self.engines: dict[str, Registered] = self._classes("dpframework_engines", Engine, ENGINES)
-        self.checks: list[Check] = [*checks.BUILT_IN, *self._objects("dpframework_checks", Check)]
+        self.miners: dict[str, Registered] = self._classes("dpframework_miners", Miner)
+        self.accountants: dict[str, Registered] = self._classes("dpframework_accountants", Accountant)
+        self.engines: dict[str, Registered] = self._classes("dpframework_engines", Engine)
+        self.checks: list[Check] = self._objects("dpframework_checks", Check)
         self.observers: list[Observer] = self._objects("dpframework_observers", Observer)
 
     @functools.cached_property
     def mechanisms(self) -> dict[str, Registered]:
         """The mechanisms by name, collected from plugins when first needed, since few commands ask."""
-        return self._classes("dpframework_mechanisms", Mechanism, mechanisms.BUILT_IN)
+        return self._classes("dpframework_mechanisms", Mechanism)
 
     def checked(self) -> list[Problem]:
         """Import all components, drop those that cannot be used, and return all problems."""
@@ -131,6 +130,7 @@ class Registry:
 
     def _load(self, found: Iterable[EntryPoint]) -> None:
         seen: dict[str, EntryPoint] = {}
+        loaded: list[tuple[str, Any]] = []
         for point in found:
             if point.name in seen:
                 if point.value != seen[point.name].value:
@@ -142,43 +142,34 @@ class Registry:
                 continue
             seen[point.name] = point
             try:
-                module = point.load()
+                loaded.append((point.name, point.load()))
             except (Exception, SystemExit) as error:  # a plugin may fail in any way; the others must still work
                 self._report(point.name, f"cannot be imported ({type(error).__name__}: {_reason(error)})")
-                continue
-            try:
-                # pluggy ignores a marked function that no hook is named after, so a typing error would go unseen.
-                known = [name for name in vars(hookspecs) if name.startswith("dpframework_")]
-                marked = [name for name in dir(module) if self._manager.parse_hookimpl_opts(module, name) is not None]
-                misspelt = [(name, nearest(name, known)) for name in marked if name not in known]
-                self._manager.register(module, point.name)
-            except (Exception, SystemExit) as error:
-                self._report(point.name, f"cannot be registered ({type(error).__name__}: {_reason(error)})")
-                if self._manager.has_plugin(point.name):  # pluggy keeps the hooks that it met before the bad one
-                    self._manager.unregister(name=point.name)
-                continue
-            for name, close in misspelt:
-                self._report(point.name, f"the hook '{name}' is unknown; {close}")
-            if not misspelt and not self._manager.get_hookcallers(module):
-                self._report(
-                    point.name, "implements no hook, so it brings nothing; decorate its functions with @dpf.hookimpl"
-                )
+        # pluggy calls those first that were registered last, and of two components with one name the first is kept
+        for plugin, module in reversed(loaded):
+            self._register(plugin, module)
 
-    def _calls(self, hook: str) -> list[tuple[str, Any]]:
-        """Call a hook plugin by plugin, so that one that fails does not take the others with it."""
-        results: list[tuple[str, Any]] = []
-        for implementation in getattr(self._manager.hook, hook).get_hookimpls():
-            try:
-                results += [(implementation.plugin_name, thing) for thing in implementation.function()]
-            except (Exception, SystemExit) as error:
-                self._report(
-                    implementation.plugin_name, f"its hook {hook} fails ({type(error).__name__}: {_reason(error)})"
-                )
-        return results
+    def _register(self, plugin: str, module: Any) -> None:
+        try:
+            # pluggy ignores a marked function that no hook is named after, so a typing error would go unseen.
+            known = [name for name in vars(hookspecs) if name.startswith("dpframework_")]
+            misspelt = [(name, nearest(name, known)) for name in self._hooks.marked(module) if name not in known]
+            implements = self._hooks.register(module, plugin)
+        except (Exception, SystemExit) as error:
+            self._report(plugin, f"cannot be registered ({type(error).__name__}: {_reason(error)})")
+            return
+        for name, close in misspelt:
+            self._report(plugin, f"the hook '{name}' is unknown; {close}")
+        if not misspelt and not implements:
+            self._report(plugin, "implements no hook, so it brings nothing; decorate its functions with @dpf.hookimpl")
 
-    def _classes(self, hook: str, base: type[Any], built_in: Iterable[type[Any]]) -> dict[str, Registered]:
-        known = {kind.name: Registered("dpframework", kind) for kind in built_in}
-        for plugin, kind in self._calls(hook):
+    def _brought(self, hook: str) -> list[tuple[str, Any]]:
+        """Call a hook. The core's components come first: no plugin takes their names or their place in a tie."""
+        return sorted(self._hooks.call(hook), key=lambda brought: brought[0] != CORE)
+
+    def _classes(self, hook: str, base: type[Any]) -> dict[str, Registered]:
+        known: dict[str, Registered] = {}
+        for plugin, kind in self._brought(hook):
             later = isinstance(kind, EntryPoint)
             fault = None if later else _fault(kind, base)
             if fault is not None:
@@ -191,7 +182,7 @@ class Registry:
 
     def _objects(self, hook: str, base: type[Any]) -> list[Any]:
         brought = []
-        for plugin, thing in self._calls(hook):
+        for plugin, thing in self._brought(hook):
             if isinstance(thing, base):
                 brought.append(thing)
             else:

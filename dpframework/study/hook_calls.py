@@ -1,0 +1,128 @@
+"""Calls of hooks as pluggy makes them, in which one plugin that fails does not take the others with it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Generator, Iterable
+from types import ModuleType
+from typing import Any, final
+
+import pluggy
+
+from dpframework.facts.errors import first_line
+from dpframework.study import hookspecs
+
+
+class _Brought(list[Any]):
+    """Components as a hook returned them, with the name of its plugin. A wrapper may hand on another list."""
+
+    plugin: str
+
+
+@final
+class HookCalls:
+    """The plugins' implementations of hooks, each of which is guarded.
+
+    Parameters
+    ----------
+    report
+        Told of a plugin's name and of what is wrong with it.
+    """
+
+    def __init__(self, report: Callable[[str, str], None]) -> None:
+        self._report = report
+        self._manager = pluggy.PluginManager("dpframework")
+        self._manager.add_hookspecs(hookspecs)
+        # by identity, since a component need not be hashable; the component is kept so that its identity stays its own
+        self._bringers: dict[int, tuple[Any, str]] = {}
+
+    def marked(self, module: Any) -> list[str]:
+        """Return the names of the functions that a plugin marks as hooks."""
+        return [name for name in dir(module) if self._manager.parse_hookimpl_opts(module, name) is not None]
+
+    def register(self, module: ModuleType, plugin: str) -> bool:
+        """Add a plugin; return whether it implements a hook.
+
+        Raises
+        ------
+        Exception
+            Whatever pluggy finds wrong with it. It then brings nothing.
+        """
+        guarded = ModuleType(plugin)
+        for name in self.marked(module):
+            options: dict[str, Any] = dict(self._manager.parse_hookimpl_opts(module, name) or {})
+            guard = self._guarded_wrapper if options["wrapper"] or options["hookwrapper"] else self._guarded
+            setattr(guarded, name, hookspecs.hookimpl(guard(name, plugin, getattr(module, name)), **options))
+        try:
+            self._manager.register(guarded, plugin)
+        except (Exception, SystemExit):
+            if self._manager.has_plugin(plugin):  # pluggy keeps the hooks that it met before the bad one
+                self._manager.unregister(name=plugin)
+            raise
+        return bool(self._manager.get_hookcallers(guarded))
+
+    def call(self, hook: str) -> list[tuple[str, Any]]:
+        """Call a hook; return every component with the name of the plugin that brought it, in pluggy's order."""
+        return [
+            (components.plugin if isinstance(components, _Brought) else self._bringers[id(component)][1], component)
+            for components in getattr(self._manager.hook, hook)()
+            for component in components
+        ]
+
+    def _bring(self, plugin: str, components: Iterable[Any]) -> _Brought:
+        brought = _Brought(components)
+        brought.plugin = plugin
+        for component in brought:
+            self._bringers.setdefault(id(component), (component, plugin))
+        return brought
+
+    def _fails(self, hook: str, plugin: str, error: BaseException) -> None:
+        reason = first_line(error) or "no reason given"
+        self._report(plugin, f"its hook {hook} fails ({type(error).__name__}: {reason})")
+
+    def _guarded(self, hook: str, plugin: str, function: Callable[[], Any]) -> Callable[[], list[Any]]:
+        @functools.wraps(function)  # with the arguments that pluggy looks at
+        def components() -> list[Any]:
+            try:
+                return self._bring(plugin, function())
+            except (Exception, SystemExit) as error:
+                self._fails(hook, plugin, error)
+                return []
+
+        return components
+
+    def _guarded_wrapper(
+        self, hook: str, plugin: str, function: Callable[[], Generator[None, Any, Any]]
+    ) -> Callable[[], Generator[None, Any, Any]]:
+        """Guard a wrapper of either kind. If it fails, the hook has the result that it had without it."""
+
+        @functools.wraps(function)
+        def wrapper() -> Generator[None, Any, Any]:
+            inner = function()
+            try:
+                next(inner)
+            except (Exception, SystemExit) as error:
+                self._fails(hook, plugin, error)
+                return (yield)
+            given = yield
+            before = given.get_result() if isinstance(given, pluggy.Result) else given
+            try:
+                inner.send(given)
+            except StopIteration as ended:
+                # a wrapper of the old kind returns nothing, and changes the result that it is given
+                result = given.get_result() if isinstance(given, pluggy.Result) else ended.value
+                if isinstance(result, list) and all(isinstance(components, list | tuple) for components in result):
+                    for components in result:
+                        self._bring(plugin, components)
+                    return result
+                self._report(plugin, f"its wrapper of the hook {hook} does not return the lists that it is given")
+            except (Exception, SystemExit) as error:
+                self._fails(hook, plugin, error)
+            else:
+                self._report(plugin, f"its wrapper of the hook {hook} yields twice; yield once, and return the result")
+                inner.close()
+            if isinstance(given, pluggy.Result):
+                given.force_result(before)
+            return before
+
+        return wrapper
