@@ -21,6 +21,7 @@ extensions = [
     "navigation",
     "commands",
     "public_names",
+    "name_index",
     "fences",
     "equations",
 ]

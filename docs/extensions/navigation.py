@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from docutils import nodes
+from sphinx import addnodes
+
 READERS = {
     "Analyst": [
         "tutorial-analyst",
@@ -66,25 +69,42 @@ def _add(app: Any, page: str, source: list[str]) -> None:
         source[0] += _toctree(BELOW[page])
 
 
-def _of_source_pages(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """Make the navigation of pages that show source once a depth: it is the same on all, and there are hundreds."""
-    if not page.startswith("_modules/"):
-        return
-    toctree = context["toctree"]
+def _of_titles(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Make the navigation from the titles of pages alone, which it shows.
 
-    def once(**options: Any) -> Any:
-        key = (page.count("/"), tuple(sorted(options.items())))
+    Sphinx copies all that the pages of the reference list for each page, and leaves it out then. On pages that show
+    source it is the same for each depth, and there are hundreds.
+    """
+    made = context["toctree"]
+
+    def toctree(**options: Any) -> Any:
+        key = (page.count("/"), tuple(sorted(options.items()))) if page.startswith("_modules/") else (page, ())
         if key not in _MADE:
-            _MADE[key] = toctree(**options)
+            whole, app.env.tocs = app.env.tocs, _titles(app.env.tocs)
+            try:
+                _MADE[key] = made(**options)
+            finally:
+                app.env.tocs = whole
         return _MADE[key]
 
-    context["toctree"] = once
+    context["toctree"] = toctree
+
+
+def _titles(contents: dict[str, Any]) -> dict[str, Any]:
+    if not _TITLES:
+        for page, listed in contents.items():
+            title = listed.children[0]
+            trees = [tree.copy() for tree in listed.findall(addnodes.toctree)]
+            below = [nodes.bullet_list("", *trees)] if trees else []
+            _TITLES[page] = nodes.bullet_list("", nodes.list_item("", title.children[0].deepcopy(), *below))
+    return _TITLES
 
 
 _MADE: dict[Any, Any] = {}
+_TITLES: dict[str, Any] = {}
 
 
 def setup(app: Any) -> dict[str, bool]:
     app.connect("source-read", _add)
-    app.connect("html-page-context", _of_source_pages, priority=100)  # before the theme's
+    app.connect("html-page-context", _of_titles, priority=100)  # before the theme's
     return {"parallel_read_safe": True, "parallel_write_safe": True}
