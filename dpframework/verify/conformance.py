@@ -109,15 +109,9 @@ class MinerConformance:
         """Make one test an example, or an example and relation."""
         examples = cls.miner.examples()
         if "relation" in metafunc.fixturenames:
-            claimed = [
-                (example, relation)
-                for example in examples.values()
-                for relation in Relation
-                if _subject(example, relation).delta_needed is not None
-            ]
-            names = {id(example): name for name, example in examples.items()}
-            ids = [f"{names[id(example)]}-{relation}" for example, relation in claimed]
-            metafunc.parametrize(("example", "relation"), claimed, ids=ids)
+            claimed = _claimed(cls.miner)
+            given = [(examples[name], relation) for name, relation in claimed]
+            metafunc.parametrize(("example", "relation"), given, ids=[f"{name}-{rel}" for name, rel in claimed])
         elif "example" in metafunc.fixturenames:
             metafunc.parametrize("example", list(examples.values()), ids=list(examples))
 
@@ -221,6 +215,17 @@ class MinerConformance:
             witnesses=example.witnesses,
         )
         print(report.verdict)  # in pytest's report with -rP
+
+
+@functools.cache
+def _claimed(miner: type[Miner]) -> list[tuple[str, Relation]]:
+    """Return the examples of a miner by name, with each relation under which they claim something."""
+    return [
+        (name, relation)
+        for name, example in miner.examples().items()
+        for relation in Relation
+        if _subject(example, relation).delta_needed is not None
+    ]
 
 
 @functools.cache

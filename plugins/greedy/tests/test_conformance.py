@@ -66,13 +66,13 @@ JACCARD = 0.4
 
 class TestSerenadeCS(MinerConformance):
     miner = SerenadeCS
-    replays = 400
+    replays = 250
     min_tightness: ClassVar = {"jaccard": JACCARD, "logistic": 0.88}
 
 
 class TestSerenadeES(MinerConformance):
     miner = SerenadeES
-    replays = 700
+    replays = 400
     min_tightness: ClassVar = {"jaccard": JACCARD, "logistic": 0.88}
 
 

@@ -13,6 +13,7 @@ from dpframework.verify.conformance import MinerConformance
 
 class TestDPID3(MinerConformance):
     miner = DPID3
+    replays = 1_500
     min_tightness: ClassVar = {
         # a threshold that is likely at all has other thresholds between equal values beside it
         "density": 0.7,
