@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from dpframework_trees.criteria import CRITERIA, PUBLISHED_GINI, KnownRows, criterion_named, gini_fall
-from dpframework_trees.kernels import child_score
 
 from dpframework.facts import Boolean, Schema, rational_above
 from dpframework.facts.errors import InputError
@@ -17,7 +16,7 @@ MOST_ROWS = 14
 
 
 def score(counts: tuple[int, ...], name: str) -> float:
-    return child_score(np.array(counts, dtype=np.int64), CRITERIA[name].code)
+    return CRITERIA[name].kernels.child_score(np.array(counts, dtype=np.int64))
 
 
 def tables(rows: int, classes: int):
