@@ -48,7 +48,7 @@ def entries() -> Iterator[ScoreClaims]:
     several = [Claim("fall", f"{k}/{k + 1}", group=k) for k in (2, 4)]
     yield ScoreClaims("jaccard, several rows", known.JACCARD, tuple(several))
     yield ScoreClaims("twoing", known.TWOING, tuple(Claim(*one) for one in (("rise", 1), ("fall", 1), ("replaced", 2))))
-    smirnov = tuple(Claim(*one) for one in (("rise", 1), ("fall", 1)))
+    smirnov = tuple(Claim(*one) for one in (("rise", 1), ("fall", 1), ("replaced", 1)))
     yield ScoreClaims("Kolmogorov-Smirnov", known.KOLMOGOROV_SMIRNOV, smirnov)
 
 
