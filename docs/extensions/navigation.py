@@ -34,6 +34,7 @@ READERS = {
     ],
     "Researcher": [
         "tutorial-researcher",
+        "tutorial-criterion",
         "proofs",
         "evaluation",
         "experiment-format",

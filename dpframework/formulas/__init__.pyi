@@ -51,8 +51,10 @@ from .ground import (
 )
 from .kept_proofs import proved_claims as proved_claims
 from .kernels import (
+    compiled_for as compiled_for,
     kernel_of as kernel_of,
     kernel_source as kernel_source,
+    score_kernel as score_kernel,
     scores_of as scores_of,
 )
 from .mathml import (

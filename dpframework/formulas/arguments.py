@@ -23,6 +23,7 @@ class Rule(enum.StrEnum):
     ONE_CELL = "one cell"
     REPLACED = "replaced"
     EXTREMES = "extremes"
+    RANGE = "range"
     OUTER = "outer"
     NORM = "norm"
 
@@ -34,6 +35,7 @@ REASONS = {
     Rule.REPLACED: "two tables that differ in one row are a shared table with a row added: the change is at most the "
     "rise and the fall together",
     Rule.EXTREMES: "a minimum or maximum moves no further than what it is taken of; what falls in x rises in -x",
+    Rule.RANGE: "a score that lies between 0 and a number on every table moves by no more than it",
     Rule.OUTER: "a function of degree 1 in each total is largest at a vertex of their ranges",
     Rule.NORM: "the norm of what a row adds is the norm of the change",
 }

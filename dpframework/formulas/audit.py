@@ -20,7 +20,7 @@ from dpframework.formulas.evaluation import value_of
 from dpframework.formulas.formula import AGGREGATES, Formula, Operation
 from dpframework.formulas.goals_of_cells import simpler
 from dpframework.formulas.goals_of_sums import require_multilinear
-from dpframework.formulas.ground import GroundPair, aggregate_of, bound_of, ground_problem, neighbours
+from dpframework.formulas.ground import GroundPair, aggregate_of, bound_of, ground_problem, neighbours, range_problem
 from dpframework.formulas.ground_goals import CLOSE, Expression, GroundGoal, names_in, value_in
 from dpframework.formulas.proofs import vacuous
 from dpframework.formulas.shapes import Adds, Cells, Outer, Parts
@@ -75,7 +75,7 @@ def _of_one(one: Argument) -> Iterator[str]:
         yield f"a goal {wrong}"
 
 
-_SHAPES = {Rule.ONE_PART: Parts, Rule.ONE_CELL: Cells, Rule.OUTER: Outer, Rule.NORM: Adds}
+_SHAPES = {Rule.ONE_PART: Parts, Rule.ONE_CELL: Cells, Rule.RANGE: Cells, Rule.OUTER: Outer, Rule.NORM: Adds}
 
 
 def _of_goals(one: Argument) -> Iterator[str]:
@@ -83,7 +83,7 @@ def _of_goals(one: Argument) -> Iterator[str]:
     if not isinstance(one.shape, _SHAPES[one.rule]) or norm is not (one.rule is Rule.NORM):
         yield f"the rule '{one.rule}' is of other scores or claims"
         return
-    if (one.claim.group > 1 and one.rule is not Rule.ONE_CELL) or (
+    if (one.claim.group > 1 and one.rule not in (Rule.ONE_CELL, Rule.RANGE)) or (
         one.claim.change is Change.REPLACED and one.rule is Rule.ONE_PART
     ):
         yield f"the rule '{one.rule}' covers one row that is added"
@@ -93,7 +93,11 @@ def _of_goals(one: Argument) -> Iterator[str]:
             require_multilinear(one.shape)
         except UnprovableError as problem:
             yield str(problem)
-    wrong = ground_problem(one.shape, one.claim, one.goals, PAIRS)
+    if one.rule is Rule.RANGE:
+        assert isinstance(one.shape, Cells)
+        wrong = range_problem(one.shape, one.claim, one.goals, PAIRS)
+    else:
+        wrong = ground_problem(one.shape, one.claim, one.goals, PAIRS)
     if wrong:
         yield wrong
     if isinstance(one.shape, Parts | Cells):

@@ -294,6 +294,8 @@ def _product_text(formula: Formula) -> tuple[str, int]:
     factor = Fraction(1)
     for number in numbers:
         factor *= number
+    if len(numbers) == len(factors):  # numbers that were put in for public parameters
+        return _text(as_formula(factor))
     others: dict[Formula, int] = {}
     for one in factors:
         if one.constant is None:

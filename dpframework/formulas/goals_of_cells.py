@@ -9,6 +9,8 @@
 5. *Extremes.* Let x and y move by at most b. Then so does max(x, y): it is x or y where it is higher, say x, and it is
    at least x where it is lower. The same holds for a minimum, and by induction for any number of candidates. What falls
    in x rises in -x.
+6. *Range.* A score that lies between 0 and b on every table moves by b at most, whatever the rows: two goals for each
+   way that denominators are 0, that it is above b, and that it is below 0.
 """
 
 from __future__ import annotations
@@ -46,6 +48,12 @@ def cell_goals(shape: Cells, claim: Claim, whole: bool) -> list[str]:
         out_of = spots if claim.change is Change.REPLACED else [None]
         moves = [(out, into) for out in out_of for into in spots if out != into]
         goals = [_case(shape, claim, whole, zeros, move) for move in moves for zeros in cases]
+    return goals + _signs(shape, whole)
+
+
+def _signs(shape: Cells, whole: bool) -> list[str]:
+    """Return the goals that say that some denominator is negative."""
+    goals = []
     for quotient in divisions(shape.body):
         goal = Goal(whole)
         names = [goal.count(str(cell), gap=False) for cell in shape.cells]
@@ -53,6 +61,26 @@ def cell_goals(shape: Cells, claim: Claim, whole: bool) -> list[str]:
         goal.claim = f"(< {goal.ratio(quotient.parts[1], _terms(goal, shape, names))[0]} 0.0)"
         goals.append(goal.text())
     return goals
+
+
+def range_goals(shape: Cells, claim: Claim, whole: bool) -> list[str]:
+    """Return the goals that say that the score of some table is above the claim's bound, or below 0 (rule 6)."""
+    goals, quotients = [], divisions(shape.body)
+    for zeros in combinations((False, True), repeat=len(quotients)):
+        for above in (True, False):
+            goal = Goal(whole)
+            terms = _terms(goal, shape, [goal.count(str(cell), gap=False) for cell in shape.cells])
+            _assume_within(goal, shape)
+            zero = [one for one, is_zero in zip(quotients, zeros, strict=True) if is_zero]
+            for one in quotients:
+                assume_sign(goal, one, goal.ratio(one.parts[1], terms), one in zero)
+            score, nothing = goal.ratio(shape.body, terms, zero), ("0.0", "1.0")
+            if above:
+                goal.deny(score, nothing, goal.ratio(claim.bound, {}))
+            else:
+                goal.deny(nothing, score, nothing)
+            goals.append(goal.text())
+    return goals + _signs(shape, whole)
 
 
 def _terms(goal: Goal, shape: Cells, counts: list[str]) -> dict[Formula, Ratio]:

@@ -96,6 +96,23 @@ def query_problem(scored: ScoreClaims, pairs: int = 40) -> str | None:
     return None
 
 
+def range_problem(shape: Cells, claim: Claim, goals: Sequence[str], pairs: int = 40) -> str | None:
+    """Return a difference between goals and random tables, whose scores must lie between 0 and a claim's bound."""
+    try:
+        written = [GroundGoal(goal) for goal in goals]
+        for pair in neighbours(shape, claim, pairs):
+            said = [one for goal in written if (one := goal.compared(pair.numbers)) is not None]
+            table = np.array([pair.numbers[str(cell)] for cell in shape.cells])
+            score, bound = float(shape.scores(table)), bound_of(claim, pair.numbers)
+            for difference, most in ((score, bound), (-score, 0.0)):
+                if not any(np.allclose([float(one) for one in both], [difference, most], CLOSE) for both in said):
+                    way = "at most" if most else "at least"
+                    return f"no goal says that the score {score:.6g} is {way} {most:.6g}: {_shown(pair.numbers)}"
+        return None
+    except InputError as wrong:
+        return f"a goal {wrong}"
+
+
 def _problem(found: Sequence[tuple[Any, Any]], claim: Claim, pair: GroundPair) -> str | None:
     """Return a difference between neighbours and the differences and bounds that goals have of them."""
     change = float(pair.high) - float(pair.low)

@@ -1,5 +1,10 @@
 """Numba kernels that are generated from formulas: one loop over the classes, then the formula, and no branch on it.
 
+Two rules keep a kernel as precise as one written by hand. The sum of n log2 n less N log2 N is added up as
+n log2(n / N), class by class, since large terms would cancel. A cube root is corrected by one step of Newton's method:
+it is off by two unit roundoffs. A power alone is off by more for large numbers. Numba itself
+checks no division for 0 (its error model "numpy"), since `quotient` does.
+
 A kernel's source is written to a cache folder, under its digest, so that numba keeps what it compiles. What runs is the
 text that was generated here, whatever that file holds.
 """
@@ -18,7 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.formulas.cache import cache_folder, write_kept
-from dpframework.formulas.formula import AGGREGATES, Formula, Operation, n, rows_of_part
+from dpframework.formulas.formula import (
+    AGGREGATES,
+    Formula,
+    Operation,
+    n,
+    rows_of_part,
+    sum_over_classes,
+    x_log2_x,
+)
 from dpframework.formulas.shapes import Parts, Scored
 
 _HEAD = '''"""Generated from the formula {text}."""
@@ -31,6 +44,13 @@ def quotient(above, below):
 
 def x_log2_x(count):
     return count * math.log2(count) if count > 0 else 0.0
+
+
+def cube_root(number):
+    if number == 0:
+        return 0.0
+    near = math.exp(math.log(number) / 3)
+    return near - (near * near * near - number) / (3 * near * near)
 
 
 def score(counts):
@@ -62,10 +82,17 @@ def kernel_source(shape: Scored) -> str:
     return _HEAD.format(text=shape.text, score=body, fill=_FILL[isinstance(shape, Parts)])
 
 
+_SHARED = x_log2_x(n / rows_of_part)  # of a class, as the name of n log2(n / N)
+#: The negative entropy of the classes, times the rows of the part.
+_INFORMATION = sum_over_classes(x_log2_x(n)) - x_log2_x(rows_of_part)
+
+
 def _part_lines(shape: Parts) -> list[str]:
     """Return the lines of a part's score; sums that need the part's rows have a loop of their own."""
-    aggregates = shape.body.leaves(*AGGREGATES)
+    body = shape.body.replaced({_INFORMATION: Formula(Operation.SUM, (_SHARED,))})
+    aggregates = body.leaves(*AGGREGATES)
     names = {n: "n", rows_of_part: "total", **{found: f"sum{k}" for k, found in enumerate(aggregates)}}
+    names[_SHARED] = "(n * math.log2(n / total) if n > 0 else 0.0)"
     late = [found for found in aggregates if rows_of_part in found.walk()]
     lines = ["total = 0.0", *(f"{names[found]} = 0.0" for found in aggregates)]
     for first, those in ((True, [one for one in aggregates if one not in late]), (False, late)):
@@ -76,7 +103,7 @@ def _part_lines(shape: Parts) -> list[str]:
             name, each = names[found], _expression(found.parts[0], names)
             joined = f"{name} + {each}" if found.operation is Operation.SUM else f"max({name}, {each})"
             lines.append(f"    {name} = {joined}")
-    return [*lines, f"return {_expression(shape.body, names)}"]
+    return [*lines, f"return {_expression(body, names)}"]
 
 
 def _expression(formula: Formula, names: dict[Formula, str]) -> str:
@@ -94,6 +121,8 @@ def _expression(formula: Formula, names: dict[Formula, str]) -> str:
             return f"{formula.operation}({parts[0]}, {parts[1]})"
         case Operation.AT_LEAST:
             return f"(1.0 if {parts[0]} >= {parts[1]} else 0.0)"
+        case Operation.ROOT if formula.value == 3:
+            return f"cube_root({parts[0]})"
         case Operation.ROOT:
             return f"({parts[0]} ** {1 / int(str(formula.value))!r})"
         case _:
@@ -101,14 +130,60 @@ def _expression(formula: Formula, names: dict[Formula, str]) -> str:
 
 
 Kernel = Callable[[NDArray[Any], NDArray[np.float64]], None]
+#: Returns the score of one part from its counts by class, shape (classes,), or of one set of cells.
+ScoreKernel = Callable[[NDArray[Any]], float]
 
 
-@functools.lru_cache(maxsize=256)
 def kernel_of(shape: Scored) -> Kernel:
     """Return the compiled kernel: it fills in scores, from counts of shape (scores, cells) or (scores, parts, classes).
 
     It is compiled once for a formula, and kept on disk where the user's cache folder can be written.
     """
+    filled: Kernel = _compiled(shape)["fill"]
+    return filled
+
+
+def score_kernel(shape: Scored) -> ScoreKernel:
+    """Return the compiled score of one part, or of one set of cells. Other kernels can call it (see `compiled_for`)."""
+    score: ScoreKernel = _compiled(shape)["score"]
+    return score
+
+
+def compiled_for(shape: Scored, function: Callable[..., Any], **calls: Any) -> Callable[..., Any]:
+    """Compile a function that calls the score of any formula, for one formula: it then branches on none.
+
+    Parameters
+    ----------
+    shape
+        The formula.
+    function
+        A plain function of a module, which calls the functions in `calls` as if its module had them.
+    calls
+        The formula's `score_kernel`, and functions that were compiled for the same formula, by their names there.
+
+    Examples
+    --------
+    >>> from dpframework.formulas import largest_over_classes
+    >>> def both(first, second):
+    ...     return score(first) + score(second)
+    >>> formula = Parts(largest_over_classes(n))
+    >>> largest = compiled_for(formula, both, score=score_kernel(formula))
+    >>> largest(np.array([3, 1]), np.array([0, 2]))
+    5.0
+    """
+    from numba import njit
+
+    own = types.FunctionType(function.__code__, {**function.__globals__, **calls}, function.__name__)
+    own.__module__ = function.__module__
+    # The name of the file that numba keeps compiled code in: another formula, or another generator, has another.
+    own.__qualname__ = f"{function.__qualname__}_{hashlib.sha256(kernel_source(shape).encode()).hexdigest()[:20]}"
+    compiled: Callable[..., Any] = njit(nogil=True, cache=Path(function.__code__.co_filename).exists())(own)
+    return compiled
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(shape: Scored) -> dict[str, Any]:
+    """Return the module of a kernel, with its compiled functions."""
     from numba import njit
 
     text = kernel_source(shape)
@@ -118,11 +193,11 @@ def kernel_of(shape: Scored) -> Kernel:
     sys.modules[module.__name__] = module  # numba looks there for what it compiled before
     space = module.__dict__
     exec(compile(text, module.__file__, "exec"), space)
-    for name in ("quotient", "x_log2_x"):
-        space[name] = njit(inline="always")(space[name])
-    space["score"] = njit(nogil=True)(space["score"])
-    filled: Kernel = njit(nogil=True, cache=path is not None)(space["fill"])
-    return filled
+    for name in ("quotient", "x_log2_x", "cube_root"):
+        space[name] = njit(inline="always", error_model="numpy")(space[name])
+    for name in ("score", "fill"):
+        space[name] = njit(nogil=True, cache=path is not None, error_model="numpy")(space[name])
+    return space
 
 
 def scores_of(shape: Scored, counts: NDArray[Any]) -> NDArray[np.float64]:

@@ -13,12 +13,12 @@ from dpframework.formulas.arguments import Argument, Fact, Rule
 from dpframework.formulas.claims import Change, Claim, Neighbours
 from dpframework.formulas.derivation import derive
 from dpframework.formulas.formula import AGGREGATES, Formula
-from dpframework.formulas.goals_of_cells import cell_goals, simpler
+from dpframework.formulas.goals_of_cells import cell_goals, range_goals, simpler
 from dpframework.formulas.goals_of_parts import induction_goals, part_goals, provable_facts, replacement_goal
 from dpframework.formulas.goals_of_sums import norm_goals, outer_goals
-from dpframework.formulas.ground import ground_problem
+from dpframework.formulas.ground import ground_problem, range_problem
 from dpframework.formulas.shapes import Adds, Cells, Outer, Parts, Shape
-from dpframework.formulas.small_tables import refuting
+from dpframework.formulas.small_tables import in_range, refuting
 from dpframework.formulas.smt import UnprovableError, without_claim
 from dpframework.formulas.solvers import CVC5, Z3, solve
 
@@ -169,6 +169,9 @@ def _attempts(shape: Shape, claim: Claim, before: Mapping[Claim, Proof], effort:
     elif isinstance(shape, Adds):
         yield _attempt(Argument(shape, claim, Rule.NORM, tuple(norm_goals(shape, claim))))
     elif isinstance(shape, Cells):
+        if claim.change is Change.REPLACED and in_range(shape, claim):
+            goals = tuple(range_goals(shape, claim, False))
+            yield _Attempt(Argument(shape, claim, Rule.RANGE, goals), range_problem(shape, claim, goals))
         for whole in (False, True):
             if simpler(shape, claim):
                 yield _of_extreme(shape, claim, whole)

@@ -61,6 +61,14 @@ def _number(formula: Formula) -> float:
     return float(Cells((), formula).scores(np.zeros(0)))
 
 
+def in_range(shape: Cells, claim: Claim) -> bool:
+    """Tell whether the scores of all small tables lie between 0 and a claim's bound."""
+    if claim.bound.constant is None or shape.body.leaves(Operation.PUBLIC):
+        return False
+    scores = shape.scores(tables_of(CELL_ROWS, len(shape.cells)))
+    return bool(scores.min() >= -SLACK and scores.max() <= float(claim.bound.constant) + SLACK)
+
+
 def part_changes(shape: Parts, change: Change) -> list[Neighbours | None]:
     """Return the neighbours with the largest change by one row, among tables of at most 1, 2, ... rows.
 

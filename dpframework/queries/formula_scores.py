@@ -20,9 +20,10 @@ from dpframework.queries.scores import CandidateScores
 class FormulaScores(CandidateScores):
     """Scores of candidates by a formula of counts. A subclass gives the formula and counts rows.
 
-    `count` returns each candidate's counts as an array, of shape (candidates, cells) for `Cells` and of shape
-    (candidates, parts, classes) for `Parts`. Sensitivities are derived from the formula on small tables, without a
-    solver. `dpframework prove` proves them for tables of any size.
+    The candidates are given at run time, as `candidates`, unless a subclass says otherwise. `count` returns each
+    candidate's counts as an array, of shape (candidates, cells) for `Cells` and of shape (candidates, parts, classes)
+    for `Parts`. Sensitivities are derived from the formula on small tables, without a solver. For tables of any size
+    `dpframework prove` proves them.
 
     Attributes
     ----------
@@ -36,8 +37,6 @@ class FormulaScores(CandidateScores):
     >>> class Jaccard(FormulaScores):
     ...     name = "jaccard"
     ...     formula = Cells((both, apart), both / most(both + apart, 50))
-    ...     def candidates(self, **inputs):
-    ...         return inputs["candidates"]
     ...     def count(self, block, *, candidates):
     ...         return np.array([[(l & r).sum(), (l ^ r).sum()] for l, r in candidates])
     >>> (declared,) = Jaccard().sensitivities
@@ -46,6 +45,11 @@ class FormulaScores(CandidateScores):
     """
 
     formula: ClassVar[Parts | Cells]
+
+    def candidates(self, **inputs: Any) -> Sequence[Any]:
+        """Return the candidates that the query is given at run time."""
+        given: Sequence[Any] = inputs["candidates"]
+        return given
 
     @property
     def row_bound(self) -> int | None:

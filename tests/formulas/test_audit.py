@@ -11,7 +11,19 @@ from typing import Any
 
 import attrs
 import pytest
-from scored_formulas import ASSOCIATION, DERIVED, FLOORED, GAIN, GINI, JACCARD, MAX, NORM, SURPLUS
+from scored_formulas import (
+    ASSOCIATION,
+    DERIVED,
+    FLOORED,
+    GAIN,
+    GINI,
+    JACCARD,
+    JACCARD_FLOOR,
+    KOLMOGOROV_SMIRNOV,
+    MAX,
+    NORM,
+    SURPLUS,
+)
 
 from dpframework.facts.errors import InputError
 from dpframework.formulas import (
@@ -67,6 +79,8 @@ TRUE: dict[str, tuple[Shape, Claim]] = {
     "norm": (NORM, Claim("rise", 1)),
     "max": (MAX, Claim("rise", 1)),
     "jaccard": (JACCARD, Claim("replaced", 1)),
+    "jaccard with a floor": (JACCARD_FLOOR, Claim("replaced", Fraction(1, 50))),
+    "kolmogorov-smirnov": (KOLMOGOROV_SMIRNOV, Claim("replaced", 1)),
     "jaccard, two rows": (JACCARD, Claim("fall", Fraction(2, 3), group=2)),
     "surplus": (SURPLUS, Claim("rise", 1)),
     "half a gain": (HALF_GAIN, Claim("replaced", Fraction(3, 2))),
@@ -172,6 +186,11 @@ SPOILS: dict[str, tuple[tuple[Shape, Claim], Callable[[Argument], Argument], str
     "a cell exchanged": (INDEX, replaced("(+ a 1.0)", "(+ b 1.0)"), "a goal says"),
     "a lost cell": (INDEX, without("(+ a 1.0)"), "no goal says that the denominator|no goal describes|a goal says"),
     "no argument at all": (INDEX, lambda one: attrs.evolve(one, goals=()), "no goal describes"),
+    "a range's lost case": (TRUE["kolmogorov-smirnov"], without("(= (+ a b) 0.0)"), "no goal says that the score"),
+    "a range's lost end": (TRUE["kolmogorov-smirnov"], without("define-fun high.num () Real 0.0)"), "is at least 0"),
+    "a smaller range": (TRUE["kolmogorov-smirnov"], of_claim(Claim("replaced", Fraction(1, 2))), "is at most 0.5"),
+    "a range of another score": (TRUE["kolmogorov-smirnov"], replaced("(+ c d)", "(+ c c)"), "no goal says"),
+    "a range's lost sign": (TRUE["kolmogorov-smirnov"], without("(assert (< "), "never negative"),
     "half of an extreme": (TRUE["surplus"], lambda one: attrs.evolve(one, parts=one.parts[:1]), "not those of"),
     "a fall taken for a rise": (TRUE["gini is replaced"], lambda one: attrs.evolve(one, parts=one.parts[:1] * 2),
                                 "rests on a rise and a fall"),

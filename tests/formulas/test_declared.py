@@ -74,11 +74,10 @@ def test_queries_score_as_their_formulas_say() -> None:
 def test_the_kernel_of_a_criterion_is_its_formula(name: str) -> None:
     """On all tables of up to 8 rows and 3 classes, and on random ones with large counts."""
     from dpframework_trees.criteria import CRITERIA
-    from dpframework_trees.kernels import child_score
 
     criterion, random = CRITERIA[name], np.random.default_rng(5)
     for tables in (tables_of(8, 3), random.integers(0, 10**5, (2000, 4)) * (random.random((2000, 4)) < 0.8)):
-        kept = np.array([child_score(table, criterion.code) for table in tables])
+        kept = np.array([criterion.kernels.child_score(table) for table in tables])
         largest = np.maximum(tables.sum(axis=1), 1.0)
         assert (abs(kept - criterion.formula.of_parts(tables)) <= 1e-12 * largest * np.log2(largest + 1)).all()
         assert (

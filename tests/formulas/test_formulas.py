@@ -40,6 +40,7 @@ from dpframework.formulas import (
     mathml,
     most,
     n,
+    public,
     root,
     rounding_of,
     rows,
@@ -63,6 +64,7 @@ TEXTS = [
     (a - (b - c), "a - (b - c)"),
     ((a + b) ** 2 * as_formula("1/2"), "(1/2) (a + b)^2"),
     (c / (a * a), "c / a^2"),
+    (((1 - public("d", 0, 1)) * a).replaced({public("d", 0, 1): as_formula("1/4")}), "(1 - 1/4) * a"),
 ]  # fmt: skip
 
 

@@ -33,7 +33,7 @@ class PublishedCriterion(Criterion):
     def named(cls, name: str) -> PublishedCriterion:
         """Return one by name."""
         known = criterion_named(name)
-        return cls(known.name, known.code, known.text, known.formula, known.bounds)
+        return cls(known.name, known.text, known.formula, known.bounds)
 
     def sensitivity(self, row_bound: int | None, *, exact: bool = False) -> Sensitivity:
         """Return 2 for Gini, 1 for max, log2(rows + 1) + 1 / ln 2 for information gain."""

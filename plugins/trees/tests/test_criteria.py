@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from dpframework_trees.criteria import CRITERIA, PUBLISHED_GINI, KnownRows, criterion_named, gini_fall
-from dpframework_trees.kernels import child_score
 
 from dpframework.facts import Boolean, Schema, rational_above
 from dpframework.facts.errors import InputError
@@ -17,7 +16,7 @@ MOST_ROWS = 14
 
 
 def score(counts: tuple[int, ...], name: str) -> float:
-    return child_score(np.array(counts, dtype=np.int64), CRITERIA[name].code)
+    return CRITERIA[name].kernels.child_score(np.array(counts, dtype=np.int64))
 
 
 def tables(rows: int, classes: int):
@@ -180,6 +179,11 @@ def test_a_group_attains_what_is_declared_on_large_tables(k, rows):
         (declared,) = CRITERIA[name].for_group(rows, k, 2)
         found = score((rows - k, 0), name) - score((rows - k, k), name)
         assert found == pytest.approx(float(declared.fall), rel=1e-9)
+    for classes in (2, 3, 5):  # the others' rows are spread over their classes: no smaller claim holds, replaced either
+        (gini,) = CRITERIA["gini"].for_group(rows, k, classes)
+        others = [k // (classes - 1) + (c < k % (classes - 1)) for c in range(classes - 1)]
+        changed = score((rows, *(0 for _ in others)), "gini") - score((rows - k, *others), "gini")
+        assert changed == pytest.approx(float(gini.replace_one), rel=1e-9)
     assert declared.fall < k * CRITERIA[name].sensitivity(rows).fall
 
 

@@ -11,8 +11,8 @@ import attrs
 import numpy as np
 import pytest
 from dpframework_trees.complete import CompleteTree
+from dpframework_trees.criteria import CRITERIA
 from dpframework_trees.extraction import MOST_ADDED, Constraints, LeafUnions, extract
-from dpframework_trees.kernels import child_score, pair_score
 from dpframework_trees.queries import Associations, JointLeaves, TreePairScores
 from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
 from dpframework_trees.splits import Candidates
@@ -42,6 +42,7 @@ UNIVERSE = Universe(SCHEMA)
 ENGINE = SmallTables(UNIVERSE)
 MINERS = (AltExpM, AltMCMC, MCMCTreePair)
 ALLOWED = ["mcmc-converged"]
+GINI = CRITERIA["gini"].kernels
 
 
 def tree(candidates: Candidates, *tests: int) -> CompleteTree:
@@ -83,12 +84,12 @@ class TestWalkOverPairs(MechanismConformance):
 def purities(table: np.ndarray) -> tuple[float, float, float]:
     """Return G and H of two trees and their product score, from counts[leaf of the first, of the second, class]."""
     counts, joint = table.sum(axis=1), table.sum(axis=2).T
-    of_first = sum(child_score(leaf, 2) for leaf in counts)
-    of_second = sum(child_score(leaf, 2) for leaf in joint)
+    of_first = sum(GINI.child_score(leaf) for leaf in counts)
+    of_second = sum(GINI.child_score(leaf) for leaf in joint)
     return (
         of_first,
         of_second,
-        pair_score(counts, np.ascontiguousarray(joint), np.zeros(len(counts), dtype=np.int64), 2, True),
+        GINI.pair_score(counts, np.ascontiguousarray(joint), np.zeros(len(counts), dtype=np.int64), True),
     )
 
 
@@ -153,9 +154,9 @@ def test_the_kernels_gain_is_the_one_that_is_derived():
     for table in tables_of(3):
         cells = table.reshape(2, 2, 2)
         joint = np.ascontiguousarray(cells.sum(axis=2).T)
-        code = pair_score_named("gain").criterion.code
+        kernels = pair_score_named("gain").criterion.kernels
         room = np.zeros(len(cells), dtype=np.int64)
-        assert pair_score(cells.sum(axis=1), joint, room, code, False) == pytest.approx(gained(cells))
+        assert kernels.pair_score(cells.sum(axis=1), joint, room, False) == pytest.approx(gained(cells))
 
 
 def test_the_worst_case_of_ten_rows_is_the_known_one():
@@ -202,7 +203,7 @@ def test_worst_cases_of_one_tree(rows):
         for k in range(rows - sum(left)):
             sides = np.array([left, (k, rows - 1 - sum(left) - k)])
             after = [sides + moved.reshape(2, 2) for moved in np.eye(4, dtype=int)]
-            purity = [sum(child_score(np.ascontiguousarray(s), 2) for s in table) for table in (sides, *after)]
+            purity = [sum(GINI.child_score(np.ascontiguousarray(s)) for s in table) for table in (sides, *after)]
             replaced = max(replaced, max(purity[1:]) - min(purity[1:]))
             purity_added = max(purity_added, *(abs(p - purity[0]) for p in purity[1:]))
             # Gini is purity less the number of rows

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from dpframework_trees import weights
 from dpframework_trees.criteria import CRITERIA, UNIT_ROUNDOFF, KnownRows
-from dpframework_trees.kernels import child_score
 from dpframework_trees.queries import SplitScores, ThresholdScores, TreeScores
 from dpframework_trees.sampling import (
     LOGARITHMS,
@@ -93,7 +92,7 @@ def test_scores_of_ten_million_rows_are_as_near_the_true_ones_as_derived(criteri
                 counts = many_counts(rng, classes)
                 bound = CRITERIA[criterion].rounding(classes, int(counts.sum()), 0)
                 error = abs(
-                    Fraction(child_score(counts, CRITERIA[criterion].code) or 0)
+                    Fraction(CRITERIA[criterion].kernels.child_score(counts) or 0)
                     - Fraction(exact_score(counts, criterion))
                 )
                 assert error <= bound
@@ -159,7 +158,7 @@ def allowed(depth: int, tests: int, rows: int, scale: float, criterion: str, cla
 @pytest.mark.parametrize("scale", [0.01, 3.7, 4e4])
 def test_log_weights_of_ten_million_rows_are_as_near_the_true_ones_as_derived(criterion, scale):
     """Random overlaps of three tests, by class; one level and two."""
-    rng, code = np.random.default_rng(11), CRITERIA[criterion].code
+    rng, of = np.random.default_rng(11), CRITERIA[criterion]
     tests, classes = 3, 4
     with localcontext(prec=50):
         for _ in range(6):
@@ -176,8 +175,8 @@ def test_log_weights_of_ten_million_rows_are_as_near_the_true_ones_as_derived(cr
                 rows = cells[np.logical_and.reduce(which)].sum(axis=0)
                 return exact_score(rows, criterion) / Decimal(scale)
 
-            one = log_weights_of_stumps(counts, code, scale)
-            two = log_weights_of_two(counts, pairs, code, scale)
+            one = log_weights_of_stumps(counts, of, scale)
+            two = log_weights_of_two(counts, pairs, of, scale)
             rows = int(counts[-1].sum())
             for t in range(tests):
                 sides = [holds[:, t], ~holds[:, t]]

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import CRITERIA, Criterion, KnownRows
-from dpframework_trees.kernels import child_score
 from dpframework_trees.queries import LeavesByClass, TreeScores
 from dpframework_trees.queries.trees import packed
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
@@ -81,8 +80,8 @@ def plain_leaves(rows: dpf.Table, tree: tuple[int, ...]) -> np.ndarray:
 
 
 def plain_scores(rows: dpf.Table, depth: int, criterion: str) -> np.ndarray:
-    code = CRITERIA[criterion].code
-    return np.array([sum(child_score(leaf, code) for leaf in plain_leaves(rows, tree)) for tree in trees(depth)])
+    child_score = CRITERIA[criterion].kernels.child_score
+    return np.array([sum(child_score(leaf) for leaf in plain_leaves(rows, tree)) for tree in trees(depth)])
 
 
 def probabilities(rows: dpf.Table, depth: int, scale: float, criterion: str = "norm") -> np.ndarray:
@@ -422,16 +421,16 @@ def test_random_tables_and_parts_of_them_are_counted_as_their_rows(codes, kind, 
     )
     for block in (whole, part):
         number, words = len(of_all.tests), rows_of_all.count(block)  # tests on three attributes may hold together
-        data = TreeData(words[:number], words[number:], depth, CRITERIA["norm"].code)
-        same_trees(TreeCounts(of_all.count(block), depth, CRITERIA["norm"].code), data, depth)
+        data = TreeData(words[:number], words[number:], depth, CRITERIA["norm"])
+        same_trees(TreeCounts(of_all.count(block), depth, CRITERIA["norm"]), data, depth)
         words = gathered.count(block)
-        data = TreeData(words[: len(TESTS)], words[len(TESTS) :], depth, CRITERIA["norm"].code)
-        same_trees(TreeCounts(counted.count(block), depth, CRITERIA["norm"].code), data, depth)
+        data = TreeData(words[: len(TESTS)], words[len(TESTS) :], depth, CRITERIA["norm"])
+        same_trees(TreeCounts(counted.count(block), depth, CRITERIA["norm"]), data, depth)
         given = dpf.Table.from_codes(SCHEMA, [column[block.index] for column in block.columns])
         for tree in ((0,), (3, 1, 2), (2, 0, 1, 3, 0, 2, 1)):
             leaves = plain_leaves(given, tree)
-            code = CRITERIA["norm"].code
+            child_score = CRITERIA["norm"].kernels.child_score
             below = attrs.evolve(data, depth=(len(tree) + 1).bit_length() - 1)
-            assert below.leaf_scores(np.array(tree)) == [child_score(leaf, code) for leaf in leaves]
+            assert below.leaf_scores(np.array(tree)) == [child_score(leaf) for leaf in leaves]
             grown = CompleteTree(TESTS, np.array(tree))
             assert np.bincount(grown.leaf_codes(block), minlength=len(leaves)).tolist() == leaves.sum(axis=1).tolist()

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from dpframework_trees.criteria import CRITERIA, KnownRows
-from dpframework_trees.kernels import child_score
 from dpframework_trees.queries import CodesByClass, SplitScores, ThresholdScores, table_scores
 from dpframework_trees.splits import Candidates, Multiway, Region, child_labels, cut_of
 
@@ -91,7 +90,7 @@ def plain_score(table: Table, split, criterion: str) -> float:
     cells = cells_of(SCHEMA[cut] if isinstance(cut, str) else cut, block)
     classes = block.codes("class")
     return sum(
-        child_score(np.bincount(classes[cells == k], minlength=3), CRITERIA[criterion].code) for k in np.unique(cells)
+        CRITERIA[criterion].kernels.child_score(np.bincount(classes[cells == k], minlength=3)) for k in np.unique(cells)
     )
 
 

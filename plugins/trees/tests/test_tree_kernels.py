@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dpframework_trees.criteria import CRITERIA, GINI, INFORMATION_GAIN, MAX, NORM
+from dpframework_trees.criteria import CRITERIA, PUBLISHED_GINI, Criterion
 from dpframework_trees.kernels import (
     PairTarget,
     Routed,
@@ -15,36 +15,29 @@ from dpframework_trees.kernels import (
     WalkedPair,
     WalkedTree,
     Weighing,
-    add_log_weights,
     add_pairs,
-    child_score,
     common,
     count_common,
     count_tests,
-    pair_score,
     route,
-    side_scores,
-    split_scores,
-    threshold_scores,
-    walk_pairs,
-    walk_trees,
 )
+from dpframework_trees.kernels.scores import pair_score
 from dpframework_trees.kernels.walks import UNDECIDED, _accepts
 from dpframework_trees.splits import BELOW, EQUALS, MULTIWAY
 
-CODES = {name: criterion.code for name, criterion in CRITERIA.items()}
+NORM, MAX, GINI, INFORMATION_GAIN = (CRITERIA[name] for name in ("norm", "max", "gini", "information-gain"))
 
 
-def plain(counts: Any, criterion: int) -> float:
+def plain(counts: Any, criterion: Criterion) -> float:
     """Return f of class counts from its definition."""
     known, total = [float(n) for n in counts if n > 0], float(sum(counts))
-    if criterion == MAX:
+    if criterion is MAX:
         return max(known, default=0.0)
-    if criterion == NORM:
+    if criterion is NORM:
         return math.fsum(n**3 for n in known) ** (1 / 3)
-    if criterion == GINI:
+    if criterion is GINI:
         return math.fsum(n * n / total for n in known)
-    assert criterion == INFORMATION_GAIN
+    assert criterion is INFORMATION_GAIN
     return math.fsum(n * math.log2(n / total) for n in known)
 
 
@@ -135,24 +128,33 @@ def test_tests_and_pairs_of_tests_are_counted_by_class_within_a_set() -> None:
 # --- scores ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("criterion", CODES.values(), ids=CODES)
-def test_a_child_is_scored_by_the_definition_of_its_criterion(criterion: int) -> None:
+@pytest.mark.parametrize("criterion", CRITERIA.values(), ids=CRITERIA)
+def test_a_child_is_scored_by_the_definition_of_its_criterion(criterion: Criterion) -> None:
     """Also by the shares of rows that noisy counts may be."""
     cells = [0, 1, 2, 7, 300]
     for counts in itertools.product(cells, repeat=3):
-        assert child_score(np.array(counts), criterion) == pytest.approx(plain(counts, criterion), abs=1e-12)
+        assert criterion.kernels.child_score(np.array(counts)) == pytest.approx(plain(counts, criterion), abs=1e-12)
     for counts in itertools.product([0.0, 0.2, 0.75], repeat=3):
-        assert child_score(np.array(counts), criterion) == pytest.approx(plain(counts, criterion), abs=1e-12)
+        assert criterion.kernels.child_score(np.array(counts)) == pytest.approx(plain(counts, criterion), abs=1e-12)
 
 
-@pytest.mark.parametrize("criterion", CODES.values(), ids=CODES)
-def test_splits_and_thresholds_are_scored_by_their_sides(criterion: int) -> None:
+def test_kernels_of_no_criterion_score_nothing_and_those_of_one_are_compiled_once() -> None:
+    with pytest.raises(TypeError, match="kernels of no criterion score nothing"):
+        pair_score(np.ones((1, 1), dtype=np.int64), np.ones((1, 1), dtype=np.int64), np.zeros(1, dtype=np.int64), True)
+    assert MAX.kernels is CRITERIA["max"].kernels
+    assert GINI.kernels is PUBLISHED_GINI.kernels
+    names = {kernel.py_func.__qualname__ for criterion in CRITERIA.values() for kernel in criterion.kernels[1:]}
+    assert len(names) == 4 * 7  # numba keeps code in a file of this name: two criteria must not share one
+
+
+@pytest.mark.parametrize("criterion", CRITERIA.values(), ids=CRITERIA)
+def test_splits_and_thresholds_are_scored_by_their_sides(criterion: Criterion) -> None:
     counts = np.random.default_rng(1).integers(0, 20, (9, 3))
     slots, widths = np.array([0, 0, 4, 4, 4, 7, 7]), np.array([4, 4, 3, 3, 3, 2, 2])
     kinds = np.array([MULTIWAY, EQUALS, BELOW, BELOW, EQUALS, EQUALS, MULTIWAY], dtype=np.int8)
     codes = np.array([0, 3, 0, 1, 1, 0, 0])
     sides, scores = np.full((2, 3), 9, dtype=np.int64), np.zeros(7)
-    split_scores(counts, slots, widths, kinds, codes, criterion, sides, scores)
+    criterion.kernels.split_scores(counts, slots, widths, kinds, codes, sides, scores)
     for i, (slot, width, kind, code) in enumerate(zip(slots, widths, kinds, codes, strict=True)):
         table, each = counts[slot : slot + width], np.arange(width)
         held = each <= code if kind == BELOW else each == code
@@ -162,13 +164,13 @@ def test_splits_and_thresholds_are_scored_by_their_sides(criterion: int) -> None
     classes = np.array([0, 2, 2, 1, 0, 0, 1])
     missing = np.array([3, 0, 1])  # never below
     below, above, found = np.zeros(3, dtype=np.int64), missing + np.bincount(classes, minlength=3), np.zeros(8)
-    threshold_scores(classes, below, above, criterion, found)
+    criterion.kernels.threshold_scores(classes, below, above, found)
     for i in range(8):
         sides_of = np.bincount(classes[:i], minlength=3), missing + np.bincount(classes[i:], minlength=3)
         assert found[i] == pytest.approx(sum(plain(side, criterion) for side in sides_of))
 
 
-def plain_pair(counts: np.ndarray, joint: np.ndarray, criterion: int, product: bool) -> float:
+def plain_pair(counts: np.ndarray, joint: np.ndarray, criterion: Criterion, product: bool) -> float:
     """Return the score of a pair by its definition; joint[leaf of the second, of the first]."""
     of_first, of_second = (math.fsum(plain(leaf, criterion) for leaf in table) for table in (counts, joint))
     rows = int(joint.sum())
@@ -177,40 +179,40 @@ def plain_pair(counts: np.ndarray, joint: np.ndarray, criterion: int, product: b
     return (of_first + of_second - plain(joint.sum(axis=0), criterion)) / 2
 
 
-@pytest.mark.parametrize("criterion", [NORM, GINI])
+@pytest.mark.parametrize("criterion", [NORM, GINI], ids=["norm", "gini"])
 @pytest.mark.parametrize("product", [False, True])
-def test_a_pair_is_scored_by_the_definition(product: bool, criterion: int) -> None:
+def test_a_pair_is_scored_by_the_definition(product: bool, criterion: Criterion) -> None:
     rng = np.random.default_rng(2)
     for size in (0, 1, 2, 40):
         cells = rng.integers(0, size + 1, (4, 4, 3))  # leaf of the first, of the second, class
         counts, joint = cells.sum(axis=1), np.ascontiguousarray(cells.sum(axis=2).T)
         sizes = np.full(4, 50)
         expected = plain_pair(counts, joint, criterion, product)
-        assert pair_score(counts, joint, sizes, criterion, product) == pytest.approx(expected)
+        assert criterion.kernels.pair_score(counts, joint, sizes, product) == pytest.approx(expected)
         assert sizes.tolist() == joint.sum(axis=0).tolist()
 
 
 # --- sums of weights ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("criterion", [NORM, INFORMATION_GAIN])
-def test_weights_below_each_root_are_added_up_from_any_test_on(criterion: int) -> None:
+@pytest.mark.parametrize("criterion", [NORM, INFORMATION_GAIN], ids=["norm", "information-gain"])
+def test_weights_below_each_root_are_added_up_from_any_test_on(criterion: Criterion) -> None:
     """What two calls add is what one does: the sum of the weights of stumps on either side of each root."""
     scale, tests = 9.0, len(SETS.bits)
     counts = np.zeros((tests + 1, 3), dtype=np.int64)
     count_tests(SETS.bits, SETS.rows, SETS.starts, counts)
     scores = np.zeros((2, tests))
-    side_scores(counts, np.zeros(3, dtype=np.int64), criterion, scores)
+    criterion.kernels.side_scores(counts, np.zeros(3, dtype=np.int64), scores)
     for t, held in enumerate(SETS.holds):
         for side, rows in enumerate((held, SETS.everyone & ~held)):
             assert scores[side, t] == pytest.approx(plain(SETS.by_class(rows), criterion))
     pairs = np.zeros((tests, tests, 3), dtype=np.int64)
     add_pairs(SETS.bits, SETS.rows, SETS.starts, 0, np.zeros_like(SETS.rows), pairs)
-    weighing = Weighing(counts, scores, np.zeros((4, 3), dtype=np.int64), criterion, scale)
+    weighing = Weighing(counts, scores, np.zeros((4, 3), dtype=np.int64), scale)
     for parts in ([(0, 5)], [(0, 2), (2, 5)], [(3, 5), (0, 3)]):
         top, total = np.full((2, tests), -np.inf), np.zeros((2, tests))
         for first, end in parts:
-            add_log_weights(pairs[first:end], first, weighing, top, total)
+            criterion.kernels.add_log_weights(pairs[first:end], first, weighing, top, total)
         for root, side in itertools.product(range(tests), range(2)):
             held = SETS.holds[root] if side == 0 else SETS.everyone & ~SETS.holds[root]
             logs = [
@@ -261,7 +263,7 @@ def accepted(change: int, scale: float, word: int, decided: int) -> bool:
     return bool(decided) if decided != UNDECIDED else change >= 0 or int(word) < math.exp(change / scale) * 2**64
 
 
-def steps_of_score(sets: Sets, tests: Any, criterion: int, unit: float) -> int:
+def steps_of_score(sets: Sets, tests: Any, criterion: Criterion, unit: float) -> int:
     return sum(round(plain(sets.by_class(leaf), criterion) / unit) for leaf in sets.leaves(tests))
 
 
@@ -283,7 +285,7 @@ def test_a_walk_over_trees_is_the_plain_one_step_by_step(depth: int, words: int)
         np.full((2, nodes + 1), 99, dtype=np.int64),
     )
     steps, moves = drawn_steps(rng, 40, nodes, len(SETS.bits)), 0
-    assert walk_trees(tree, TreeTarget(NORM, unit, scale), steps, 0) == (40, 0)
+    assert NORM.kernels.walk_trees(tree, TreeTarget(unit, scale), steps, 0) == (40, 0)
     score = steps_of_score(SETS, plain_tests, NORM, unit)
     for node, test, word, decided in zip(*steps, strict=True):
         other = [*plain_tests[:node], int(test), *plain_tests[node + 1 :]]
@@ -319,14 +321,14 @@ def test_a_walk_over_trees_stops_before_a_step_that_it_cannot_decide_and_goes_on
     number = begin + 1
     words = np.array([2**63] * begin + [0], dtype=np.uint64)
     steps = Steps(np.zeros(number, dtype=np.int64), np.full(number, worst), words, np.full(number, -1, dtype=np.int8))
-    target = TreeTarget(NORM, unit, scale)
-    assert walk_trees(tree, target, steps, 0) == (begin, scores[worst] - scores[best])
+    target = TreeTarget(unit, scale)
+    assert NORM.kernels.walk_trees(tree, target, steps, 0) == (begin, scores[worst] - scores[best])
     assert tests[0] == best
     steps.decided[begin] = 0
-    assert walk_trees(tree, target, steps, begin) == (number, 0)
+    assert NORM.kernels.walk_trees(tree, target, steps, begin) == (number, 0)
     assert tests[0] == best
     steps.decided[begin] = 1
-    assert walk_trees(tree, target, steps, begin) == (number, 0)
+    assert NORM.kernels.walk_trees(tree, target, steps, begin) == (number, 0)
     assert tests[0] == worst
 
 
@@ -350,7 +352,8 @@ class Pairs:
             np.zeros(leaves, dtype=np.int64),
             np.zeros_like(first.members),
         )
-        self.target = PairTarget(GINI if product else NORM, product, 0.125, 9.0)
+        self.criterion = GINI if product else NORM
+        self.target = PairTarget(product, 0.125, 9.0)
 
     def tables(self, tests: Any) -> tuple[np.ndarray, np.ndarray]:
         leaves = [side.leaves(of_side) for side, of_side in zip(self.sides, tests, strict=True)]
@@ -359,7 +362,7 @@ class Pairs:
 
     def score(self, tests: Any) -> int:
         counts, joint = self.tables(tests)
-        return round(plain_pair(counts, joint, self.target.criterion, self.target.product) / self.target.unit)
+        return round(plain_pair(counts, joint, self.criterion, self.target.product) / self.target.unit)
 
 
 @pytest.mark.parametrize("product", [False, True])
@@ -368,7 +371,7 @@ def test_a_walk_over_pairs_is_the_plain_one_step_by_step(depth: int, product: bo
     given, rng, moves = Pairs(depth, product), np.random.default_rng(7), [0, 0]
     nodes, at = given.nodes, [tests.tolist() for tests in given.tests]
     steps = drawn_steps(rng, 40, 2 * nodes, lambda which: np.where(which < nodes, 4, 3))
-    assert walk_pairs(given.pair, given.target, steps, 0) == (40, 0)
+    assert given.criterion.kernels.walk_pairs(given.pair, given.target, steps, 0) == (40, 0)
     for which, test, word, decided in zip(*steps, strict=True):
         side, node = divmod(int(which), nodes)
         other = [list(tests) for tests in at]
@@ -397,9 +400,9 @@ def test_a_walk_over_pairs_stops_before_a_step_that_it_cannot_decide_and_goes_on
     assert change < 0
     target = given.target._replace(scale=0.0001)
     steps = Steps(np.array([1]), np.array([worse]), np.zeros(1, dtype=np.uint64), np.array([UNDECIDED], dtype=np.int8))
-    assert walk_pairs(given.pair, target, steps, 0) == (0, change)
+    assert given.criterion.kernels.walk_pairs(given.pair, target, steps, 0) == (0, change)
     assert given.tests[1].tolist() == at[1]
     for decided, reached in ((0, at[1]), (1, [worse])):
         steps.decided[0] = decided
-        assert walk_pairs(given.pair, target, steps, 0) == (1, 0)
+        assert given.criterion.kernels.walk_pairs(given.pair, target, steps, 0) == (1, 0)
         assert given.tests[1].tolist() == reached

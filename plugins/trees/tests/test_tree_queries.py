@@ -12,7 +12,6 @@ import pytest
 from dpframework_trees import tree_pairs
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import CRITERIA, KnownRows
-from dpframework_trees.kernels import child_score
 from dpframework_trees.queries import (
     Associations,
     CodesByClass,
@@ -205,19 +204,19 @@ def test_rows_of_trees_and_pairs_are_those_of_the_tests(rows: int, engine: dpf.E
     sides, classes = [held(given, tests) for tests in (LEFT, RIGHT)], given.codes[4]
     data = TreeScores(NORM, CLASS, KNOWN, RIGHT, 2).evaluate(engine, loaded)
     pairs = TreePairScores(pair_score_named("published"), CLASS, LEFT, RIGHT, 2, None).evaluate(engine, loaded)
-    assert (data.depth, data.criterion, data.tests, pairs.depth) == (2, NORM.code, 3, 2)
+    assert (data.depth, data.criterion, data.tests, pairs.depth) == (2, NORM, 3, 2)
     assert pairs.unit == max(rows, 1)
     assert data.starts[-1] == data.bits.shape[1]
     for tree in ((0, 1, 2), (2, 2, 0), (1, 0, 0)):
         counts = np.zeros((4, 3), dtype=np.int64)
         np.add.at(counts, (leaves(sides[1], tree), classes), 1)
-        scores = [child_score(leaf, NORM.code) for leaf in counts]
+        scores = [NORM.kernels.child_score(leaf) for leaf in counts]
         assert data.leaf_scores(np.array(tree)) == scores
         assert data.score(np.array(tree)) == math.fsum(scores)
         first, cells = (3, tree[0], 1), np.zeros((4, 4, 3), dtype=np.int64)
         np.add.at(cells, (leaves(sides[0], first), leaves(sides[1], tree), classes), 1)
-        of_first = sum(child_score(leaf, CRITERIA["gini"].code) for leaf in cells.sum(axis=1))
-        of_second = sum(child_score(leaf, CRITERIA["gini"].code) for leaf in cells.sum(axis=2).T)
+        of_first = sum(CRITERIA["gini"].kernels.child_score(leaf) for leaf in cells.sum(axis=1))
+        of_second = sum(CRITERIA["gini"].kernels.child_score(leaf) for leaf in cells.sum(axis=2).T)
         expected = of_first * (1 + of_second / max(rows, 1)) / 2 / max(rows, 1)
         assert pairs.score(np.array(first), np.array(tree)) == pytest.approx(expected)
         assert pairs.steps(np.array(first), np.array(tree), unit=2.0**-20) == round(expected * 2**20)
@@ -301,7 +300,7 @@ def test_thresholds_are_scored_in_every_piece_between_two_values(name: str, engi
         if low < high:
             below = values < (low + high) / 2
             sides = [np.bincount(classes[side], minlength=3) for side in (below, ~below)]
-            expected = sum(child_score(side, CRITERIA[name].code) for side in sides)
+            expected = sum(CRITERIA[name].kernels.child_score(side) for side in sides)
             assert pieces.scores[k] == pytest.approx(expected)
 
 
@@ -312,13 +311,13 @@ def test_thresholds_alone_are_scored_as_splits_too() -> None:
     below = given.values["rain"] < 4.1
     sides = [np.bincount(given.codes[4][side], minlength=3) for side in (below, ~below)]
     (score,) = SplitScores(NORM, CLASS, KNOWN, 1).evaluate(engine, engine.load(given), candidates=rain)
-    assert score == pytest.approx(sum(child_score(side, NORM.code) for side in sides))
+    assert score == pytest.approx(sum(NORM.kernels.child_score(side) for side in sides))
 
 
 @pytest.mark.parametrize("name", ["max", "gini"])
 def test_released_tables_are_scored_by_the_children_of_each_candidate(name: str) -> None:
     """Noisy counts, of no whole rows."""
-    rng, code = np.random.default_rng(4), CRITERIA[name].code
+    rng, child_score = np.random.default_rng(4), CRITERIA[name].kernels.child_score
     tables = {a.name: rng.random((a.size, 3)) * 9 for a in SCHEMA}
     binary = Candidates.of_schema(SCHEMA, SCHEMA.names[:4], multiway=False, cuts=True)
     expected = []
@@ -328,10 +327,10 @@ def test_released_tables_are_scored_by_the_children_of_each_candidate(name: str)
             first = np.arange(len(counts)) == labels.index(test.value)
         else:
             first = np.arange(len(counts)) <= SCHEMA[test.attribute].interior_cuts.index(test.threshold)
-        expected.append(sum(child_score(counts[side].sum(axis=0), code) for side in (first, ~first)))
+        expected.append(sum(child_score(counts[side].sum(axis=0)) for side in (first, ~first)))
     assert table_scores(binary, tables, CRITERIA[name]) == pytest.approx(expected)
     multiway = Candidates.of_schema(SCHEMA, SCHEMA.names[:3], multiway=True, cuts=False)
-    expected = [sum(child_score(child, code) for child in tables[split.attribute]) for split in multiway]
+    expected = [sum(child_score(child) for child in tables[split.attribute]) for split in multiway]
     assert len(expected) == 3
     assert table_scores(multiway, tables, CRITERIA[name]) == pytest.approx(expected)
 
@@ -479,12 +478,12 @@ def test_counts_of_sets_score_trees_whose_classes_fill_words_or_just_do_not(dept
     holds, classes = held(given, RIGHT), given.codes[4]
     for engine in ENGINES:
         counts = TreeScores(NORM, CLASS, KNOWN, RIGHT, depth, counted=True).evaluate(engine, engine.load(given))
-        assert (counts.tests, counts.depth, counts.criterion) == (3, depth, NORM.code)
+        assert (counts.tests, counts.depth, counts.criterion) == (3, depth, NORM)
         every = list(itertools.product(range(3), repeat=2**depth - 1))[:: 3**depth]
         assert counts.scores(np.array(every)).tolist() == [counts.score(np.array(tree)) for tree in every]
         for tree in every:
             table_of = np.zeros((2**depth, 3), dtype=np.int64)
             np.add.at(table_of, (leaves(holds, tree), classes), 1)
-            scores = [child_score(leaf, NORM.code) for leaf in table_of]
+            scores = [NORM.kernels.child_score(leaf) for leaf in table_of]
             assert counts.leaf_scores(np.array(tree)) == scores
             assert counts.score(np.array(tree)) == math.fsum(scores)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 import numpy as np
@@ -34,7 +34,9 @@ from dpframework.formulas import (
 )
 from dpframework.queries import Norm, Sensitivity, entropy_change
 
-NORM, MAX, GINI, INFORMATION_GAIN = range(4)  # their numbers in the kernels
+if TYPE_CHECKING:
+    from dpframework_trees.kernels import CriterionKernels
+
 MOST_ROWS = 2**31 - 1  # of a table: the kernels count in 32 bits
 UNIT_ROUNDOFF = Fraction(1, 2**53)
 LIBRARY = 8  # unit roundoffs, 4 units in the last place: by which exp, log and log2 may be off
@@ -48,8 +50,6 @@ class Criterion:
     ----------
     name
         Its name in a study.
-    code
-        Its number in the kernels.
     text
         What f is.
     formula
@@ -59,10 +59,16 @@ class Criterion:
     """
 
     name: str
-    code: int
     text: str
     formula: Parts
     bounds: tuple[Formula, Formula, Formula]
+
+    @property
+    def kernels(self) -> CriterionKernels:
+        """The kernels that score by it, compiled from the formula."""
+        from dpframework_trees.kernels import kernels_of
+
+        return kernels_of(self.formula)
 
     @property
     def scored(self) -> ScoreClaims:
@@ -71,9 +77,7 @@ class Criterion:
 
     def _score(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
         """Return the score of a table of parts by classes, as the kernels compute it."""
-        from dpframework_trees.kernels import child_score
-
-        return float(sum(child_score(part, self.code) for part in np.ascontiguousarray(counts, dtype=np.int64)))
+        return float(sum(map(self.kernels.child_score, np.ascontiguousarray(counts, dtype=np.int64))))
 
     def sensitivity(
         self, row_bound: int | None, *, exact: bool = False, group: int = 1, classes: int = 2
@@ -147,10 +151,12 @@ class Criterion:
 
         Let u = 2**-53, C the classes, and n the rows of a child. To first order in u:
 
-        - `norm` is m exp(log(s) / 3), m the largest count and s in [1, C] the sum of the cubes of n_c / m. A cube is
-          off by a share of 11 u (3 u of its quotient, 8 u of its power), s by C + 10 of them, log(s) by that and 8 u
-          ln(C), a third of it by a third of that and u ln(C) / 3, its exponential by that and 8 u, the product by u
-          more: (C + 10) / 3 + 3 ln(C) + 9 is below 13 + 2 C.
+        - `norm` is the cube root of a sum of cubes. A cube is off by a share of 2 u, the sum by C - 1 more, its root
+          by a third of that. The root begins with the exponential of a third of a logarithm of at most 75, which is off
+          by 300 u. Newton's step leaves the square of that. In floating point it subtracts two numbers that are so near
+          to each other that their difference is exact, but for the 2 u of the cube, a third of which counts: with the
+          last subtraction, less than 2 u. (C + 1) / 3 + 2 is below 13 + 2 C, which is declared: the form before this
+          one needed it, and what a selection pays should not change.
         - `max` is a count: exact.
         - `gini`: a term is off by a share of 2 u, a sum of C by C - 1 more: C + 1.
         - `information-gain`: a quotient is off by a share of u, its logarithm by u / ln 2 and a share of 8 u, its
@@ -162,14 +168,15 @@ class Criterion:
         of u an addition: K u R + summed M u R in all. All terms of second order are covered by a thousandth more.
         """
         rows = (MOST_ROWS if row_bound is None else row_bound) + 1
-        largest = Fraction(math.ceil(math.log2(classes)) if self.code == INFORMATION_GAIN else 1)
+        largest = Fraction(math.ceil(math.log2(classes)) if self.name == "information-gain" else 1)
         terms = {
-            NORM: Fraction(13 + 2 * classes),
-            MAX: Fraction(0),
-            GINI: Fraction(classes + 1),
-            INFORMATION_GAIN: 2 + (classes + LIBRARY) * largest,
+            "norm": Fraction(13 + 2 * classes),
+            "max": Fraction(0),
+            "gini": Fraction(classes + 1),
+            "published-gini": Fraction(classes + 1),
+            "information-gain": 2 + (classes + LIBRARY) * largest,
         }
-        return (terms[self.code] + summed * largest) * UNIT_ROUNDOFF * rows * Fraction(1001, 1000)
+        return (terms[self.name] + summed * largest) * UNIT_ROUNDOFF * rows * Fraction(1001, 1000)
 
 
 def gini_fall(rows: int | None, group: int, classes: int) -> Fraction:
@@ -222,20 +229,14 @@ CRITERIA = {
     for criterion in (
         Criterion(
             "norm",
-            NORM,
             "sum over children of the 3-norm of the class counts",
             Parts(root(sum_over_classes(n**3), 3)),
             (_1, _0, _1),
         ),
-        Criterion(
-            "max", MAX, "sum over children of the largest class count", Parts(largest_over_classes(n)), (_1, _0, _1)
-        ),
-        Criterion(
-            "gini", GINI, "sum over children of sum of n_c^2 / N (purity)", _GINI, (_1, 1 - 2 / rows, 2 - 2 / rows)
-        ),
+        Criterion("max", "sum over children of the largest class count", Parts(largest_over_classes(n)), (_1, _0, _1)),
+        Criterion("gini", "sum over children of sum of n_c^2 / N (purity)", _GINI, (_1, 1 - 2 / rows, 2 - 2 / rows)),
         Criterion(
             "information-gain",
-            INFORMATION_GAIN,
             "sum over children of sum of n_c log2(n_c / N)",
             Parts(sum_over_classes(x_log2_x(n)) - x_log2_x(rows_of_part)),
             (_0, LAST_INCREMENT, LAST_INCREMENT),
@@ -244,7 +245,7 @@ CRITERIA = {
 }
 
 #: Gini as published: for comparison, not for use.
-PUBLISHED_GINI = Criterion("published-gini", GINI, CRITERIA["gini"].text, _GINI, (_2, _2, _2))
+PUBLISHED_GINI = Criterion("published-gini", CRITERIA["gini"].text, _GINI, (_2, _2, _2))
 
 
 def criterion_named(name: str) -> Criterion:

@@ -232,7 +232,7 @@ class MarkovChainTrees(WholeTrees):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Tests:
         """Walk."""
-        from dpframework_trees.kernels import TreeTarget, WalkedTree, walk_trees
+        from dpframework_trees.kernels import TreeTarget, WalkedTree
 
         data = _tree_data(answer, calibration)
         leaves = 2**data.depth
@@ -247,7 +247,9 @@ class MarkovChainTrees(WholeTrees):
             counts=np.zeros((leaves, len(data.class_bits)), dtype=np.int64),
             scores=np.stack([none, none]),
         )
-        target = TreeTarget(data.criterion, float(calibration.unit), calibration.lattice_scale)
+        target = TreeTarget(float(calibration.unit), calibration.lattice_scale)
+
+        walk_trees = data.criterion.kernels.walk_trees
 
         def proposed(steps: int) -> tuple[Tests, Tests]:
             return randomness.integers(nodes, steps), randomness.integers(len(data.bits), steps)

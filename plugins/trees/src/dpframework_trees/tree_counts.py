@@ -17,6 +17,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework_trees.criteria import Criterion
 from dpframework_trees.tree_data import Bits
 from dpframework_trees.weights import in_threads, log_sum, log_weights_of_stumps, log_weights_of_two
 
@@ -48,12 +49,12 @@ class TreeCounts:
     depth
         Of the trees.
     criterion
-        The number of the criterion that scores a leaf.
+        What scores a leaf.
     """
 
     cells: NDArray[np.int32]
     depth: int
-    criterion: int
+    criterion: Criterion
 
     @property
     def tests(self) -> int:
@@ -81,14 +82,12 @@ class TreeCounts:
         return np.array([math.fsum(leaves) for leaves in self._leaf_scores(trees)])
 
     def _leaf_scores(self, trees: NDArray[np.int64]) -> list[list[float]]:
-        from dpframework_trees.kernels import child_score
-
-        leaves = []
+        leaves, child_score = [], self.criterion.kernels.child_score
         for leaf in range(2**self.depth):
             nodes = [2**level - 1 + (leaf >> (self.depth - level)) for level in range(self.depth)]
             holds = [not leaf >> (self.depth - 1 - level) & 1 for level in range(self.depth)]
             leaves.append(self._rows_where(list(trees.T[nodes]), holds))
-        return [[child_score(counts, self.criterion) for counts in tree] for tree in np.stack(leaves, axis=1)]
+        return [[child_score(counts) for counts in tree] for tree in np.stack(leaves, axis=1)]
 
     def _rows_where(self, tests: list[NDArray[np.int64]], holds: list[bool]) -> NDArray[np.int64]:
         """Return the rows by class that some tests hold for, and others not, each of many trees' tests."""
@@ -123,7 +122,7 @@ class CountsBelow:
 
     counts: NDArray[np.int64]
     sets: NDArray[np.integer] | None
-    criterion: int
+    criterion: Criterion
     scale: float
     threads: int
 

@@ -9,6 +9,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework_trees.criteria import Criterion
+
 Bits: TypeAlias = "NDArray[np.uint64]"
 
 
@@ -38,13 +40,13 @@ class TreeData(OfClasses):
     depth
         Of the trees.
     criterion
-        The number of the criterion that scores a leaf.
+        What scores a leaf.
     """
 
     bits: Bits
     class_bits: Bits
     depth: int
-    criterion: int
+    criterion: Criterion
 
     @property
     def tests(self) -> int:
@@ -66,12 +68,12 @@ class TreeData(OfClasses):
 
     def leaf_scores(self, tests: NDArray[np.int64]) -> list[float]:
         """Return the score of each leaf of a tree."""
-        from dpframework_trees.kernels import child_score, count_common
+        from dpframework_trees.kernels import count_common
 
         leaves = placed(self.bits, tests, self.rows)[len(tests) :]
         counts = np.zeros((len(leaves), len(self.class_bits)), dtype=np.int64)
         count_common(leaves, self.class_bits, counts)
-        return [child_score(of_leaf, self.criterion) for of_leaf in counts]
+        return [self.criterion.kernels.child_score(of_leaf) for of_leaf in counts]
 
 
 def is_tree(output: Any, tests: int, depth: int) -> bool:

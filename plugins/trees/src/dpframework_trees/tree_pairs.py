@@ -197,7 +197,7 @@ class PairData(OfClasses):
         return round(self._whole(first, second) / (unit * self.unit))
 
     def _whole(self, first: Tests, second: Tests) -> float:
-        from dpframework_trees.kernels import count_common, pair_score
+        from dpframework_trees.kernels import count_common
 
         of_first, of_second = (placed(b, t, self.rows)[len(t) :] for b, t in self._sides(first, second))
         counts = np.zeros((len(of_first), len(self.class_bits)), dtype=np.int64)
@@ -205,7 +205,7 @@ class PairData(OfClasses):
         count_common(of_first, self.class_bits, counts)
         count_common(of_second, of_first, joint)
         together, sizes = self.pair_score, np.zeros(len(of_first), dtype=np.int64)
-        return float(pair_score(counts, joint, sizes, together.criterion.code, together.product))
+        return float(together.criterion.kernels.pair_score(counts, joint, sizes, together.product))
 
     def _sides(self, first: Tests, second: Tests) -> tuple[tuple[Bits, Tests], tuple[Bits, Tests]]:
         return (self.first_bits, first), (self.second_bits, second)
@@ -234,7 +234,7 @@ class MarkovChainPairs(WholeTrees):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> NDArray[np.int64]:
         """Walk, and return the tests of both trees, shape (2, nodes)."""
-        from dpframework_trees.kernels import PairTarget, Routed, WalkedPair, walk_pairs
+        from dpframework_trees.kernels import PairTarget, Routed, WalkedPair
 
         data = _pair_data(answer, calibration)
         leaves, classes = 2**data.depth, len(data.class_bits)
@@ -255,8 +255,8 @@ class MarkovChainPairs(WholeTrees):
             spare=np.zeros_like(first.members),
         )
         score = data.pair_score
-        unit = float(calibration.unit) * data.unit
-        target = PairTarget(score.criterion.code, score.product, unit, calibration.lattice_scale)
+        unit, walk_pairs = float(calibration.unit) * data.unit, score.criterion.kernels.walk_pairs
+        target = PairTarget(score.product, unit, calibration.lattice_scale)
 
         def proposed(steps: int) -> tuple[Tests, Tests]:
             chosen = randomness.integers(2 * nodes, steps)

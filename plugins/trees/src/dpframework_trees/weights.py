@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import InputError
+from dpframework_trees.criteria import Criterion
 from dpframework_trees.tree_data import Bits, TreeData
 
 Counts: TypeAlias = NDArray[np.int64]
@@ -151,7 +152,7 @@ class Weights:
 
     def _roots_of_two(self, rows: Bits, counts: Counts) -> NDArray[np.float64]:
         """Count each pair once and store none, so that memory grows with the tests and not with their pairs."""
-        from dpframework_trees.kernels import add_log_weights, add_pairs
+        from dpframework_trees.kernels import add_pairs
 
         data, threads = self.data, self._threads
 
@@ -162,7 +163,7 @@ class Weights:
             for t in range(first, data.tests, threads):
                 pairs[:] = 0
                 add_pairs(data.bits, rows, self._starts, t, both, pairs)
-                add_log_weights(pairs, t, weighing, top, total)
+                data.criterion.kernels.add_log_weights(pairs, t, weighing, top, total)
             return top, total
 
         tops, totals = (np.stack(each) for each in zip(*in_threads(share, range(threads), threads), strict=True))
@@ -179,21 +180,21 @@ def counted_pairs(bits: Bits, rows: Bits, starts: NDArray[np.int64]) -> Counts:
     return pairs
 
 
-def _weighing(counts: Counts, criterion: int, scale: float) -> Any:
-    from dpframework_trees.kernels import Weighing, side_scores
+def _weighing(counts: Counts, criterion: Criterion, scale: float) -> Any:
+    from dpframework_trees.kernels import Weighing
 
     scores, leaves = np.zeros((2, len(counts) - 1)), np.zeros((4, counts.shape[1]), dtype=np.int64)
-    side_scores(counts, leaves[0], criterion, scores)
-    return Weighing(counts, scores, leaves, criterion, scale)
+    criterion.kernels.side_scores(counts, leaves[0], scores)
+    return Weighing(counts, scores, leaves, scale)
 
 
-def log_weights_of_stumps(counts: Counts, criterion: int, scale: float) -> NDArray[np.float64]:
+def log_weights_of_stumps(counts: Counts, criterion: Criterion, scale: float) -> NDArray[np.float64]:
     """Return the log-weight of each tree of one test."""
     scores = _weighing(counts, criterion, scale).scores
     return np.asarray((scores[0] + scores[1]) / scale)
 
 
-def log_weights_of_two(counts: Counts, pairs: Counts, criterion: int, scale: float) -> NDArray[np.float64]:
+def log_weights_of_two(counts: Counts, pairs: Counts, criterion: Criterion, scale: float) -> NDArray[np.float64]:
     """Return the log of the sum of weights of all trees of two levels, for each test at the root.
 
     Parameters
@@ -203,10 +204,8 @@ def log_weights_of_two(counts: Counts, pairs: Counts, criterion: int, scale: flo
     pairs
         Rows that tests t <= u both hold for, by class.
     """
-    from dpframework_trees.kernels import add_log_weights
-
     top, total = _empty_sums(len(pairs))
-    add_log_weights(pairs, 0, _weighing(counts, criterion, scale), top, total)
+    criterion.kernels.add_log_weights(pairs, 0, _weighing(counts, criterion, scale), top, total)
     return _log_products(top, total)
 
 

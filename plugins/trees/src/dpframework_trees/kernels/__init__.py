@@ -2,6 +2,7 @@
 
 Symbols: counts[v, c] is the number of rows with code v (codes of all attributes in one line, one attribute after the
 other) and class c; f is the criterion of one child or leaf, and the score of a split or tree is the sum of f over them.
+What scores by a criterion is compiled from its formula: `kernels_of`.
 
 Kernels make no arrays: they take those that they fill in, and room for what they note down. Numba needs longer to
 compile the making of an array than most of what is here.
@@ -16,8 +17,8 @@ kernel of another file changed which this one calls: after such a change, delete
 
 from dpframework_trees.kernels.bits import common, count_common
 from dpframework_trees.kernels.logistic import add_curvature, add_residuals
+from dpframework_trees.kernels.of_criteria import CriterionKernels, kernels_of
 from dpframework_trees.kernels.routes import route
-from dpframework_trees.kernels.scores import child_score, pair_score, split_scores, threshold_scores
 from dpframework_trees.kernels.unions import Unions, grow_unions
 from dpframework_trees.kernels.walks import (
     PairTarget,
@@ -26,12 +27,11 @@ from dpframework_trees.kernels.walks import (
     TreeTarget,
     WalkedPair,
     WalkedTree,
-    walk_pairs,
-    walk_trees,
 )
-from dpframework_trees.kernels.weights import Weighing, add_log_weights, add_pairs, count_tests, side_scores
+from dpframework_trees.kernels.weights import Weighing, add_pairs, count_tests
 
 __all__ = [
+    "CriterionKernels",
     "PairTarget",
     "Routed",
     "Steps",
@@ -41,19 +41,12 @@ __all__ = [
     "WalkedTree",
     "Weighing",
     "add_curvature",
-    "add_log_weights",
     "add_pairs",
     "add_residuals",
-    "child_score",
     "common",
     "count_common",
     "count_tests",
     "grow_unions",
-    "pair_score",
+    "kernels_of",
     "route",
-    "side_scores",
-    "split_scores",
-    "threshold_scores",
-    "walk_pairs",
-    "walk_trees",
 ]

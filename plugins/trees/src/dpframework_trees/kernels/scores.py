@@ -1,52 +1,24 @@
-"""Scores of splits, thresholds and pairs of trees, as sums of f over children or leaves."""
+"""Scores of splits, thresholds and pairs of trees, as sums of f over children or leaves (see `of_criteria`)."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from numba import njit
-
-from dpframework_trees.criteria import GINI, MAX, NORM
 from dpframework_trees.kernels.arrays import Floats, Integers, Kinds
 from dpframework_trees.splits import BELOW, MULTIWAY
 
 
-@njit(nogil=True, cache=True)
-def child_score(counts: Integers, criterion: int) -> float:
-    """Return f of one child's class counts, shape (classes,)."""
-    total = largest = 0.0
-    for c in range(len(counts)):
-        n = float(counts[c])
-        total += n
-        largest = max(largest, n)
-    if total == 0:
-        return 0.0
-    if criterion == MAX:
-        return largest
-    score = 0.0
-    if criterion == NORM:
-        for c in range(len(counts)):
-            share = counts[c] / largest
-            score += share * (share * share)
-        return largest * math.exp(math.log(score) / 3)
-    for c in range(len(counts)):
-        n = counts[c]
-        if criterion == GINI:
-            score += n * (n / total)
-        elif n > 0:
-            score += n * math.log2(n / total)
-    return score
+def child_score(counts: Integers) -> float:
+    """Stand for f of one child's class counts, shape (classes,). `kernels_of` compiles with a criterion's f instead."""
+    raise TypeError("kernels of no criterion score nothing; take those of `kernels_of`")
 
 
-@njit(nogil=True, cache=True)
 def split_scores(
     counts: Integers,
     slots: Integers,
     widths: Integers,
     kinds: Kinds,
     codes: Integers,
-    criterion: int,
     sides: Integers,
     scores: Floats,
 ) -> None:
@@ -63,7 +35,7 @@ def split_scores(
         if kinds[i] == MULTIWAY:
             total = 0.0
             for v in range(first, first + width):
-                total += child_score(counts[v], criterion)
+                total += child_score(counts[v])
             scores[i] = total
             continue
         held[:] = 0
@@ -75,25 +47,23 @@ def split_scores(
                     held[c] += counts[first + v, c]
                 else:
                     rest[c] += counts[first + v, c]
-        scores[i] = child_score(held, criterion) + child_score(rest, criterion)
+        scores[i] = child_score(held) + child_score(rest)
 
 
-@njit(nogil=True, cache=True)
-def threshold_scores(classes: Integers, below: Integers, above: Integers, criterion: int, scores: Floats) -> None:
+def threshold_scores(classes: Integers, below: Integers, above: Integers, scores: Floats) -> None:
     """Fill in the score of a threshold between each two neighbours of sorted values, and at both ends.
 
     scores[i] belongs to a threshold with the first i values below it. The classes are those of sorted values; `below`
     and `above` count rows by class on either side, first all of them above.
     """
-    scores[0] = child_score(below, criterion) + child_score(above, criterion)
+    scores[0] = child_score(below) + child_score(above)
     for i in range(len(classes)):
         below[classes[i]] += 1
         above[classes[i]] -= 1
-        scores[i + 1] = child_score(below, criterion) + child_score(above, criterion)
+        scores[i + 1] = child_score(below) + child_score(above)
 
 
-@njit(nogil=True, cache=True)
-def pair_score(target_counts: Integers, joint: Integers, sizes: Integers, criterion: int, product: bool) -> Any:
+def pair_score(target_counts: Integers, joint: Integers, sizes: Integers, product: bool) -> Any:
     """Return the score of a pair of trees, from counts by class in leaves of the first, and in pairs of leaves.
 
     The first tree is scored by the target's classes, the second by the leaves of the first, which are the columns of
@@ -103,13 +73,13 @@ def pair_score(target_counts: Integers, joint: Integers, sizes: Integers, criter
     first = second = 0.0
     rows = 0
     for leaf in range(len(target_counts)):
-        first += child_score(target_counts[leaf], criterion)
+        first += child_score(target_counts[leaf])
         sizes[leaf] = 0
         for beside in range(len(joint)):
             sizes[leaf] += joint[beside, leaf]
         rows += sizes[leaf]
     for beside in range(len(joint)):
-        second += child_score(joint[beside], criterion)
+        second += child_score(joint[beside])
     if product:
         return first * (1 + second / rows) / 2 if rows else 0.0
-    return (first + second - child_score(sizes, criterion)) / 2
+    return (first + second - child_score(sizes)) / 2

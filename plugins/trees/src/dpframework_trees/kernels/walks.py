@@ -90,15 +90,12 @@ class TreeTarget(NamedTuple):
 
     Attributes
     ----------
-    criterion
-        What scores a leaf.
     unit
         The lattice step that each leaf's score is rounded to.
     scale
         What the sum of them is divided by.
     """
 
-    criterion: int
     unit: float
     scale: float
 
@@ -108,8 +105,6 @@ class PairTarget(NamedTuple):
 
     Attributes
     ----------
-    criterion
-        What scores a leaf.
     product
         Whether a pair is scored by the published product (see `pair_score`).
     unit
@@ -118,7 +113,6 @@ class PairTarget(NamedTuple):
         What scores are divided by.
     """
 
-    criterion: int
     product: bool
     unit: float
     scale: float
@@ -204,7 +198,6 @@ def _count_below(tree: WalkedTree, node: int) -> tuple[int, int]:
     return begin - inner, end - inner
 
 
-@njit(nogil=True, cache=True)
 def walk_trees(tree: WalkedTree, target: TreeTarget, steps: Steps, begin: int) -> tuple[int, Any]:
     """Walk over trees by Metropolis and Hastings, where step i proposes test proposals[i] for node nodes[i].
 
@@ -221,7 +214,7 @@ def walk_trees(tree: WalkedTree, target: TreeTarget, steps: Steps, begin: int) -
         first, end = _count_below(tree, node)
         change = np.int64(0)
         for leaf in range(first, end):
-            scores[1, leaf] = np.int64(np.rint(child_score(tree.counts[leaf], target.criterion) / target.unit))
+            scores[1, leaf] = np.int64(np.rint(child_score(tree.counts[leaf]) / target.unit))
             change += scores[1, leaf] - scores[0, leaf]
         accepted = _accepts(change, target.scale, steps.words[i], steps.decided[i]) if i >= begin else 1
         if accepted != 1:
@@ -268,7 +261,6 @@ def _copy_counts(pair: WalkedPair, side: int, first: int, end: int, source: int)
                 joint[sink, leaf, beside] = joint[source, leaf, beside]
 
 
-@njit(nogil=True, cache=True)
 def walk_pairs(pair: WalkedPair, target: PairTarget, steps: Steps, begin: int) -> tuple[int, Any]:
     """Walk over pairs of trees as `walk_trees` does over trees. Nodes from len(first.tests) on are the second's."""
     inner = len(pair.first.tests)
@@ -286,7 +278,7 @@ def walk_pairs(pair: WalkedPair, target: PairTarget, steps: Steps, begin: int) -
             first, end = 2 * first + 1, 2 * end + 1
         first, end = first - len(tree.tests), end - len(tree.tests)
         _count_pairs(pair, side, first, end)
-        reached = pair_score(pair.counts[1], pair.joint[1], pair.sizes, target.criterion, target.product)
+        reached = pair_score(pair.counts[1], pair.joint[1], pair.sizes, target.product)
         change = np.int64(np.rint(reached / target.unit)) - score
         accepted = _accepts(change, target.scale, steps.words[i], steps.decided[i]) if i >= begin else 1
         if accepted != 1:

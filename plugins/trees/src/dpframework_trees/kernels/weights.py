@@ -25,8 +25,6 @@ class Weighing(NamedTuple):
         Of the leaf where a test holds and of the other, shape (2, tests): see `side_scores`.
     leaves
         Room for the counts of four leaves, shape (4, classes).
-    criterion
-        What scores a leaf.
     scale
         What scores are divided by.
     """
@@ -34,7 +32,6 @@ class Weighing(NamedTuple):
     counts: Integers
     scores: Floats
     leaves: Integers
-    criterion: int
     scale: float
 
 
@@ -73,14 +70,13 @@ def add_pairs(bits: Bits, rows: Bits, starts: Integers, first: int, both: Bits, 
                 pairs[i, u, c] += total
 
 
-@njit(nogil=True, cache=True)
-def side_scores(counts: Integers, rest: Integers, criterion: int, scores: Floats) -> None:
+def side_scores(counts: Integers, rest: Integers, scores: Floats) -> None:
     """Fill in the score of the leaf where each test holds and of the other. `rest` is room for counts by class."""
     for t in range(len(counts) - 1):
         for c in range(len(rest)):
             rest[c] = counts[-1, c] - counts[t, c]
-        scores[0, t] = child_score(counts[t], criterion)
-        scores[1, t] = child_score(rest, criterion)
+        scores[0, t] = child_score(counts[t])
+        scores[1, t] = child_score(rest)
 
 
 @njit(nogil=True, cache=True)
@@ -93,14 +89,13 @@ def _add(log_weight: float, top: Floats, total: Floats, side: int, k: int) -> No
         top[side, k] = log_weight
 
 
-@njit(nogil=True, cache=True)
 def add_log_weights(pairs: Integers, first: int, weighing: Weighing, top: Floats, total: Floats) -> None:
     """Add the weights of all subtrees of one test below a root, of root and test t = first + i and any u >= t.
 
     pairs[i, u, c] are as `add_pairs` counts them. top[side, root] and total[side, root] sum over the tests on one side
     of a root.
     """
-    counts, scores, leaf, criterion, scale = weighing
+    counts, scores, leaf, scale = weighing
     last, held, rest = len(counts) - 1, np.int64(0), np.int64(1)  # sides, as numbers that are not known to the compiler
     for i in range(len(pairs)):
         t = first + i
@@ -113,8 +108,8 @@ def add_log_weights(pairs: Integers, first: int, weighing: Weighing, top: Floats
                 leaf[1, c] = counts[t, c] - both
                 leaf[2, c] = counts[u, c] - both
                 leaf[3, c] = counts[last, c] - counts[t, c] - counts[u, c] + both
-            both_score, t_score = child_score(leaf[0], criterion), child_score(leaf[1], criterion)
-            u_score, neither_score = child_score(leaf[2], criterion), child_score(leaf[3], criterion)
+            both_score, t_score = child_score(leaf[0]), child_score(leaf[1])
+            u_score, neither_score = child_score(leaf[2]), child_score(leaf[3])
             _add((both_score + t_score) / scale, top, total, held, t)
             _add((u_score + neither_score) / scale, top, total, rest, t)
             _add((both_score + u_score) / scale, top, total, held, u)

@@ -96,8 +96,6 @@ class SplitScores(CriterionScores, CandidateScores):
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:
         """Return the scores, shape (candidates,)."""
-        from dpframework_trees.kernels import split_scores
-
         candidates: Candidates = inputs["candidates"]
         on_grid = _attributes_on_grid(candidates)
         ends = np.cumsum(candidates.sizes[on_grid])
@@ -111,7 +109,7 @@ class SplitScores(CriterionScores, CandidateScores):
         kinds = np.where(off_grid, np.int8(EQUALS), candidates.kinds)  # their true side is the first of two codes
         scores = np.zeros(len(candidates))
         sides = np.zeros((2, self.target.size), dtype=np.int64)
-        split_scores(counts, slots, widths, kinds, candidates.codes, self.criterion.code, sides, scores)
+        self.criterion.kernels.split_scores(counts, slots, widths, kinds, candidates.codes, sides, scores)
         return scores
 
 
@@ -166,8 +164,6 @@ class ThresholdScores(CriterionScores):
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> PiecewiseScores:
         """Sort the values of all blocks and score the pieces between them."""
-        from dpframework_trees.kernels import threshold_scores
-
         values, codes = np.concatenate(engine.map(rows, self.count), axis=1)
         classes = codes.astype(np.int64)
         known = ~np.isnan(values)
@@ -176,7 +172,7 @@ class ThresholdScores(CriterionScores):
         scores = np.zeros(len(ordered) + 1)
         below, above = np.zeros((2, self.target.size), dtype=np.int64)
         above += np.bincount(classes, minlength=self.target.size)  # missing values are never below
-        threshold_scores(classes[known][order], below, above, self.criterion.code, scores)
+        self.criterion.kernels.threshold_scores(classes[known][order], below, above, scores)
         return PiecewiseScores(np.concatenate([[inputs["lower"]], ordered, [inputs["upper"]]]), scores)
 
 
@@ -211,9 +207,7 @@ def table_scores(candidates: Candidates, tables: dict[str, NDArray[Any]], criter
     criterion
         What to score.
     """
-    from dpframework_trees.kernels import child_score
-
-    scores = np.zeros(len(candidates))
+    scores, child_score = np.zeros(len(candidates)), criterion.kernels.child_score
     for k in range(len(candidates)):
         attribute = candidates.schema.attributes[candidates.attributes[candidates.owner[k]]]
         table = tables[attribute.name]
@@ -224,5 +218,5 @@ def table_scores(candidates: Candidates, tables: dict[str, NDArray[Any]], criter
                 sides = [table[held].sum(axis=0), table[~held].sum(axis=0)]
             case _:
                 sides = list(table)
-        scores[k] = sum(child_score(side, criterion.code) for side in sides)
+        scores[k] = sum(child_score(side) for side in sides)
     return scores

@@ -130,13 +130,13 @@ class TreeScores(CriterionScores):
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> TreeData | TreeCounts:
         """Add up counts, or put the blocks' bits side by side."""
         if self.counted:
-            return TreeCounts(engine.sum(rows, self.count), self.depth, self.criterion.code)
+            return TreeCounts(engine.sum(rows, self.count), self.depth, self.criterion)
         blocks = engine.map(rows, self.count)
         words = blocks[0]
         if len(blocks) > 1:
             words = np.concatenate(blocks, axis=1)
             words = words[:, np.argsort((words[len(self.tests) :] != 0).argmax(axis=0), kind="stable")]
-        return TreeData(words[: len(self.tests)], words[len(self.tests) :], self.depth, self.criterion.code)
+        return TreeData(words[: len(self.tests)], words[len(self.tests) :], self.depth, self.criterion)
 
 
 @attrs.frozen
