@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import dpframework as dpf
 from dpframework.lab.evaluation import redescription_quality
 from dpframework.lab.experiment.code import Code
+from dpframework.lab.experiment.table_files import tables_command
 
 PAGE = Path(__file__).parents[1] / "docs" / "experiments" / "tree-redescriptions.md"
 FOLDER = PAGE.with_suffix("")
@@ -129,3 +131,41 @@ def test_the_page_shows_the_committed_tables():
     assert len(tables) == 7
     assert all(f"<!-- table {name} -->" in page for name in tables)
     assert function("comparison.py:written")(page, tables) == page
+
+
+def test_the_command_touches_committed_tables_only_if_asked(tmp_path, capsys):
+    made = function("comparison.py:tables")
+    runs = results(**{name: [0.6, 0.61, 0.62, 0.63, 0.64] for name in ("AltMCMC", "AltExpM", "MCMCTreePair")})
+    runs.with_columns(support=pl.lit(7.0)).write_parquet(tmp_path / "results.parquet")
+    command = functools.partial(tables_command, "tables", made, tmp_path / "committed", lambda: filled.append(True))
+    filled: list[bool] = []
+
+    command([str(tmp_path / "results.parquet")])
+    assert capsys.readouterr().out.startswith("table-3.csv\ndata,epsilon,settings,method,runs")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["results.parquet"]
+    command([str(tmp_path / "results.parquet"), "--out", str(tmp_path / "out")])
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "settings.csv",
+        "table-3.csv",
+        "tables-4-5.csv",
+    ]
+    assert not (tmp_path / "committed").exists()
+    assert not filled
+    command([str(tmp_path / "results.parquet"), "--commit"])
+    assert len(list((tmp_path / "committed").iterdir())) == 3
+    assert filled == [True]
+
+
+def test_too_few_repetitions_write_nothing(tmp_path, capsys):
+    results(AltMCMC=[0.5]).with_columns(support=pl.lit(7.0)).write_parquet(tmp_path / "results.parquet")
+    with pytest.raises(SystemExit) as ended:
+        tables_command(
+            "tables",
+            function("comparison.py:tables"),
+            tmp_path,
+            lambda: None,
+            [str(tmp_path / "results.parquet"), "--commit"],
+        )
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("error: too few repetitions for tables-4-5.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["results.parquet"]

@@ -1,9 +1,10 @@
 """The paper's tests and its table 6, from the results of contexts.toml. Not private.
 
-    python comparison.py FOLDER
+    python comparison.py FOLDER                # prints mann-whitney.csv, page-trend.csv, friedman.csv and table-6.csv
+    python comparison.py FOLDER --out tables   # writes them into a folder
+    python comparison.py FOLDER --commit       # writes them into results/, and beside what the paper has on the page
 
-reads FOLDER/results.parquet and FOLDER/times.parquet, writes results/mann-whitney.csv, page-trend.csv, friedman.csv and
-table-6.csv, and puts them on the page, beside what the paper has.
+It reads FOLDER/results.parquet and FOLDER/times.parquet.
 
 The paper tests each attribute by itself. Here a run, with the mean over its attributes, is the unit.
 """
@@ -11,7 +12,6 @@ The paper tests each attribute by itself. Here a run, with the mean over its att
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 
 from dpframework.lab.evaluation import friedman, mann_whitney, page_trend
+from dpframework.lab.experiment.table_files import tables_command
 
 FOLDER = Path(__file__).parent
 PAGE = FOLDER.with_suffix(".md")
@@ -148,20 +149,21 @@ def written(page: str, folder: Path = FOLDER) -> str:
     return MARKED.sub(filled, page)
 
 
-def main(folder: Path) -> None:
-    """Write the tables' files, and the page's tables."""
+def tables(folder: Path) -> dict[str, pl.DataFrame]:
+    """Return the tables of an experiment's folder, by the names of their files."""
     results = pl.read_parquet(folder / "results.parquet").join(pl.read_parquet(folder / "times.parquet"), on="cell")
-    made = {
+    return {
         "mann-whitney": against_noise(results),
         "page-trend": trends(results, pl.read_csv(FOLDER / "paper-table-5.csv")),
         "friedman": variants(results),
         "table-6": times(results, pl.read_csv(FOLDER / "paper-table-6.csv")),
     }
-    for name, table in made.items():
-        table.write_csv(FOLDER / "results" / f"{name}.csv")
-    if PAGE.exists():
-        PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def fill_page() -> None:
+    """Put the committed tables on the page."""
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    tables_command(__doc__, tables, FOLDER / "results", fill_page)

@@ -1,8 +1,8 @@
 """The paper's tables 3 to 5 from the results of tables-3-to-5.toml. Not private.
 
-    python comparison.py RESULTS.parquet
-
-writes table-3.csv, tables-4-5.csv and settings.csv into results/, and puts them beside the paper's on the page.
+    python comparison.py RESULTS.parquet                # prints table-3.csv, tables-4-5.csv and settings.csv
+    python comparison.py RESULTS.parquet --out tables   # writes them into a folder
+    python comparison.py RESULTS.parquet --commit       # writes them into results/, and beside the paper's on the page
 
 Table 3 pools the redescriptions of all runs, as the paper does. Tables 4 and 5 compare runs, each by the median of its
 redescriptions: those of one run share their trees and noise, so a test that takes them for independent, as the
@@ -13,7 +13,6 @@ found something.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ import numpy as np
 import polars as pl
 
 from dpframework.lab.evaluation import mann_whitney
+from dpframework.lab.experiment.table_files import tables_command
 
 FOLDER = Path(__file__).parent
 LEAST_RUNS = 4
@@ -230,15 +230,17 @@ def written(page: str, tables: Mapping[str, str]) -> str:
     return MARKED.sub(lambda found: f"{found.group('comment')}\n\n{tables[found.group('name')]}\n", page)
 
 
-def main(results: Path) -> None:
-    """Write the tables' files, and the page's tables."""
+def tables(results: Path) -> dict[str, pl.DataFrame]:
+    """Return the tables of the results, by the names of their files."""
     frame = pl.read_parquet(results)
-    tables = {"table-3": table_3, "tables-4-5": tables_4_and_5, "settings": table_of_settings}
-    for name, made in tables.items():
-        made(frame).write_csv(FOLDER / "results" / f"{name}.csv")
+    return {"table-3": table_3(frame), "tables-4-5": tables_4_and_5(frame), "settings": table_of_settings(frame)}
+
+
+def fill_page() -> None:
+    """Put the committed tables on the page."""
     page = FOLDER.with_suffix(".md")
     page.write_text(written(page.read_text(encoding="utf-8"), tables_of_the_page()), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    tables_command(__doc__, tables, FOLDER / "results", fill_page)

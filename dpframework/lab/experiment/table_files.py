@@ -1,0 +1,54 @@
+"""Tables that a script makes from an experiment's results, all computed before the first is written."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import polars as pl
+
+#: Makes the tables by name from what the command was given.
+Maker = Callable[[Path], Mapping[str, pl.DataFrame]]
+
+
+def tables_command(
+    description: str, make: Maker, folder: Path, fill_page: Callable[[], None], given: list[str] | None = None
+) -> None:
+    """Run the command of a script that makes tables: print them, or write them where it is asked to.
+
+    Parameters
+    ----------
+    description
+        The script's docstring.
+    make
+        Makes all tables from the path that the command is given.
+    folder
+        The folder of the committed tables. They are touched with `--commit` only.
+    fill_page
+        Puts the committed tables on their page.
+    given
+        The arguments; by default those of the command line.
+
+    If there are too few repetitions for a table, it says so, writes nothing, and ends with exit code 2.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path, help="what the experiment wrote")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--out", type=Path, metavar="FOLDER", help="write the tables there; by default they are printed")
+    where.add_argument("--commit", action="store_true", help=f"write them into {folder.name}/ and on the page")
+    asked = parser.parse_args(given)
+    tables = make(asked.results)
+    for name, table in tables.items():
+        if table.is_empty() or not table.width:
+            parser.exit(2, f"error: too few repetitions for {name}.csv, so nothing was written; repeat more often\n")
+    out = folder if asked.commit else asked.out
+    if out is None:
+        for name, table in tables.items():
+            print(f"{name}.csv\n{table.write_csv()}")
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        table.write_csv(out / f"{name}.csv")
+    if asked.commit:
+        fill_page()
