@@ -33,3 +33,10 @@ def test_a_million_draws_tell_noise_three_percent_wider():
     wider = attrs.evolve(honest, scale=honest.scale * 103 / 100)
     assert draws.wrong(draws.counted("discrete-laplace", honest, SOURCES["seeded"](), 10**6), chances) is None
     assert draws.wrong(draws.counted("discrete-laplace", wider, SOURCES["seeded"](), 10**6), chances)
+
+
+def test_an_output_that_is_stated_to_be_impossible_is_wrong_if_it_comes_once():
+    chances = np.array([0.5, 0.0, 0.5])
+    assert draws.wrong(np.array([500, 0, 500]), chances) is None
+    assert draws.wrong(np.array([500, 1, 499]), chances) == "an output came that is stated to be impossible"
+    assert draws.wrong(np.array([700, 0, 300]), chances).startswith("the draws do not have the stated probabilities")

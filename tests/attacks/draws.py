@@ -39,6 +39,9 @@ def counted(name: str, calibration: Any, source: Any, number: int) -> Any:
 
 def wrong(counts: Any, chances: Any) -> str | None:
     """Return how counts of draws differ from what is stated, or None."""
+    possible = chances > 0
+    if counts[~possible].any():
+        return "an output came that is stated to be impossible"
     wanted = counts.sum() * chances / chances.sum()
-    p = float(stats.chisquare(counts, wanted).pvalue)
+    p = float(stats.chisquare(counts[possible], wanted[possible]).pvalue)
     return None if p > TINY else f"the draws do not have the stated probabilities (p = {p:.2g})"
