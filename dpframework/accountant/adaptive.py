@@ -64,6 +64,7 @@ from dpframework.accountant.pure import PureAccountant
 from dpframework.accountant.rdp import Curve, RDPAccountant, epsilon_at, order_for, roomiest_order
 from dpframework.facts.errors import PlanRefused
 from dpframework.facts.privacy import NOTHING, ByRelation, PrivacyLoss, Relation, decimal_text
+from dpframework.facts.values import read_ratio
 from dpframework.plan.plan import Plan
 
 
@@ -106,7 +107,7 @@ class PlanCharge:
         delta = ByRelation.from_dict(form["delta"]) if "delta" in form else NOTHING
         if "rdp" not in form:
             return cls(pure, delta=delta)
-        return cls(pure, ByRelation.from_dict(form["rdp"]), Fraction(form["order"]), delta)
+        return cls(pure, ByRelation.from_dict(form["rdp"]), read_ratio(form["order"]), delta)
 
 
 @attrs.frozen

@@ -6,7 +6,6 @@ Losses are exact rationals from the study file to the ledger: 0.1 + 0.2 is 0.3, 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -16,6 +15,7 @@ import attrs
 
 from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError
+from dpframework.facts.values import read_ratio
 
 #: What an epsilon may be given as; see `exact`.
 Amount: TypeAlias = Fraction | int | float | str | Decimal
@@ -58,9 +58,7 @@ def exact(value: Amount, what: str = "epsilon") -> Fraction:
     try:
         if isinstance(value, bool):
             raise TypeError
-        if not isinstance(value, Fraction | int) and re.search(r"[eE][+-]?\d{4,}", str(value).replace("_", "")):
-            raise ValueError  # a power of ten with thousands of digits would only be written out
-        number = Fraction(value) if isinstance(value, Fraction | int | str) else Fraction(str(value))
+        number = read_ratio(value)
     except (ValueError, TypeError, ZeroDivisionError, OverflowError):
         raise InputError(f"{what} is {value!r}; a finite number is needed") from None
     if number < 0:
@@ -299,7 +297,7 @@ class ByRelation:
     @classmethod
     def from_dict(cls, form: Mapping[str, str | None]) -> ByRelation:
         """Read the output of `to_dict`."""
-        added, replaced = (None if (text := form[r.value]) is None else Fraction(text) for r in Relation)
+        added, replaced = (None if (text := form[r.value]) is None else read_ratio(text) for r in Relation)
         return cls(added, replaced)
 
 

@@ -8,11 +8,16 @@ from __future__ import annotations
 import itertools
 import math
 import numbers
+import re
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.printable import is_printable, printable
+
+_LONG_POWER = re.compile(r"[eE][+-]?\d{4,}")
 
 
 def visible_text(value: object, what: str) -> str:
@@ -50,6 +55,28 @@ def finite_number(value: object, what: str) -> float:
     if not math.isfinite(number):
         raise InputError(f"{what} must be a finite number")
     return number + 0.0
+
+
+def read_ratio(written: object) -> Fraction:
+    """Return a number as a file writes it, exactly: a decimal, a ratio or a whole number.
+
+    Raises
+    ------
+    ValueError, TypeError, ZeroDivisionError
+        If it is none, or a power of ten with four digits or more: a short text would be written out as a number that
+        takes gigabytes.
+
+    Examples
+    --------
+    >>> read_ratio("1/3"), read_ratio("0.25"), read_ratio(2)
+    (Fraction(1, 3), Fraction(1, 4), Fraction(2, 1))
+    """
+    if isinstance(written, Fraction | int):
+        return Fraction(written)
+    text = str(written)
+    if not isinstance(written, str | numbers.Real | Decimal) or _LONG_POWER.search(text.replace("_", "")):
+        raise ValueError("not a number that people write")
+    return Fraction(text)
 
 
 def positive_count(value: object, what: str) -> int:

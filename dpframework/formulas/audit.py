@@ -51,8 +51,14 @@ def audit(argument: Argument, effort: int = 1) -> Iterator[str]:
 
 def _of_solvers(argument: Argument, effort: int) -> Iterator[str]:
     """Yield what solvers say against an argument whose goals are about the score."""
+    goals = dict.fromkeys(argument.all_goals)
+    try:
+        for goal in goals:
+            GroundGoal(goal)  # a text may hold commands that write files: no solver is given one that nobody has read
+    except InputError as wrong:
+        yield f"a goal {wrong}"
+        return
     for solver in SOLVERS:
-        goals = dict.fromkeys(argument.all_goals)
         answers = [solve(solver, goal, effort) for goal in goals]
         unproved = sum(answer != "unsat" for answer in answers)
         if unproved:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, final
 import attrs
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.values import read_ratio
 
 
 class Operation(enum.StrEnum):
@@ -143,7 +144,7 @@ def as_formula(given: Formula | Number) -> Formula:
     if isinstance(given, Formula):
         return given
     try:
-        return Formula(Operation.CONSTANT, value=Fraction(str(given) if isinstance(given, float) else given))
+        return Formula(Operation.CONSTANT, value=read_ratio(given))
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         raise InputError(f"{given!r} stands in a formula; a formula or a number is needed") from None
 
@@ -177,7 +178,7 @@ def constant(value: Number) -> Formula:
 
 def public(name: str, lower: Number, upper: Number) -> Formula:
     """Return a public parameter with the range of its values."""
-    return Formula(Operation.PUBLIC, value=PublicRange(name, Fraction(lower), Fraction(upper)))
+    return Formula(Operation.PUBLIC, value=PublicRange(name, read_ratio(lower), read_ratio(upper)))
 
 
 def cells(*names: str) -> tuple[Formula, ...]:

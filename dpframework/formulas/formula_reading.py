@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any, TypeVar
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.values import read_ratio
 from dpframework.formulas.claims import Change, Claim, ScoreClaims
 from dpframework.formulas.formula import Formula, Operation, PublicRange, cells
 from dpframework.formulas.shapes import Adds, Cells, Outer, Parts, Shape, Total
@@ -49,10 +49,10 @@ def read_formula(form: Any, depth: int = 0) -> Formula:
 def _read_value(operation: Operation, value: Any) -> Any:
     match operation:
         case Operation.CONSTANT:
-            return Fraction(value)
+            return read_ratio(value)
         case Operation.PUBLIC:
             name, lower, upper = value
-            return PublicRange(_name(name), Fraction(lower), Fraction(upper))
+            return PublicRange(_name(name), read_ratio(lower), read_ratio(upper))
         case Operation.CELL:
             return _name(value)
         case Operation.ROOT if isinstance(value, int) and value >= 2:

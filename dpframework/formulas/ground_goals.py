@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.values import read_ratio
 from dpframework.formulas.smt import CLAIM, DENIAL, SHARED_DENIAL
 
 Expression: TypeAlias = "str | list[Any]"
@@ -112,8 +113,8 @@ def value_in(expression: Expression, known: Mapping[str, Any]) -> Any:
         if expression in known:
             return known[expression]
         try:
-            return Fraction(expression)
-        except ValueError:
+            return read_ratio(expression)
+        except (ValueError, ZeroDivisionError):
             raise InputError(f"has no number for '{expression[:40]}'") from None
     name, *given = expression
     if not isinstance(name, str) or name not in _OPERATIONS:

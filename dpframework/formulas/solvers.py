@@ -39,7 +39,7 @@ def versions() -> dict[str, str]:
 
 
 def solve(solver: str, text: str, effort: int = 1) -> str:
-    """Return `unsat`, `sat` or `unknown`, by z3 or cvc5.
+    """Return `unsat`, `sat` or `unknown`, by z3 or cvc5; of a text that the solver cannot read, `unknown`.
 
     Parameters
     ----------
@@ -75,7 +75,10 @@ def _by_z3(text: str, effort: int) -> tuple[str, Any]:
 
     solver = z3.Solver()
     solver.set("rlimit", Z3_WORK * effort)
-    solver.from_string(text)
+    try:
+        solver.from_string(text)
+    except z3.Z3Exception:  # no goal, such as one of a file that somebody changed
+        return "unknown", solver
     return str(solver.check()), solver
 
 
@@ -87,10 +90,13 @@ def _by_cvc5(text: str, effort: int) -> str:
     parser = cvc5.InputParser(solver)
     parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, text, "goal")
     answer = "unknown"
-    while not (command := parser.nextCommand()).isNull():
-        said = command.invoke(solver, parser.getSymbolManager()).strip()
-        if command.getCommandName() == "check-sat":
-            answer = said
+    try:
+        while not (command := parser.nextCommand()).isNull():
+            said = command.invoke(solver, parser.getSymbolManager()).strip()
+            if command.getCommandName() == "check-sat":
+                answer = said
+    except RuntimeError:  # so cvc5 says that it cannot read the text
+        return "unknown"
     return answer
 
 

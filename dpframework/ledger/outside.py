@@ -12,7 +12,7 @@ from dpframework.accountant import AdaptiveBudget, PlanCharge
 from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Amount, ByRelation, exact, positive, readable
-from dpframework.facts.values import as_texts
+from dpframework.facts.values import as_texts, read_ratio
 
 
 class OutsideKind(Choice, what="kind"):
@@ -85,8 +85,8 @@ class Outside:
             content["by"],
             time,
             content["attributes"],
-            Fraction(content.get("epsilon", 0)),
-            Fraction(content.get("delta", 0)),
+            read_ratio(content.get("epsilon", 0)),
+            read_ratio(content.get("delta", 0)),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def charge_of_outside(budget: AdaptiveBudget, losses: Mapping[str, Any]) -> dict
     """
     if "epsilon" not in losses:
         return {}
-    epsilon = Fraction(losses["epsilon"])
+    epsilon = read_ratio(losses["epsilon"])
     pure = ByRelation(epsilon, epsilon)
     charge = PlanCharge(pure) if budget.order is None else PlanCharge(pure, pure, budget.order)
     return {"amount": charge.to_dict()}

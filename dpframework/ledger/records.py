@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from typing import Any, final
 
 from dpframework.accountant import PlanCharge
@@ -12,6 +11,7 @@ from dpframework.facts.errors import InputError, PlanRefused, nearest
 from dpframework.facts.formats import require_form
 from dpframework.facts.privacy import NOTHING, Relation
 from dpframework.facts.unit import PrivacyUnit
+from dpframework.facts.values import read_ratio
 from dpframework.ledger.approvals import Approval, Binding, RecordedRun
 from dpframework.ledger.chain import START, Entry, LedgerTampered
 from dpframework.ledger.data_sets import DataSet
@@ -38,14 +38,14 @@ def _opened(content: Mapping[str, Any], time: str) -> DataSet:
     return DataSet(
         content["data_set"],
         Relation.parse(content["relation"]),
-        Fraction(content["epsilon"]),
-        Fraction(content["delta"]),
+        read_ratio(content["epsilon"]),
+        read_ratio(content["delta"]),
         content["schema"],
         time,
-        Fraction(content["verified"]) if "verified" in content else None,
+        read_ratio(content["verified"]) if "verified" in content else None,
         PrivacyUnit(**content.get("unit", {})),
-        Fraction(content.get("reserve", 0)),
-        history=Fraction(content["history"]) if "history" in content else None,
+        read_ratio(content.get("reserve", 0)),
+        history=read_ratio(content["history"]) if "history" in content else None,
     )
 
 

@@ -10,7 +10,7 @@ import attrs
 
 from dpframework.accountant import PureAccountant
 from dpframework.facts.errors import InputError
-from dpframework.facts.values import as_texts
+from dpframework.facts.values import as_texts, read_ratio
 from dpframework.plan.index import Reads
 from dpframework.plan.plan import Plan
 from dpframework.plan.preview import parts_of
@@ -68,7 +68,7 @@ class RecordedResult:
     def from_dict(cls, form: Mapping[str, Any]) -> RecordedResult:
         """Read the output of `to_dict`."""
         epsilon = form["epsilon"]
-        return cls(form["name"], form["miner"], form["attributes"], None if epsilon is None else Fraction(epsilon))
+        return cls(form["name"], form["miner"], form["attributes"], None if epsilon is None else read_ratio(epsilon))
 
 
 def recorded_results(plan: Plan) -> tuple[RecordedResult, ...]:

@@ -19,6 +19,7 @@ import attrs
 import numpy as np
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.values import read_ratio
 from dpframework.ledger.chain import canonical
 
 #: The types of an array's numbers or texts, as NumPy writes them: never objects, and never records.
@@ -129,7 +130,7 @@ def _read(form: Any, known: Mapping[str, type[Any]]) -> Any:
         case {"float": str(text)}:
             return float.fromhex(text)
         case {"fraction": str(text)} if _FRACTION.fullmatch(text):
-            return Fraction(text)
+            return read_ratio(text)
         case {"tuple": list(values)}:
             return tuple(each(values))
         case {"set": list(values)}:

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import shutil
+import subprocess
 import tomllib
 from fractions import Fraction
 from pathlib import Path
@@ -139,6 +140,7 @@ def none(table, *, seed):
 def size(trial):
     return {"size": len(str(trial.result))}
 """
+KEY = ("sh", "-c", "ssh-keygen -q -t ed25519 -N '' -f signing.key && cat signing.key.pub")
 LEFT, RIGHT = ("id", "ill", "age", "note"), ("id", "city", "income")
 COLUMNS = (*LEFT, "city", "income")
 
@@ -178,6 +180,8 @@ class Bases:
     results: dict[str, Any]
     verified: dict[str, Any]
     pin: dict[str, Any]
+    certificate: dict[str, Any]
+    statements: dict[str, Any]
     left: Fraction
 
 
@@ -216,6 +220,9 @@ def made(folder: Path) -> Bases:
     few = ("--replays", "100", "--runs", "0", "--seconds", "1", "--record", "verified.json")
     assert command("verify", "histogram", *few) == 0
     assert command("ledger", "verify", "used.ledger", "--pin", "pin.json") == 0
+    assert command("prove", "units.toml", "--certificate", "units.proof.json") == 0
+    assert command("statements", "owner.toml") == 0
+    Path("signers.txt").write_text("me " + subprocess.check_output(KEY, text=True).strip() + "\n")
     with Chain("used.ledger").reading() as transaction:
         entries = [(entry.kind, dict(entry.content)) for entry in transaction.read()]
     return Bases(
@@ -228,5 +235,7 @@ def made(folder: Path) -> Bases:
         json.loads(Path("ran/results.json").read_text()),
         json.loads(Path("verified.json").read_text()),
         json.loads(Path("pin.json").read_text()),
+        json.loads(Path("units.proof.json").read_text()),
+        tomllib.loads(Path("owner.toml").read_text()),
         dpf.Ledger("begun.ledger").data_set("people").left,
     )

@@ -65,6 +65,8 @@ def study(draw: Draw, bases: Bases) -> list[Door]:
     Path("study.toml").write_bytes(_either(draw, STUDIES[name].encode(), toml_of, bases.studies[name]))
     doors = [door("check", "study.toml"), _drawing(draw, "study.toml"), _reporting(draw, "study.toml")]
     if _now_and_then(draw):
+        doors.append(door("epsilon", "study.toml", "ages", "--within", "5 %", "--rows", "100"))
+    if _now_and_then(draw):
         doors.append(door("run", "study.toml", "--out", "new"))
     if _now_and_then(draw):
         doors.append(door("plan", f"{name}.json", "--diff", "study.toml"))
@@ -83,11 +85,11 @@ def schema(draw: Draw, bases: Bases) -> list[Door]:
     return doors
 
 
-def _hashed(content: bytes) -> bytes:
-    """Let a plan's hash fit what was changed, if it is still JSON that can be written."""
+def _hashed(content: bytes, named: str = "hash") -> bytes:
+    """Let the hash of a plan or certificate fit what was changed, if it is still JSON that can be written."""
     try:
         form = json.loads(content)
-        form["hash"] = hash_of({key: value for key, value in form.items() if key != "hash"})
+        form[named] = hash_of({key: value for key, value in form.items() if key != named})
         return json.dumps(form).encode()
     except Exception:  # whatever a strange form does here, the doors are to bear it
         return content
@@ -239,6 +241,35 @@ def places(draw: Draw, bases: Bases) -> list[Door]:
     return doors
 
 
+def certificate(draw: Draw, bases: Bases) -> list[Door]:
+    path = Path("units.proof.json")
+    content = _either(draw, path.read_bytes(), json_of, bases.certificate)
+    path.write_bytes(content if draw.once_in(4) else _hashed(content, "sha256"))
+    return [door("audit-proof", "units.toml")]
+
+
+def statements(draw: Draw, bases: Bases) -> list[Door]:
+    path = Path("owner.toml")
+    path.write_bytes(_either(draw, path.read_bytes(), toml_of, bases.statements))
+    said = ("--owner", "owner.toml", "--format", draw.choice(("terminal", "md", "html")))
+    doors = [door("report", "units.toml", "--dossier", *said)]
+    if _now_and_then(draw):
+        doors.append(door("report", "ran", "--dossier", *said, "--ledger", "used.ledger", *ON))
+    if _now_and_then(draw):
+        doors.append(door("report", "units.toml", "--registry", *said[:2]))
+    return doors
+
+
+def signers(draw: Draw, bases: Bases) -> list[Door]:
+    path = Path("signers.txt")
+    path.write_bytes(broken(draw, path.read_bytes()))
+    opened = ("new.ledger", *ON, "--epsilon", "1", "--key", draw.choice(("signing.key", "signing.key.pub")))
+    return [
+        door("ledger", "open", *opened, "--signers", "signers.txt"),
+        door("ledger", "verify", "used.ledger", "--signers", "signers.txt"),
+    ]
+
+
 def experiment(draw: Draw, bases: Bases) -> list[Door]:
     whole = Path("experiment.toml").read_bytes()
     Path("experiment.toml").write_bytes(_either(draw, whole, toml_of, bases.experiment))
@@ -318,6 +349,9 @@ KINDS: dict[str, tuple[Callable[[Draw, Bases], list[Door]], int]] = {
     "verified": (verified, 1),
     "pin": (pin, 1),
     "places": (places, 1),
+    "certificate": (certificate, 1),
+    "statements": (statements, 1),
+    "signers": (signers, 1),
     "experiment": (experiment, 1),
     "data": (data, 2),
     "parquet": (parquet, 1),

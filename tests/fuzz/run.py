@@ -4,13 +4,13 @@
     python tests/fuzz/run.py plan ledger --inputs 500     # 500 of two kinds
     python tests/fuzz/run.py data --seed 3 --keep found   # other inputs; what fails is kept in a folder
 
-An input is a study, schema, plan, ledger, pin, journal, experiment, results, configuration or data file that Hypothesis
-changes in its tree or in its bytes. It passes if every command that is given it ends within 10 s of the processor, and
-1 GiB of memory more than the process had, with exit code 0, 1 or 2, without a traceback or a word of a bug, in one line
-on standard error if that is 2, without a character that is not seen, and no cell of the data is seen in what it prints
-or writes; of a journal, if its run stays charged. The first input of each failure is kept, in a folder in which its
-commands can be given again. Ctrl-C ends it with what was counted so far. Batches run in processes that are forked from
-one that has imported everything.
+An input is a study, schema, plan, ledger, pin, journal, certificate, list of signers, experiment, results, data file,
+or one of verifications, of the owner's statements or places, that Hypothesis changes in its tree or in its bytes. It
+passes if every command that is given it ends within 10 s of the processor, and 1 GiB of memory more than the process
+had, with exit code 0, 1 or 2, without a traceback or a word of a bug, in one line on standard error if that is 2,
+without a character that is not seen, and no cell of the data is seen in what it prints or writes; of a journal, if its
+run stays charged. The first input of each failure is kept, in a folder in which its commands can be given again. Ctrl-C
+ends it with what was counted so far. Batches run in processes that are forked from one that has imported everything.
 """
 
 from __future__ import annotations
