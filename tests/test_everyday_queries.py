@@ -264,8 +264,8 @@ def test_sums_are_of_rounded_values_and_off_by_half_a_step_each() -> None:
 def test_what_is_asked_is_told_in_words() -> None:
     assert BoundedSum(AGE).text == "sum of 'age' within [0, 4]"
     assert BoundedSum(AGE, 1, 2.5, centre=2).text == "sum of 'age' within [1, 2.5], less 2"
-    assert BoundDistances(AGE).text == "distances from both bounds of 'age' within [0, 4]"
-    assert QuantileScores(AGE, quantile="0.3").text == "distances in rows from the quantile 3/10 of 'age' within [0, 4]"
+    assert BoundDistances(AGE).text == "sum of 'age', up from 0 and down from 4"
+    assert QuantileScores(AGE, quantile="0.3").text == "distances in rows from the quantile 0.3 of 'age' within [0, 4]"
     assert [declared.source for declared in BoundedSum(GAIN, centre=3.5).sensitivities] == [
         "a row adds between -1.5 and 1.5"
     ] * 3

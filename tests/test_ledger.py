@@ -22,6 +22,7 @@ import dpframework as dpf
 from dpframework.accountant import zcdp_to_epsilon
 from dpframework.cli import main
 from dpframework.cli.run import write_outputs
+from dpframework.facts.output_text import clock_text
 from dpframework.ledger import chain, sqlite
 from dpframework.ledger.journal import Journal, seal
 from dpframework.ledger.key import journal_key, key_place
@@ -1213,7 +1214,7 @@ def test_what_a_data_set_tells_of_its_approvals_and_runs(ledger):
     ledger.approve("people", study.plan(), by="the board", runs=3, note="a pilot")
     study.run(TABLE, ledger=ledger.run("people"))
     (approval,) = ledger.data_set("people").approvals
-    assert approval.sentence == f"approved by the board on {approval.time}, unsigned (2 of 3 runs left)"
+    assert approval.sentence == f"approved by the board on {clock_text(approval.time)}, unsigned (2 of 3 runs left)"
     assert approval.to_dict() | {"time": ""} == {
         "plan": study.plan().hash, "by": "the board", "time": "", "runs": 3, "note": "a pilot", "used": 1,
         "revoked": None, "verified": None, "data": None, "signature": None, "signed_by": None, "left": 2,

@@ -327,10 +327,32 @@ def test_a_page_of_a_thousand_steps_or_parts_stays_small():
 
 
 def test_of_many_results_the_first_are_in_the_first_table_and_all_among_the_steps():
-    page = html_report(planned(*(counted("count", A, "1/1000") for _ in range(120))))
+    page = html_report(planned(*(counted("count", A, f"1/{1000 + k}") for k in range(120))))
     assert "And 20 more results" in page
     assert page.count('<bdi class="name">part 99</bdi>') == page.count('<bdi class="name">part 100</bdi>') + 1
     assert 'id="step-120"' in page
+
+
+def test_equal_results_are_told_once_with_their_names_and_the_cost_of_each():
+    nodes = [counted("count", A), counted("count", B), counted("count", A), counted("count", A), counted("n", A, "0.2")]
+    plan = planned(*nodes)
+    page, text = html_report(plan), markdown_report(plan).replace("\\", "")
+    opening = text[text.index("## What is published") : text.index("## What somebody")]
+    assert "| part 0, part 2, part 3 | planned without a miner | a |" in opening
+    assert "epsilon 0.1 each, 16.7 % of all each |" in opening
+    assert opening.count("histogram of a: ") == 2
+    assert "| part 4 | planned without a miner | a |" in opening
+    assert "class Histogram" not in opening + page
+    shown = page[page.index("What is published") : page.index("What somebody")]
+    assert "and 2 more like it: <bdi>part 2</bdi>, <bdi>part 3</bdi>" in shown
+    assert shown.count('class="loss">epsilon 0.1 each<') == 1
+    assert shown.count('class="loss">epsilon 0.1<') == 1
+
+
+def test_the_relative_errors_of_several_kinds_of_counts_say_which(plan):
+    opening = markdown_report(plan.with_rows(500)).replace("\\", "").partition("## What somebody")[0]
+    for name in ("table", "tree: class counts of leaves", "tree: class counts of nodes above leaves"):
+        assert f"\n| {name} | " in opening
 
 
 def test_matrices_are_heat_maps():

@@ -218,7 +218,9 @@ class AdaptiveBudget:
         if own is None or own > self.delta_left:
             delta = "an unknown delta" if own is None else f"a delta of {decimal_text(own)}"
             left = decimal_text(self.delta_left)
-            raise PlanRefused(f"the plan's releases have {delta} of their own, and {left} is left for such")
+            kept = "" if not self.converted else f"; {decimal_text(self.converted)} is kept to convert with"
+            kept += ", and a reserve would have held some back" if kept else ""
+            raise PlanRefused(f"the plan's releases have {delta} of their own, and {left} is left for such{kept}")
         pure = composition.sequential([self.pure, charge.pure])
         exact = composition.sequential([self.exact, charge.delta])
         if charge.rdp is None:

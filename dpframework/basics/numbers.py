@@ -17,13 +17,12 @@ from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
 from dpframework.basics.shares import share_error
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import decimal_text
 from dpframework.facts.schema import Schema
 from dpframework.facts.values import finite_number, listed
 from dpframework.mechanisms.laws import NoiseLaw
 from dpframework.plan.nodes import Node, step
 from dpframework.plan.parts import PlannedPart
-from dpframework.queries.ranks import QuantileScores, as_quantile
+from dpframework.queries.ranks import QuantileScores, as_quantile, quantile_text
 from dpframework.queries.sums import BoundDistances, BoundedSum, WithinBounds
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.estimates import Estimate, QuantileEstimate
@@ -218,7 +217,7 @@ class MeanMiner(_NumberMiner):
                 "",
                 size=part.size,
                 whole=width,
-                whole_text=f"the range from {query.lower:g} to {query.upper:g}",
+                whole_text=f"the range from {query.lower:,.10g} to {query.upper:,.10g}",
                 likely=width / 2,
                 likely_text="half of its range: the middle would be as good",
                 note="" if rows is not None else _examples_of(error),
@@ -332,9 +331,7 @@ class QuantileMiner(_NumberMiner):
             return part.bounds_of_steps()
         scores = self._scores(part.schema)
         within, far = calibration.preview.within, float(max(self.quantile, 1 - self.quantile))
-        bound = part.rows_bound(
-            f"quantile {decimal_text(self.quantile)} of '{self.attribute}'", within, BoundKind.NUMBER
-        )
+        bound = part.rows_bound(f"{quantile_text(self.quantile)} of '{self.attribute}'", within, BoundKind.NUMBER)
         if part.size.largest is not None:
             bound = attrs.evolve(bound, likely=far * part.size.largest, likely_text="any point would miss it by")
         if part.rows is not None:

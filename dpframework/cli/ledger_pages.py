@@ -7,20 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from dpframework import ledger as ledgers
+from dpframework.cli.common import counted
 from dpframework.cli.ledger_tables import (
     GROUPS,
     OUTSIDE,
     PERIODS,
     RUNS,
-    cap_text,
+    bare_cap_text,
     claim_sentence,
     group_rows,
     groups_of,
     outside_rows,
     period_rows,
     run_rows,
+    spent_text,
 )
-from dpframework.facts.output_text import csv_text, format_by_name
+from dpframework.facts.output_text import clock_text, csv_text, format_by_name
 from dpframework.facts.outputs import FileKind
 from dpframework.facts.privacy import PrivacyLoss, readable
 from dpframework.reports import learned, learned_sentence
@@ -79,27 +81,24 @@ def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str)
 
     sentences = []
     for one in shown:
-        for what, loss in (
-            ("all that has been charged", one.spent),
-            ("all that the cap admits", PrivacyLoss(one.cap, delta=one.delta)),
-        ):
+        runs = counted(len(one.runs), "run")
+        rest = f"It would buy {'; or '.join(ledgers.remainder(one))}." if one.left else "No plan fits any more."
+        spent = f"'{one.name}' has spent epsilon {spent_text(one)} in {runs}"
+        sentences.append(f"{spent}, and {readable(one.left)} is left. {rest}")
+        for what, loss in (("has been charged", one.spent), ("the cap admits", PrivacyLoss(one.cap, delta=one.delta))):
             meaning = learned_sentence(learned(loss, one.relation, one.unit.history))
-            sentences.append(f"'{one.name}', over {what}: {meaning}.")
-        rest = "; ".join(filter(None, (*ledgers.remainder(one), claim_sentence(one))))
-        sentences.append(f"'{one.name}' has epsilon {readable(one.left)} left: {rest}.")
+            sentences.append(f"From all that {what}: {meaning}.")
+        claim = claim_sentence(one)
+        sentences += [f"{claim[0].upper()}{claim[1:]}."] if claim else []
     sentences += [f"{records.authority[0].upper()}{records.authority[1:]}.", f"Head: {records.head}."]
     approvals: list[tuple[str, ...]] = [
-        (one.name, a.plan[:12], a.time, a.by, str(a.runs),
+        (one.name, a.plan[:12], clock_text(a.time), a.by, str(a.runs),
          str(a.left) if a.revoked is None else f"revoked by {a.revoked}", "any" if a.data is None else "one",
          a.signed, a.note)
         for one in shown
         for a in one.approvals
     ]  # fmt: skip
-    grouped = [
-        (f"Spent by {by}", _CAPTIONS[by], ("data set", by.value, *GROUPS),
-         [(one.name, *row) for one in shown for row in group_rows(one, by)])
-        for by in ledgers.GroupBy
-    ]  # fmt: skip
+    grouped = [_grouped(shown, by) for by in ledgers.GroupBy]
     rows = [(one.name, *row) for one in shown for row in period_rows(one)]
     periods = [("Periods", "What was spent of each period, and is left.", ("data set", *PERIODS), rows)] if rows else []
     sections = [
@@ -111,6 +110,9 @@ def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str)
         ("Released outside this ledger", "What left the data set otherwise, and what it does to the claim.",
          ("data set", *OUTSIDE), [(one.name, *row) for one in shown for row in outside_rows(one)]),
     ]  # fmt: skip
+    if len(shown) == 1:  # its name is in the first sentence, and need not stand in each row
+        sections = [sections[0], *((title, about, heads[1:], [row[1:] for row in rows])
+                                   for title, about, heads, rows in sections[1:])]  # fmt: skip
     return html_tables(sections, sentences, title=name, subtitle="A ledger")
 
 
@@ -121,9 +123,19 @@ _CAPTIONS = {
 }
 
 
+def _grouped(
+    shown: Sequence[ledgers.DataSet], by: ledgers.GroupBy
+) -> tuple[str, str, tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the table of the runs by group. Where the group is a person, no column repeats the name."""
+    heads = ("data set", by.value, *GROUPS)
+    kept = [k for k, head in enumerate(heads) if by is not ledgers.GroupBy.PERSON or head != "by"]
+    rows = [(one.name, *row) for one in shown for row in group_rows(one, by)]
+    columns = [tuple(row[k] for k in kept) for row in (heads, *rows)]
+    return f"Spent by {by}", _CAPTIONS[by], columns[0], columns[1:]
+
+
 def _cap(one: ledgers.DataSet) -> tuple[str, ...]:
-    spent = readable(one.spent.epsilon or one.epsilon * 0)
-    return one.name, str(one.unit), cap_text(one), spent, readable(one.left), str(len(one.runs))
+    return one.name, str(one.unit), bare_cap_text(one), spent_text(one), readable(one.left), str(len(one.runs))
 
 
 #: The columns of runs on a page, which is narrower than a file.
@@ -135,7 +147,18 @@ def _page_runs(one: ledgers.DataSet) -> list[tuple[str, ...]]:
     for study, results, by, purpose, approved, opened, charged, releases, end, run, plan in run_rows(one):
         told = f"{by}: {purpose}" if purpose != "-" else by
         ended = f"{end}, {releases} releases"
-        rows.append((one.name, f"{study}: {results}", told, approved, opened, charged, ended, f"{run} of plan {plan}"))
+        rows.append(
+            (
+                one.name,
+                f"{study}: {results}",
+                told,
+                approved,
+                clock_text(opened),
+                charged,
+                ended,
+                f"{run} of plan {plan}",
+            )
+        )
     return rows
 
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from dpframework import ledger as ledgers
 from dpframework.cli.common import plain_table
+from dpframework.facts.output_text import clock_text
 from dpframework.facts.printable import printable
 from dpframework.facts.privacy import decimal_text, readable
+from dpframework.ledger import OutsideKind
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,13 +19,18 @@ if TYPE_CHECKING:
 
 def cap_text(data_set: ledgers.DataSet) -> str:
     """Say what the cap is and whom it protects."""
+    whom = "" if data_set.unit.is_row else f", protecting {data_set.unit}"
+    return f"{bare_cap_text(data_set)}{whom}"
+
+
+def bare_cap_text(data_set: ledgers.DataSet) -> str:
+    """Say what the cap is."""
     delta = f" at delta {float(data_set.delta):g}" if data_set.delta else ""
     delta += f", of which {float(data_set.reserve):g} is held back" if data_set.reserve else ""
-    whom = "" if data_set.unit.is_row else f", protecting {data_set.unit}"
     cap = f"epsilon {decimal_text(data_set.epsilon)}"
     if data_set.history is not None:
         cap += f" a {data_set.unit.period} and {decimal_text(data_set.history)} over a person's whole history"
-    return f"{cap}{delta} under {data_set.relation}{whom}"
+    return f"{cap}{delta} under {data_set.relation}"
 
 
 def spent_text(data_set: ledgers.DataSet) -> str:
@@ -150,7 +157,7 @@ OUTSIDE = ("what", "kind", "attributes", "stated by", "on", "what it does to the
 def outside_rows(data_set: ledgers.DataSet) -> list[tuple[str, ...]]:
     """Return the cells of each release outside the ledger."""
     return [
-        (one.what, one.kind.value, ", ".join(one.attributes) or "any", one.by, one.time, one.effect)
+        (one.what, one.kind.value, ", ".join(one.attributes) or "any", one.by, clock_text(one.time), one.effect)
         for one in data_set.outside
     ]
 
@@ -168,8 +175,11 @@ def claim_sentence(data_set: ledgers.DataSet) -> str:
     bare = [one for one in data_set.outside if not one.covered]
     if not bare:
         return ""
-    number = "1 release" if len(bare) == 1 else f"{len(bare)} releases"
-    return f"the claim does not cover {number} outside this ledger, without noise"
+    found = []
+    for kind, what in ((OutsideKind.EXACT, "release"), (OutsideKind.LOOK, "look")):
+        number = sum(one.kind is kind for one in bare)
+        found += [f"{number} {what}{'' if number == 1 else 's'}"] if number else []
+    return f"no claim covers {' and '.join(found)} without noise, outside this ledger"
 
 
 def groups_of(data_set: ledgers.DataSet) -> dict[str, list[dict[str, object]]]:

@@ -87,7 +87,7 @@ def report(
         require_output(out, REPORT_FILES[chosen])
     plan, results, title, about = _read_subject(subject, verified, rows)
     if ledger is not None or data_set is not None:
-        about = approved_in(ledger, data_set, plan, about)
+        about = approved_in(ledger, data_set, plan, about, None if results is None else results.run)
     if as_json:
         print_json(_report_form(plan, results, about))
     elif out is not None:
@@ -153,10 +153,12 @@ def _report_form(plan: StudyPlan, results: Results | None, about: reports.About)
     }
 
 
-def approved_in(ledger: Path | None, data_set: str | None, plan: StudyPlan, about: reports.About) -> reports.About:
-    """Return the facts for a report, with a ledger's entries on its plan and its data set."""
+def approved_in(
+    ledger: Path | None, data_set: str | None, plan: StudyPlan, about: reports.About, run: str | None = None
+) -> reports.About:
+    """Return the facts for a report, with a ledger's entries on its plan, its data set and its run."""
     records, known = _data_set(ledger, data_set)
-    authority = Authority.of(records, known.name, plan)
+    authority = Authority.of(records, known.name, plan, run)
     spent, cap = (
         reports.learned_sentence(reports.learned(loss, known.relation, known.unit.history))
         for loss in (known.spent, PrivacyLoss(known.cap, delta=known.delta))
@@ -166,7 +168,7 @@ def approved_in(ledger: Path | None, data_set: str | None, plan: StudyPlan, abou
         f"'{known.name}', over all that it has charged: {spent}",
         f"over all that its cap admits: {cap}",
     )
-    return attrs.evolve(about, approvals=authority.approvals, held=held)
+    return attrs.evolve(about, approvals=authority.approvals, held=held, ran=authority.ran)
 
 
 def _read_subject(

@@ -63,16 +63,19 @@ PeriodName = Annotated[
 @final
 @attrs.frozen
 class Authority:
-    """The approvals of a ledger for a plan, and the signers that the ledger needs, in sentences."""
+    """The approvals of a ledger for a plan, the signers that the ledger needs, and who ran it, in sentences."""
 
     approvals: tuple[str, ...]
     ledger: str
+    ran: str = ""
 
     @classmethod
-    def of(cls, records: ledgers.Records, data_set: str, plan: StudyPlan) -> Authority:
-        """Return a ledger's authority for a plan."""
-        given = [one.sentence for one in records.data_set(data_set).approvals if one.plan == plan.hash]
-        return cls(tuple(given), records.authority)
+    def of(cls, records: ledgers.Records, data_set: str, plan: StudyPlan, run: str | None = None) -> Authority:
+        """Return a ledger's authority for a plan, and for a run of it."""
+        known = records.data_set(data_set)
+        given = [one.sentence for one in known.approvals if one.plan == plan.hash]
+        ran = known.runs.get(run) if run is not None else None
+        return cls(tuple(given), records.authority, "" if ran is None else ran.subject.sentence)
 
 
 def register(app: typer.Typer) -> None:
@@ -125,6 +128,7 @@ def run(
     authority = None
     if ledger is not None and data_set is not None:
         authority = Authority.of(ledgers.Ledger(ledger).records(), data_set, plan)
+        authority = attrs.evolve(authority, ran=ledgers.RunSubject(by=said["by"], purpose=purpose).sentence)
     results, stop = _keep(
         out, study.stem, authority, facts, recorded, lambda: _make(file, ready, seed, recorded, period)
     )
@@ -294,7 +298,7 @@ def write_outputs(
 
     about = reports.About.of(results)
     if authority is not None:
-        about = attrs.evolve(about, approvals=authority.approvals, held=(authority.ledger,))
+        about = attrs.evolve(about, approvals=authority.approvals, held=(authority.ledger,), ran=authority.ran)
     texts = {
         PLAN: results.plan.to_json(),
         RESULTS: results.to_json(),

@@ -35,6 +35,17 @@ def format_by_name(path: Path, formats: Mapping[str, T]) -> T:
     return formats[path.suffix.lower()]
 
 
+def clock_text(time: str) -> str:
+    """Write a ledger's time as people do; any other text stays as it is.
+
+    Examples
+    --------
+    >>> clock_text("2026-03-09T14:05:59Z"), clock_text("at noon")
+    ('2026-03-09 14:05 UTC', 'at noon')
+    """
+    return re.sub(r"\A(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\dZ\Z", r"\1 \2 UTC", time)
+
+
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]], *, quoted: bool = False) -> str:
     """Return rows as CSV. A cell that a spreadsheet would take for a formula begins with an apostrophe.
 

@@ -122,7 +122,8 @@ def _field_hints(kind: type) -> Mapping[str, Any]:
     for field in fields:
         owners = [base for base in kind.__mro__ if field.name in inspect.get_annotations(base)]
         if owners:
-            names = {**vars(sys.modules[owners[0].__module__]), owners[0].__name__: owners[0]}
+            module = sys.modules.get(owners[0].__module__)  # a class that a notebook or a page made may have none
+            names = {**({} if module is None else vars(module)), owners[0].__name__: owners[0]}
             found.update(_read_hint(field.name, field.type, names))
     return found
 

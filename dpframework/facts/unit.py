@@ -178,6 +178,12 @@ class PrivacyUnit:
         return f"one {self.id}{within}, by {by}"
 
     @property
+    def who(self) -> str:
+        """Who is protected, in words."""
+        who = "each row" if self.is_row else "each person" if self.id is None else f"each {self.id}"
+        return who if self.period is None else f"{who} in one {self.period}"
+
+    @property
     def share(self) -> str:
         """How much a person counts at most, in a sentence that people say to each other."""
         rows = "one row" if self.rows == 1 else f"at most {self.rows} rows"

@@ -14,6 +14,7 @@ import attrs
 from dpframework.accountant import AccountedPlan, PlanCharge
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import file_digest
+from dpframework.facts.output_text import clock_text
 from dpframework.facts.parameters import is_whole_number
 from dpframework.ledger.subjects import RunSubject, one_line
 
@@ -121,7 +122,7 @@ class Approval:
     def sentence(self) -> str:
         """Who approved it and when, and whether that still holds."""
         left = "taken back by " + self.revoked if self.revoked is not None else f"{self.left} of {self.runs} runs left"
-        return f"approved by {self.by} on {self.time}, {self.signed} ({left})"
+        return f"approved by {self.by} on {clock_text(self.time)}, {self.signed} ({left})"
 
     @property
     def signed(self) -> str:

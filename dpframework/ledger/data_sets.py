@@ -170,10 +170,18 @@ class DataSet:
 
     def require_room_in(self, period: str, amount: PlanCharge) -> None:
         """Refuse an amount that does not fit the rest of one period's cap. Private releases outside count in each."""
-        loss = self._loss(self.of_period(period).after(amount))
-        outside = sum((one.epsilon for one in self.outside), Fraction(0))
         which = f"period '{period}'" if period else f"one {self.unit.period}"
-        if loss is None or loss.epsilon is None or loss.epsilon + outside > self.epsilon or loss.delta > self.delta:
+        try:
+            loss = self._loss(self.of_period(period).after(amount))
+        except PlanRefused as refused:
+            raise PlanRefused(f"data set '{self.name}': {which}: {refused}") from None
+        outside = sum((one.epsilon for one in self.outside), Fraction(0))
+        if loss is not None and loss.delta > self.delta:
+            raise PlanRefused(
+                f"data set '{self.name}': over the cap of {which}: with releases outside and this plan the total delta "
+                f"is {float(loss.delta):.6g}, the cap is {float(self.delta):.6g}"
+            )
+        if loss is None or loss.epsilon is None or loss.epsilon + outside > self.epsilon:
             total = "no finite total" if loss is None or loss.epsilon is None else decimal_text(loss.epsilon + outside)
             raise PlanRefused(
                 f"data set '{self.name}': over the cap of {which}: with this plan the total is {total}, the cap is "

@@ -111,6 +111,12 @@ class RunSubject:
     period: str = ""
 
     @property
+    def sentence(self) -> str:
+        """Who ran it and what for, as they say."""
+        who = f"run by {self.by}" if self.by else "nobody said who ran it"
+        return f"{who}: {self.purpose}" if self.purpose else who
+
+    @property
     def result_names(self) -> tuple[str, ...]:
         """The results' names."""
         return tuple(result.name for result in self.results or ())

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Amount, exact
+from dpframework.facts.privacy import Amount, decimal_text, exact
 from dpframework.formulas.claims import ScoreClaims, score_claims
 from dpframework.formulas.formula import cells, most
 from dpframework.formulas.shapes import Cells
@@ -25,6 +25,17 @@ MOST_STEPS = 4096  # of a grid
 FINEST = 10**6  # the largest denominator of a quantile
 MOST_ROWS = 1 << 31  # scores do not fall below this, so that they are exact up to ROUNDING
 ROUNDING = Fraction(1, 2**21)  # of a quotient below MOST_ROWS in 53 bits
+
+
+def quantile_text(quantile: Fraction) -> str:
+    """Name a quantile.
+
+    Examples
+    --------
+    >>> quantile_text(Fraction(1, 2)), quantile_text(Fraction(9, 10))
+    ('median', 'quantile 0.9')
+    """
+    return "median" if quantile == Fraction(1, 2) else f"quantile {decimal_text(quantile)}"
 
 
 def as_quantile(value: Amount) -> Fraction:
@@ -79,7 +90,7 @@ class QuantileScores(CandidateScores, WithinBounds):
     @property
     def text(self) -> str:
         """Name the quantile, the attribute and the bounds."""
-        return f"distances in rows from the quantile {self.quantile} of {self.bounds_text}"
+        return f"distances in rows from the {quantile_text(self.quantile)} of {self.bounds_text}"
 
     @functools.cached_property
     def steps(self) -> int:

@@ -211,7 +211,7 @@ class BoundDistances(WithinBounds):
     @property
     def text(self) -> str:
         """Name the attribute and the bounds."""
-        return f"distances from both bounds of {self.bounds_text}"
+        return f"sum of '{self.attribute.name}', up from {self.lower:g} and down from {self.upper:g}"
 
     @property
     def answer_length(self) -> int:

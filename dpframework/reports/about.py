@@ -8,7 +8,7 @@ import attrs
 
 from dpframework.checks import Severity
 from dpframework.checks.advice import ONE_ROW_PER_PERSON
-from dpframework.facts.privacy import readable
+from dpframework.facts.privacy import PrivacyLoss, Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.values import as_texts
 from dpframework.plan.plan import Plan
@@ -38,6 +38,8 @@ class About:
         Who approved the plan, a sentence each; None if no ledger was asked.
     held
         The ledger's state of the data set before this plan, in sentences.
+    ran
+        Who ran it, when and what for, as a ledger has it; empty if no ledger was asked.
     """
 
     schema: Schema | None = None
@@ -46,6 +48,7 @@ class About:
     version: str = __version__
     approvals: tuple[str, ...] | None = None
     held: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
+    ran: str = ""
 
     @classmethod
     def of(cls, results: Results) -> About:
@@ -71,10 +74,10 @@ def verdict_facts(plan: StudyPlan, about: About) -> list[tuple[str, str]]:
 
     The plan says where the data is if it was made from a study file, since an approval binds that.
     """
-    verified = ["not asked: name a file of 'verify --record' with --verified"]
+    verified = ["not shown: --verified names a file of 'verify --record'"]
     if plan.verified is not None:
         verified = [str(one) for one in judged(plan, plan.verified)]
-    approved = ["not asked: name a ledger with --ledger and --data-set"]
+    approved = ["not shown: --ledger and --data-set name the ledger that has it"]
     if about.approvals is not None:
         approved = list(about.approvals) or ["nobody has approved this plan"]
     return [
@@ -84,6 +87,7 @@ def verdict_facts(plan: StudyPlan, about: About) -> list[tuple[str, str]]:
         ("dpframework", about.version),
         *(("verification", text) for text in verified),
         *(("approval", text) for text in approved),
+        *([("run", about.ran)] if about.ran else []),
         *(("ledger", text) for text in about.held),
     ]
 
@@ -110,15 +114,20 @@ def approved_or_not(plan: StudyPlan, about: About) -> str:
 def brief(plan: StudyPlan) -> str:
     """Return one line on whom a plan protects, its cost and its assumptions."""
     total = plan.smallest_total()
-    cost = "no valid total" if total is None else f"{loss_text(total)} of {readable(plan.budget.epsilon)}"
+    allowed = loss_text(PrivacyLoss(plan.budget.epsilon, delta=plan.budget.delta))
+    cost = "It has no valid total." if total is None else f"It costs {loss_text(total)}; {allowed} is allowed."
     unit = plan.unit
-    share = "Nobody has a second row, as the owner states."
-    if not (unit.is_row and ONE_ROW_PER_PERSON in plan.budget.allow):
-        share = unit.share
+    who, share = unit.who, unit.share
+    if unit.is_row and ONE_ROW_PER_PERSON in plan.budget.allow:
+        who, share = "each person", "Nobody has a second row, as the owner states."
     facts = plan.facts
     assumed = list(plan.assumptions)
     if facts.row_bound is not None:
         assumed.append(f"the owner's word that {'max_rows' if facts.rows is None else 'rows'} = {facts.row_bound}")
-    rests = f"rests on {', '.join(assumed)}" if assumed else "assumes nothing beyond its theorems"
+    rests = f"It rests on {', '.join(assumed)}." if assumed else "It assumes nothing but correct code."
     gap = f" {unit.gap[0].upper()}{unit.gap[1:]}." if unit.gap else ""
-    return f"Protects {unit}, under {plan.relation}. {share} Costs {cost}. It {rests}.{gap}"
+    hidden = {
+        Relation.ADD_OR_REMOVE_ONE: "its values, and whether it is in the table",
+        Relation.REPLACE_ONE: "its values, but not that it is in the table",
+    }[plan.relation]
+    return f"This plan protects {who}: {hidden}. {share} {cost} {rests}{gap}"

@@ -126,9 +126,8 @@ class PublishedResults(SectionBlock):
         rows = []
         for row in self.rows:
             reads = "any" if row.reads is None else ", ".join(row.reads) or "none"
-            share = "" if row.share is None else f" ({100 * row.share:.3g} %)"
             kinds = "; ".join(map(bound_line, row.published))
-            rows.append((row.name, row.made_by, reads, kinds, f"{row.loss}{share}"))
+            rows.append((row.names, row.made_by, reads, kinds, row.cost))
         found: list[SectionBlock] = [Paragraph(self.size)]
         found.append(TableBlock(("result", "miner", "may read", "what comes out, and how exact (95 %)", "loss"), rows))
         if self.groups:

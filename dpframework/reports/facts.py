@@ -24,7 +24,10 @@ def part_rows(plan: StudyPlan) -> list[tuple[str, dict[str, str]]]:
 
 def headlines(plan: StudyPlan, ran: RunSummary | None, about: About) -> list[str]:
     """Return the first facts for a reader, on a run if there was one, else on the plan."""
-    return [approved_or_not(plan, about)] if ran is None else ran.headlines(plan)
+    if ran is None:
+        return [approved_or_not(plan, about)]
+    by_whom = "; ".join(filter(None, (about.ran, *(about.approvals or ())[-1:])))
+    return [*ran.headlines(plan), *([by_whom] if by_whom else [])]
 
 
 def is_alarming(headline: str) -> bool:

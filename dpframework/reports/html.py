@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # imported by those who write a page
 MOST_RESULTS = 100  # in the first table
 MOST_NAMES = 24  # of attributes in the first table; those of `Loss by attribute` are all there
 MOST_KINDS = 6  # of releases of one result in the first table
+MOST_ALIKE = 12  # names of equal results in the first table
 _INDENTED = re.compile(r"\n\s+")  # a tenth of a large page
 _VERBATIM = re.compile(r"(<(?:pre|style|script)\b.*?</(?:pre|style|script)>)", re.DOTALL)
 
@@ -174,7 +175,9 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
     )
     environment.filters.update(breakable=_breakable, percent=percent_text)
-    environment.globals.update(most_results=MOST_RESULTS, most_names=MOST_NAMES, most_kinds=MOST_KINDS)
+    environment.globals.update(
+        most_results=MOST_RESULTS, most_names=MOST_NAMES, most_kinds=MOST_KINDS, most_alike=MOST_ALIKE
+    )
     return environment
 
 

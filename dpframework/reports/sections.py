@@ -30,7 +30,7 @@ from dpframework.reports.reads import AttributeLoss, losses_by_attribute
 from dpframework.reports.run_summary import RunSummary
 from dpframework.reports.step_table import PlacedStep, StepTable
 from dpframework.reports.steps import NONE, StepRow, step_rows
-from dpframework.reports.summary import ResultRow, result_rows, size_sentence
+from dpframework.reports.summary import ResultRow, merged, result_rows, size_sentence
 from dpframework.study.registry import registry
 from dpframework.study.study_plan import StudyPlan
 
@@ -156,7 +156,7 @@ def report_sections(subject: ReportSubject) -> list[Section]:
 def _published(subject: ReportSubject) -> Section:
     total = subject.plan.smallest_total()
     whole = "No total is valid." if total is None else f"Together they cost {loss_text(total)} at most."
-    found = blocks.PublishedResults(subject.facts.results, whole, size_sentence(subject.plan))
+    found = blocks.PublishedResults(tuple(merged(subject.facts.results)), whole, size_sentence(subject.plan))
     return Section("published", "What is published", [found])
 
 

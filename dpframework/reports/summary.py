@@ -14,6 +14,7 @@ from dpframework.plan.preview import parts_of
 from dpframework.reports.losses import bound_of, loss_text, share_of
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.study.registry import registry
+from dpframework.study.release_runner import PLANNED
 from dpframework.study.study_plan import StudyPlan
 
 #: Parameters that other columns show.
@@ -44,6 +45,8 @@ class ResultRow:
         The cost of this part alone, in words.
     share
         Its part of the whole plan's loss, from 0 to 1; None if that is not known.
+    alike
+        The names of further parts that are planned as this one is, each at the same cost.
     """
 
     name: str
@@ -53,11 +56,28 @@ class ResultRow:
     published: tuple[ErrorBound, ...]
     loss: str
     share: float | None
+    alike: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> str:
+        """Its name, and the first few of the parts that are alike."""
+        return _value([self.name, *self.alike])
+
+    @property
+    def maker(self) -> str:
+        """The miner in words."""
+        return "planned without a miner" if self.miner == PLANNED else self.miner
 
     @property
     def made_by(self) -> str:
         """The miner with its parameters."""
-        return self.miner + "".join(f", {name} = {value}" for name, value in self.parameters)
+        return self.maker + "".join(f", {name} = {value}" for name, value in self.parameters)
+
+    @property
+    def cost(self) -> str:
+        """The loss of each such part, with its share of the plan's."""
+        each = " each" if self.alike else ""
+        return self.loss + each + ("" if self.share is None else f", {100 * self.share:.3g} % of all{each}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
@@ -74,8 +94,7 @@ class ResultRow:
 
 def bound_line(bound: ErrorBound) -> str:
     """Return a kind of release with its error on one line."""
-    steps = f" ({len(bound.steps)} steps)" if len(bound.steps) > 1 else ""
-    return f"{bound.what}{steps}: {bound.text}" + (f" [{bound.warning}]" if bound.warning else "")
+    return f"{bound.what}: {bound.text}" + (f" [{bound.warning}]" if bound.warning else "")
 
 
 def error_lines(plan: StudyPlan) -> list[str]:
@@ -110,13 +129,26 @@ def bias_rows(rows: Iterable[ResultRow]) -> list[tuple[str, str]]:
     found: dict[str, list[str]] = {}
     for row in rows:
         for bias in dict.fromkeys(bias for bound in row.published for bias in bound.biases):
-            found.setdefault(bias, []).append(row.name)
+            found.setdefault(bias, []).extend((row.name, *row.alike))
     return [(_value(names), bias) for bias, names in found.items()][:MOST_LINES]
 
 
 def group_rows(rows: Iterable[ResultRow]) -> list[tuple[str, tuple[tuple[int, float], ...]]]:
-    """Return the relative error of counts by the size of a group, with the result's name."""
-    return [(row.name, bound.by_group) for row in rows for bound in row.published if bound.by_group]
+    """Return the relative error of counts by the size of a group, with the result's name, and the kind if several."""
+    found = []
+    for row in rows:
+        counts = {bound.what: bound.by_group for bound in row.published if bound.by_group}
+        found += [(row.names if len(counts) == 1 else f"{row.names}: {what}", own) for what, own in counts.items()]
+    return found
+
+
+def merged(rows: Iterable[ResultRow]) -> list[ResultRow]:
+    """Return each kind of result once, where several parts differ in nothing but their names."""
+    found: dict[ResultRow, list[str]] = {}
+    for row in rows:
+        bounds = [attrs.evolve(bound, steps=[""] * len(bound.steps)) for bound in row.published]
+        found.setdefault(attrs.evolve(row, name="", published=tuple(bounds)), []).append(row.name)
+    return [attrs.evolve(row, name=names[0], alike=tuple(names[1:])) for row, names in found.items()]
 
 
 def result_rows(plan: StudyPlan) -> list[ResultRow]:
@@ -142,7 +174,12 @@ def result_rows(plan: StudyPlan) -> list[ResultRow]:
 
 
 def _parameters(written: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """Yield the parameters that are not defaults, or all of them for a miner that is not installed."""
+    """Yield the parameters that are not defaults, or all of them for a miner that is not installed.
+
+    A part that was planned without a miner has none: its queries are the steps'.
+    """
+    if written.get("miner") == PLANNED:
+        return
     defaults = _defaults(written.get("miner", ""))
     for name, value in written.get("parameters", {}).items():
         if name not in _SHOWN_ELSEWHERE and value is not None and (name not in defaults or defaults[name] != value):

@@ -201,16 +201,13 @@ def _published(block: blocks.PublishedResults) -> RenderableType:
     def made(width: int | None) -> Text:
         lines = [Text(fit_prose(block.size, width))]
         for row in block.rows:
-            share = "" if row.share is None else f", {100 * row.share:.3g} % of all"
-            lines.append(_head(row.name, f": {row.made_by}, {row.loss}{share}", width))
+            lines.append(_head(row.names, f": {row.made_by}, {row.cost}", width))
             reads = "any attribute" if row.reads is None else ", ".join(row.reads) or "no attribute: rows are counted"
             lines.append(Text(fit_prose(f"may read {reads}", width, INDENT), style="dim"))
-            lines += [
-                Text(fit_prose(bound_line(bound), width, INDENT), style="yellow" if bound.warning else "dim")
-                for bound in row.published
-            ]
-            groups = [bound.group_text for bound in row.published if bound.by_group]
-            lines += [Text(fit_prose(text, width, INDENT), style="dim") for text in groups]
+            for bound in row.published:
+                style = "yellow" if bound.warning else "dim"
+                told = filter(None, (bound_line(bound), bound.group_text))
+                lines += [Text(fit_prose(text, width, INDENT), style=style) for text in told]
         lines += [Text(fit_prose(f"besides noise: {bias} ({who})", width)) for who, bias in block.biases]
         return Text("\n").join(lines)
 

@@ -109,7 +109,7 @@ class TableFiles:
         """
         if self.unit.period is not None:
             raise InputError(
-                "the rows of one period are read by one process; choose another engine for a unit in a period"
+                "a study with periods is read by one process, not file by file; choose another engine, such as memory"
             )
         if self.unit.id is not None:
             raise InputError(

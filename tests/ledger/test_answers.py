@@ -239,7 +239,7 @@ def test_the_commands_answer_by_person_month_and_attribute(
         printed = capsys.readouterr().out
         assert f"runs by {key}" in printed
         assert shown in printed
-        assert "the claim does not cover 1 release outside this ledger" in printed
+        assert "no claim covers 1 release without noise, outside this ledger" in printed
     assert main(["ledger", "show", file, "--data-set", "people", "--group-by", "day"]) == 2
     assert main(["ledger", "show", file, "--group-by", "month"]) == 2
     capsys.readouterr()

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 import attrs
 
 from dpframework.plan import PlannedPart
-from dpframework.results import ErrorBound
+from dpframework.results import BoundKind, ErrorBound
 
 OF_LEAVES = "class counts of leaves"
 OF_NODES = "class counts of nodes above leaves"
+OF_SPLITS, OF_TREE = "choice of each split", "choice of the tree"
 CUT = "counts below 0 become 0, so that small ones are too large on average"
 PRUNED = "leaves are joined where their noisy counts agree"
 CONSISTENT = (
@@ -20,7 +21,7 @@ STOPPED = "a node ends where its noisy count is small, so that counts of such le
 
 
 def class_count_bounds(
-    part: PlannedPart, paths: Iterable[str], leaves: int, classes: int, biases: Iterable[str]
+    part: PlannedPart, paths: Iterable[str], leaves: int, classes: int, biases: Iterable[str], chosen: str
 ) -> list[ErrorBound]:
     """Return the error bounds of all class counts of a tree, and of the steps beside them.
 
@@ -39,6 +40,8 @@ def class_count_bounds(
         How many counts each has.
     biases
         What post-processing does besides cutting off at 0.
+    chosen
+        What the steps beside them choose.
     """
     released = [*paths]
     found = []
@@ -48,4 +51,6 @@ def class_count_bounds(
             of_counts = part.counts_bound(what, bound.amount, counts)
             bound = attrs.evolve(of_counts, steps=bound.steps, biases=[*biases, CUT])
         found.append(bound)
-    return [*found[: 2 if leaves > 1 else 1], *part.bounds_of_others(found)]
+    others = part.bounds_of_others(found)
+    named = [attrs.evolve(one, what=chosen) if one.kind is BoundKind.CHOICE else one for one in others]
+    return [*found[: 2 if leaves > 1 else 1], *named]

@@ -37,7 +37,7 @@ from dpframework.plan import FromRelease, Node, PlannedPart, parallel, sequentia
 from dpframework.results import ErrorBound
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees import witnesses
-from dpframework_trees.bounds import PRUNED, class_count_bounds
+from dpframework_trees.bounds import OF_TREE, PRUNED, class_count_bounds
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import Criterion, KnownRows, criterion_named
 from dpframework_trees.estimates import Grown, noise_variance, tree_result
@@ -137,7 +137,8 @@ class DPTree(Miner):
         if part.schema is None:
             return part.bounds_of_steps()
         classes = part.schema[self.target].size
-        return class_count_bounds(part, ["leaves"], 2**self.max_depth, classes, [PRUNED] if self.pruning else [])
+        biases = [PRUNED] if self.pruning else []
+        return class_count_bounds(part, ["leaves"], 2**self.max_depth, classes, biases, OF_TREE)
 
     def mine(self, table: PrivateTable) -> TreeResult:
         """Release the tree and its counts, and finish it by post-processing."""

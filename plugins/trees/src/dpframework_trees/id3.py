@@ -39,7 +39,7 @@ from dpframework.queries import Count, Histogram
 from dpframework.results import ErrorBound
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees import witnesses
-from dpframework_trees.bounds import CONSISTENT, PRUNED, STOPPED, class_count_bounds
+from dpframework_trees.bounds import CONSISTENT, OF_SPLITS, PRUNED, STOPPED, class_count_bounds
 from dpframework_trees.budgets import TreeBudget, tree_budget
 from dpframework_trees.criteria import Criterion, KnownRows, criterion_named
 from dpframework_trees.estimates import Grown, noise_variance, tree_result
@@ -188,7 +188,7 @@ class DPID3(Miner):
         leaves = growth.most_children(growth.candidates) ** growth.depth
         biases = [*([CONSISTENT, STOPPED] if growth.stops else []), *([PRUNED] if self.pruning else [])]
         paths = [one.path for one in part.steps if one.path.rpartition("/")[2] == "classes"]
-        return class_count_bounds(part, paths, leaves, growth.target.size, biases)
+        return class_count_bounds(part, paths, leaves, growth.target.size, biases, OF_SPLITS)
 
     def mine(self, table: PrivateTable) -> TreeResult:
         """Grow the tree from releases, and finish it by post-processing."""
