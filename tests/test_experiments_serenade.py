@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
+from dpframework_greedy import SerenadeCS, SerenadeES
 
 import dpframework as dpf
 from dpframework.facts.descriptions import Equals
@@ -68,3 +70,14 @@ def test_greedy_mining_is_exact():
     found = function("baselines.py:greedy")(TABLE, seed=1, pairs=3, extensions=1, **BOUNDS)
     assert len(found) == 3
     assert [one.jaccard for one in found] == [one.jaccard for one in exact_counts(found, TABLE)]
+
+
+@pytest.mark.parametrize(("name", "kind"), [("ES as published", SerenadeES), ("CS as published", SerenadeCS)])
+def test_published_miners_are_those_of_the_figures(name, kind):
+    file = tomllib.loads((FOLDER / "methods.toml").read_text(encoding="utf-8"))
+    (method,) = [one for one in file["method"] if one["name"] == name]
+    values = file["data"][0]["values"]
+    filled = {key: values.get(str(value).strip("{}"), value) for key, value in method["params"].items()}
+    paper = kind.published(2, min_support=values["least"], rows=values["unlimited"] // 2)
+    assert paper == dpf.miner(method["miner"], epsilon=2, **filled)
+    assert kind.published(2, 10, 100, pairs=3).pairs == 3

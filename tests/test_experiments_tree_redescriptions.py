@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
 
 import dpframework as dpf
 from dpframework.lab.evaluation import redescription_quality
@@ -169,3 +171,26 @@ def test_too_few_repetitions_write_nothing(tmp_path, capsys):
     assert ended.value.code == 2
     assert capsys.readouterr().err.startswith("error: too few repetitions for tables-4-5.csv")
     assert [path.name for path in tmp_path.iterdir()] == ["results.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "changes"),
+    [
+        ("AltMCMC", AltMCMC, {}),
+        ("AltExpM", AltExpM, {}),
+        ("AltMCMC S", AltMCMC, {"rounds": 1}),
+        ("AltExpM S", AltExpM, {"rounds": 1}),
+        ("MCMCTreePair", MCMCTreePair, {}),
+        ("MCMCTreePair b", MCMCTreePair, {"tree_share": "1/2"}),
+    ],
+)
+def test_published_miners_are_those_of_the_papers_tables(name, kind, changes):
+    file = tomllib.loads((FOLDER / "tables-3-to-5.toml").read_text(encoding="utf-8"))
+    (method,) = [one for one in file["method"] if one["name"] == name]
+    values = file["data"][0]["values"]
+    filled = {key: values.get(str(value).strip("{}"), value) for key, value in method["params"].items()}
+    number = filled.pop("number")
+    starts = [f"species {k}" for k in range(number)]
+    filled["constraints"] = {"min_support": values["min_support"]}
+    paper = kind.published(1, starts, constraints=filled["constraints"], **changes)
+    assert paper == dpf.miner(filled.pop("miner"), epsilon=1, starts=starts, sensitivity="published", **filled)

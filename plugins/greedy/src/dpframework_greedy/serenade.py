@@ -41,10 +41,30 @@ from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Node, repeat, sequential, step
 from dpframework.results import Redescriptions
 from dpframework.run import Example, PrivateTable
+from dpframework_greedy.budgets import MOST_PAIRS
 from dpframework_greedy.language import UNEXTENDED
 from dpframework_greedy.measurements import average, is_better, measure
 from dpframework_greedy.parameters import Serenade
 from dpframework_greedy.queries import RedescriptionCells
+
+
+def published_settings(min_support: int, rows: int) -> dict[str, Any]:
+    """Return what both published miners share: 20 pairs, the weighted index, and the distribution d3.
+
+    Parameters
+    ----------
+    min_support
+        The least support, a public number of rows; a tenth of them in the paper.
+    rows
+        A public bound on the rows. The paper has no largest support, so it is put where no table comes near.
+    """
+    return {
+        "pairs": MOST_PAIRS,
+        "budget": "d3",
+        "score": "logistic",
+        "min_support": min_support,
+        "max_support": 2 * rows,
+    }
 
 
 @final
@@ -72,6 +92,12 @@ class SerenadeCS(Serenade):
         default=None, validator=attrs.validators.optional(whole_number()), kw_only=True
     )
     min_jaccard: float = attrs.field(default=0.3, validator=from_0_to_1, kw_only=True)
+
+    @classmethod
+    def published(cls, epsilon: Any, min_support: int, rows: int, **changes: Any) -> SerenadeCS:
+        """Return the miner with the settings of the paper, but for the parameters given (see `published_settings`)."""
+        settings = {"extensions": 4, "min_jaccard": 0.3, **published_settings(min_support, rows), **changes}
+        return cls(epsilon=epsilon, **settings)
 
     @property
     def asked(self) -> int | None:
@@ -161,6 +187,12 @@ class SerenadeES(Serenade):
     result = Redescriptions
     rounds: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()), kw_only=True)
     max_age: int = attrs.field(default=40, validator=whole_number(0), kw_only=True)
+
+    @classmethod
+    def published(cls, epsilon: Any, min_support: int, rows: int, **changes: Any) -> SerenadeES:
+        """Return the miner with the settings of the paper, but for the parameters given (see `published_settings`)."""
+        settings = {"rounds": 80, "max_age": 40, **published_settings(min_support, rows), **changes}
+        return cls(epsilon=epsilon, **settings)
 
     @property
     def asked(self) -> int | None:

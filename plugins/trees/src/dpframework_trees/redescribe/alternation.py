@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, Self, final
 
 import attrs
 import numpy as np
@@ -51,6 +51,23 @@ class _Alternating(TreeRedescriptions):
     tree_share: Fraction = attrs.field(
         default=Fraction(1, 2), converter=share_of_budget, validator=between_0_and_1, kw_only=True
     )
+
+    @classmethod
+    def published(cls, epsilon: Any, starts: Iterable[str], **changes: Any) -> Self:
+        """Return the miner with the settings of Mihelčić and Miettinen 2023 (Table 6), but for the parameters given.
+
+        Parameters
+        ----------
+        epsilon
+            The budget.
+        starts
+            The attributes that trees start from, drawn without looking at the rows. The paper has one with four
+            alternations, or, in its stable setting, four with one each (`rounds=1`).
+        """
+        rounds = changes.get("rounds", 4)
+        equal = {"tree_share": Fraction(rounds + 1, 2 * rounds + 1)}
+        settings = {"max_depth": 4, "sensitivity": "published", "rounds": rounds, **equal, **changes}
+        return cls(epsilon=epsilon, starts=starts, **settings)
 
     @property
     def criterion(self) -> Criterion:
@@ -203,6 +220,11 @@ class AltMCMC(_Alternating):
     name = "alt-mcmc"
     sampler: str = attrs.field(default="exact", validator=one_of(("exact", "mcmc")))
     iterations: int = attrs.field(default=10_000, validator=whole_number())
+
+    @classmethod
+    def published(cls, epsilon: Any, starts: Iterable[str], **changes: Any) -> Self:
+        """Return the miner with the settings of Mihelčić and Miettinen 2023, where trees come from a walk."""
+        return super().published(epsilon, starts, **{"sampler": "mcmc", **changes})
 
     def tree_plan(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, final
 
@@ -48,6 +48,20 @@ class MCMCTreePair(TreeRedescriptions):
     score: str = attrs.field(default="gain", validator=one_of(("gain", "product")))
     tree_share: Fraction = attrs.field(default=Fraction(1, 2), converter=share_of_budget, validator=between_0_and_1)
     iterations: int = attrs.field(default=10_000, validator=whole_number())
+
+    @classmethod
+    def published(cls, epsilon: Any, starts: Iterable[str], **changes: Any) -> MCMCTreePair:
+        """Return the miner with the settings of Mihelčić and Miettinen 2023 (Table 6), but for the parameters given.
+
+        Parameters
+        ----------
+        epsilon
+            The budget.
+        starts
+            The attributes that pairs start from, drawn without looking at the rows: four in the paper.
+        """
+        settings = {"max_depth": 4, "sensitivity": "published", "tree_share": "1/10", **changes}
+        return cls(epsilon=epsilon, starts=starts, **settings)
 
     def plan(self, schema: Schema) -> Node:
         """Plan, for each start, a pair of trees and a table."""
