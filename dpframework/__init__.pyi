@@ -70,6 +70,7 @@ from .plan.nodes import (
     sequential as sequential,
     step as step,
 )
+from .plan.spending import kind as kind, spend as spend
 from .queries.base import (
     Query as Query,
     Sensitivity as Sensitivity,

@@ -9,6 +9,7 @@ from dpframework.accountant import AccountedPlan
 from dpframework.checks.base import Severity
 from dpframework.facts.privacy import decimal_text
 from dpframework.plan.plan import Plan
+from dpframework.plan.spending import Spend
 
 
 def _smallest_total(plan: AccountedPlan) -> Fraction | None:
@@ -53,6 +54,12 @@ def no_finite_total(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
                 if own:
                     remedy = f"set a delta above {float(own):g} in the study, which other releases use up"
                 yield Severity.ERROR, f"step '{step.name}' ({step.mechanism.name}) has no finite pure epsilon; {remedy}"
+        for placed in plan.index.nodes:
+            if isinstance(placed.node, Spend) and placed.node.caps.epsilon is None:
+                yield (
+                    Severity.ERROR,
+                    f"block '{placed.path}' has no cap on epsilon; set delta > 0 in the study, or give the block one",
+                )
 
 
 def nothing_released(plan: Plan) -> Iterator[tuple[Severity, str]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dpframework.checks.base import Severity
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.facts.unit import ROWS_ASSERTED
+from dpframework.plan.nodes import Step
 from dpframework.plan.plan import DATA_FITS_SCHEMA, Plan
 
 INFERRED = "schema-inferred-from-data"
@@ -88,8 +89,19 @@ def mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
         problem = step.mechanism.misfit(facts) if facts.sensitivities else None
         if problem is None and plan.unit.rows > 1 and step.mechanism.for_rows(plan.unit.rows) is None:
             problem = f"has no claim for {plan.unit}; define Mechanism.for_rows"
+        if problem is None:
+            problem = _outside_caps(plan, step)
         if problem is not None:
             yield Severity.ERROR, f"step '{path}': {step.mechanism.name} on {facts.text} {problem}"
+
+
+def _outside_caps(plan: Plan, step: Step) -> str | None:
+    """Return why no release of a kind could be charged to its block, or None if it could, or is of no block."""
+    block, found = plan.index.place(step).block, plan.calibration(step)
+    amount = None if block is None or found is None else block.uncapped(found.losses, plan.relation)
+    if block is None or amount is None:
+        return None
+    return f"has no claim in {amount}, which block '{block.name}' caps; leave that cap out, or use another mechanism"
 
 
 def assumption_not_allowed(plan: Plan) -> Iterator[tuple[Severity, str]]:

@@ -11,6 +11,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.plan.index import PlacedNode, ScopeNodes
 from dpframework.plan.nodes import FromRelease, Parallel, Post, Sequential, Step
 from dpframework.plan.plan import Plan
+from dpframework.plan.spending import Spend
 from dpframework.queries.base import Declared
 
 
@@ -69,7 +70,8 @@ def _overlaps(node: Parallel, what: str, place: str, plan: Plan) -> Iterator[tup
 def duplicate_names(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find names that two nodes of one scope share."""
     for scope in plan.index.scopes:
-        own = scope.nodes[1:] if isinstance(scope.nodes[0].node, Sequential) else scope.nodes
+        opens = isinstance(scope.nodes[0].node, Sequential | Spend) and len(scope.nodes) > 1
+        own = scope.nodes[1:] if opens else scope.nodes
         for name, times in Counter(placed.name for placed in own if placed.name).items():
             if times > 1:
                 yield (

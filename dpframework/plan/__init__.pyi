@@ -26,6 +26,14 @@ from .plan import (
     PublicFacts as PublicFacts,
 )
 from .reading import plan_from_json as plan_from_json
+from .spending import (
+    Amounts as Amounts,
+    Bounds as Bounds,
+    Kind as Kind,
+    Spend as Spend,
+    kind as kind,
+    spend as spend,
+)
 from .verification_records import (
     Judged as Judged,
     Verified as Verified,

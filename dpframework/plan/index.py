@@ -13,6 +13,7 @@ from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.kinds import NodeKind, kind_of, name_of
 from dpframework.plan.nodes import FromRelease, Node, Parallel, Sample, Sequential, Step
+from dpframework.plan.spending import Spend
 
 if TYPE_CHECKING:
     from dpframework.plan.plan import Plan
@@ -81,10 +82,20 @@ class PlacedNode:
 
     @functools.cached_property
     def calibration(self) -> Calibration | None:
-        """The noise and losses of a step, None for other nodes and without a valid claim."""
-        if self.plan is None or not isinstance(self.node, Step):
+        """The noise and losses of a step, the losses of a block; None for other nodes and without a valid claim."""
+        if self.plan is None or not isinstance(self.node, Step | Spend):
             return None
+        if isinstance(self.node, Spend):
+            return self.plan.calibrate_block(self.node, in_parts=self.plan.in_parts(self.node))
         return self.plan.calibrate(self.node, in_parts=self.plan.in_parts(self.node))
+
+    @property
+    def block(self) -> Spend | None:
+        """The block that a step is a kind of release of, None for other nodes."""
+        if self.plan is None or self.parent is None:
+            return None
+        above = self.plan.index.nodes[self.parent].node
+        return above if isinstance(above, Spend) else None
 
     @property
     def declared_reads(self) -> Reads:
@@ -113,8 +124,8 @@ class PlacedNode:
 class ScopeNodes:
     """The nodes of one scope of a plan, whose names a run looks up together.
 
-    A named sequential, a parallel and a sample are in the scope around them; their parts are in scopes of their own. A
-    named sequential is also the first node of its own scope.
+    A named sequential, a block, a parallel and a sample are in the scope around them; their parts are in scopes of
+    their own. A named sequential or a block is also the first node of its own scope.
 
     Attributes
     ----------
@@ -248,7 +259,7 @@ class _Builder:
         facts = {"node": node, "kind": kind, "parent": parent, "position": position, "scope": path, **rows}
         self._facts.append(facts)
         self._openers.append(opener)
-        opens = bool(name and own and not kind.rows and not kind.leaf)
+        opens = bool(name and (own or kind.scope) and not kind.rows and not kind.leaf)
         own.append(number)
         for inside in around:
             inside.append(number)

@@ -33,6 +33,8 @@ from dpframework.plan.nodes import (
     sample,
     sequential,
 )
+from dpframework.plan.spend_form import read_spend, write_spend
+from dpframework.plan.spending import Spend, amount_of, most_of
 from dpframework.plan.step_form import read_cut, read_step, write_cut, write_step
 
 if TYPE_CHECKING:
@@ -104,6 +106,8 @@ class NodeKind:
         Says how often the part at a position may be released for each release of the node; empty for once.
     several
         Tells whether one part of a node stands for several alike.
+    scope
+        Whether it is a scope of its own wherever it stands.
     rows
         The name of the scopes below it if its parts are released from other rows than it is; else empty.
     leaf
@@ -125,6 +129,7 @@ class NodeKind:
     uses: Callable[[Any], tuple[str, ...]] = lambda node: ()
     times: Callable[[Any, int], str] = lambda node, position: ""
     several: Callable[[Any], bool] = lambda node: False
+    scope: bool = False
     rows: str = ""
     leaf: bool = False
     free: bool = False
@@ -155,7 +160,7 @@ def name_of(node: Node) -> str:
     return getattr(node, "name", None) or ""
 
 
-def write_node(node: Node, calibration: Callable[[Step], Calibration | None], rows: int = 1) -> dict[str, Any]:
+def write_node(node: Node, calibration: Callable[[Step | Spend], Calibration | None], rows: int = 1) -> dict[str, Any]:
     """Return the JSON form of a node and all below it.
 
     Parameters
@@ -163,11 +168,11 @@ def write_node(node: Node, calibration: Callable[[Step], Calibration | None], ro
     node
         The node.
     calibration
-        Returns the noise of a step.
+        Returns the noise of a step, or the losses of a block.
     rows
         The most rows of a privacy unit.
     """
-    kind, noise = kind_of(node), calibration(node) if isinstance(node, Step) else None
+    kind, noise = kind_of(node), calibration(node) if isinstance(node, Step | Spend) else None
     parts = [write_node(part, calibration, rows) for part in node.children]
     return {"kind": kind.name, **kind.write(node, parts, noise, rows)}
 
@@ -249,6 +254,20 @@ def _parallel_times(node: Parallel, position: int) -> str:
 def _over_parts(node: Parallel, parts: list[Any], losses: Composition, plan: Plan) -> Any:
     """Compose over the parts. One that stands for all parts is given twice, since a row may change its part."""
     return losses.over_parts(parts * 2 if len(parts) == 1 and node.number != 1 else parts, plan)
+
+
+def _spend_times(node: Spend, position: int) -> str:
+    """Say how often a miner may ask for a kind, and with which parameters."""
+    step, bounds = node.parts[position], node.bounds[position]
+    often = "any number of times" if bounds.times is None else f"at most {bounds.times} times"
+    least = "" if bounds.least is None else f"at least {decimal_text(bounds.least)} and "
+    amount = amount_of(type(step.mechanism))
+    return f"{often}, each of {amount} {least}at most {decimal_text(most_of(step))}"
+
+
+def _spend_facts(node: Spend) -> dict[str, Any]:
+    bounds = {f"bounds of '{step.name}'": _spend_times(node, k) for k, step in enumerate(node.parts)}
+    return {"caps": str(node.caps), **bounds}
 
 
 #: All kinds of node, by class.
@@ -341,5 +360,23 @@ KINDS: dict[type[Node], NodeKind] = {
         facts=lambda node: {"rate": node.rate},
         times=lambda node, position: "on the sample",
         rows="sample",
+    ),
+    Spend: NodeKind(
+        name="spend",
+        label=lambda node: f"{node.name}: a block of at most {node.caps}",
+        rule={
+            Relation.ADD_OR_REMOVE_ONE: "a block: its miner asks for releases of these kinds as it goes, and the run "
+            "refuses what would take their sum above a cap; the caps count, whatever is asked",
+            Relation.REPLACE_ONE: "a block: its miner asks for releases of these kinds as it goes, and the run refuses "
+            "what would take their sum above a cap; the caps count, and in parts half of them for a row that moves",
+        },
+        icon='<path d="M3 3h10v10H3zM3 9h10"/>',
+        compose=lambda node, parts, losses, plan: losses.release(plan.calibration(node)),
+        write=lambda node, parts, noise, rows: write_spend(node, parts, noise),
+        read=lambda form, parts, mechanisms: read_spend(form, parts),
+        facts=_spend_facts,
+        times=_spend_times,
+        several=lambda node: True,
+        scope=True,
     ),
 }

@@ -57,7 +57,14 @@ _FINEST_RATE = 10**9  # of which one is the smallest step of a sample's rate
 NAME_CHARACTER = "[A-Za-z0-9 ._=+-]"
 
 
-def _name(instance: Any, attribute: Any, value: str) -> None:
+def named_as_in_plan(instance: Any, attribute: Any, value: str) -> None:
+    """Refuse a name that cannot be used in a plan, as a validator of attrs.
+
+    Raises
+    ------
+    InputError
+        If it has other characters, or begins with none of letters and digits.
+    """
     if not isinstance(value, str) or not re.fullmatch(f"[A-Za-z0-9]{NAME_CHARACTER}*", value):
         raise InputError(
             f"the name {value!r} cannot be used in a plan; "
@@ -100,7 +107,7 @@ class Step(Node):
         A number that its release is compared with; noise that swamps it is a finding (DP007).
     """
 
-    name: str = attrs.field(validator=_name)
+    name: str = attrs.field(validator=named_as_in_plan)
     query: Query
     mechanism: Mechanism
     uses: tuple[str, ...] = attrs.field(default=(), converter=names_of, kw_only=True)
@@ -118,7 +125,7 @@ class Step(Node):
 class Post(Node):
     """Post-processing, which is free and names the use of releases."""
 
-    name: str = attrs.field(validator=_name)
+    name: str = attrs.field(validator=named_as_in_plan)
     uses: tuple[str, ...] = attrs.field(converter=names_of)
 
 
@@ -160,7 +167,7 @@ class _OnePart(Node):
 class Sequential(_Composition):
     """Parts released from the same rows one after another. With a name it is a scope of its own."""
 
-    name: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
+    name: str | None = attrs.field(default=None, validator=attrs.validators.optional(named_as_in_plan))
 
 
 @final
@@ -180,7 +187,7 @@ class Parallel(_Composition):
     """
 
     by: Parts | None
-    name: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
+    name: str | None = attrs.field(default=None, validator=attrs.validators.optional(named_as_in_plan))
 
     @property
     def number(self) -> int | None:
@@ -221,7 +228,7 @@ class Sample(_OnePart):
     """
 
     rate: Fraction
-    name: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
+    name: str | None = attrs.field(default=None, validator=attrs.validators.optional(named_as_in_plan))
 
 
 def step(

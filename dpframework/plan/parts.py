@@ -21,11 +21,24 @@ from dpframework.results.noisy import CONFIDENCE
 @final
 @attrs.frozen(eq=False)
 class PlannedStep:
-    """A step of a part, with its path within the part and its noise, None without a valid claim."""
+    """A step of a part.
+
+    Attributes
+    ----------
+    path
+        Its path within the part.
+    step
+        The step.
+    calibration
+        Its noise, None without a valid claim. Of a kind of release of a block, at the largest parameter.
+    chosen
+        Whether it is a kind of release of a block, of which the miner chooses the parameter as it goes.
+    """
 
     path: str
     step: Step
     calibration: Calibration | None
+    chosen: bool = False
 
 
 def _steps(steps: Iterable[PlannedStep]) -> tuple[PlannedStep, ...]:
@@ -87,6 +100,11 @@ class PlannedPart:
         return found
 
     def _bound(self, text: str, alike: list[PlannedStep]) -> ErrorBound:
+        if any(one.chosen for one in alike):
+            steps = tuple(one.path for one in alike)
+            return ErrorBound(
+                text, None, note="depends on what the miner asks for as it goes", size=self.size, steps=steps
+            )
         known = [one for one in alike if one.calibration is not None]
         if not known:
             steps = tuple(one.path for one in alike)

@@ -21,9 +21,11 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, ROWS_ASSERTED, PrivacyUnit, UnitChange
 from dpframework.facts.values import as_texts, positive_count
 from dpframework.mechanisms.base import Calibration
+from dpframework.mechanisms.capped import capped
 from dpframework.plan.index import PlanIndex
 from dpframework.plan.kinds import write_node
 from dpframework.plan.nodes import Node, Step, distinct
+from dpframework.plan.spending import Spend
 from dpframework.results.error_bounds import TableSize
 
 #: The assumption of an owner who would rather be stopped than have rows read that the schema does not hold.
@@ -181,13 +183,25 @@ class Plan:
             if calibration is not None:
                 yield path, step, calibration
 
-    def calibration(self, step: Step) -> Calibration | None:
-        """Return a step's noise and losses, or None where it has no valid claim under this relation.
+    def calibration(self, step: Step | Spend) -> Calibration | None:
+        """Return a step's noise and losses, or a block's losses; None without a valid claim under this relation.
 
-        A step that is not in the plan is calibrated as if it were released from the whole table.
+        One that is not in the plan is calibrated as if it were released from the whole table.
         """
         placed = self.index.find(step)
-        return self.calibrate(step, in_parts=False) if placed is None else placed.calibration
+        if placed is not None:
+            return placed.calibration
+        if isinstance(step, Spend):
+            return self.calibrate_block(step, in_parts=False)
+        return self.calibrate(step, in_parts=False)
+
+    def calibrate_block(self, block: Spend, *, in_parts: bool) -> Calibration | None:
+        """Return the losses of a block as one release, or None if one of its kinds has no claim that its caps need."""
+        for step in block.parts:
+            found = self.calibrate(step, in_parts=in_parts)
+            if found is None or block.uncapped(found.losses, self.relation):
+                return None
+        return capped(block.losses(self.relation, in_parts=in_parts), self.unit_change)
 
     def calibrate(self, step: Step, *, in_parts: bool) -> Calibration | None:
         """Fix a step's noise, for one unit.
@@ -208,10 +222,11 @@ class Plan:
     @functools.cached_property
     def has_exact_delta(self) -> bool:
         """Whether some release has a delta of its own (see `mechanisms.losses`)."""
-        return any(one.calibration is not None and one.calibration.losses.delta != NOTHING for one in self.index.steps)
+        made = (one.calibration for one in self.index.nodes)
+        return any(noise is not None and noise.losses.delta != NOTHING for noise in made)
 
-    def in_parts(self, step: Step) -> bool:
-        """Tell whether a step of the plan is released from parts of the table, where a unit may have some rows only.
+    def in_parts(self, step: Step | Spend) -> bool:
+        """Tell whether a step or block is released from parts of the table, where a unit may have some rows only.
 
         A sample of rows that are drawn one by one is such a part.
         """

@@ -27,7 +27,9 @@ def planned_parts(plan: Plan) -> Iterator[PlannedPart]:
     """Yield the planned part of each result."""
     for name, part in parts_of(plan):
         steps = [
-            PlannedStep(placed.path.removeprefix(f"{name}/"), placed.node, placed.calibration)
+            PlannedStep(
+                placed.path.removeprefix(f"{name}/"), placed.node, placed.calibration, chosen=placed.block is not None
+            )
             for placed in plan.index.steps_of(part)
             if isinstance(placed.node, Step)
         ]

@@ -14,6 +14,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.privacy import NOTHING
 from dpframework.formulas.formula_reading import read_score_claims, score_claims_form
 from dpframework.mechanisms.base import Calibration, Mechanism
+from dpframework.mechanisms.losses import Losses
 from dpframework.plan.nodes import FromRelease, Parts, Step
 from dpframework.queries.base import Declared, QueryFacts, Sensitivity
 
@@ -27,7 +28,7 @@ def write_step(step: Step, calibration: Calibration | None, rows: int) -> dict[s
         "uses": list(step.uses),
         "assumptions": list(step.assumptions),
         "threshold": _write_ratio(step.threshold),
-        "losses": _write_losses(calibration),
+        "losses": {"scale": str(calibration.scale), **write_losses(calibration.losses)} if calibration else None,
     }
 
 
@@ -65,12 +66,9 @@ def _write_mechanism(mechanism: Mechanism) -> dict[str, Any]:
     return {"name": mechanism.name, **{k: str(v) if isinstance(v, Fraction) else v for k, v in values.items()}}
 
 
-def _write_losses(calibration: Calibration | None) -> dict[str, Any] | None:
-    if calibration is None:
-        return None
-    losses = calibration.losses
+def write_losses(losses: Losses) -> dict[str, Any]:
+    """Return the JSON form of losses under both relations."""
     return {
-        "scale": str(calibration.scale),
         "epsilon": losses.pure.to_dict(),
         "rho": losses.zcdp.to_dict(),
         **(

@@ -134,11 +134,12 @@ def draw_plan(plan: AccountedPlan) -> NodeDrawing:
 
     def draw(placed: PlacedNode) -> NodeDrawing:
         sources = [index.nodes[source] for source in placed.uses]
+        most = "" if placed.block is None else "each at most "  # of a block: what the miner may ask for
         return NodeDrawing(
             placed.number,
             placed.kind,
             placed.label,
-            "free" if placed.kind.free else cost_text(loss_of(placed.node, plan)),
+            "free" if placed.kind.free else most + cost_text(loss_of(placed.node, plan)),
             uses=tuple(Use(source.number, source.name or source.label) for source in sources),
             children=tuple(draw(child) for child in index.children(placed)),
             name=placed.name,

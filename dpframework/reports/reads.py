@@ -11,6 +11,7 @@ from dpframework.facts.privacy import PrivacyLoss
 from dpframework.plan.index import PlacedNode, PlanIndex
 from dpframework.plan.nodes import Node
 from dpframework.plan.preview import parts_of
+from dpframework.plan.spending import Spend
 from dpframework.reports.losses import bound_of, share_of
 
 
@@ -72,9 +73,12 @@ def _row(
 def _keep_steps(index: PlanIndex, placed: PlacedNode, steps: frozenset[int]) -> Node | None:
     """Return a plan's node with some of its steps, composed as before, or None if none is left.
 
-    The steps stay the same objects: a plan knows their noise by identity.
+    The steps stay the same objects: a plan knows their noise by identity. A block stays whole, since its caps may be
+    spent on any of its kinds.
     """
     if placed.kind.leaf:
         return placed.node if placed.number in steps else None
+    if isinstance(placed.node, Spend):
+        return placed.node if steps & {child.number for child in index.children(placed)} else None
     kept = [node for child in index.children(placed) if (node := _keep_steps(index, child, steps)) is not None]
     return placed.node.with_children(kept) if kept else None

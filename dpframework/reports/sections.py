@@ -28,6 +28,7 @@ from dpframework.reports.nodes import NodeRow, node_tree
 from dpframework.reports.odds import learned
 from dpframework.reports.reads import AttributeLoss, losses_by_attribute
 from dpframework.reports.run_summary import RunSummary
+from dpframework.reports.spend_blocks import block_table
 from dpframework.reports.step_table import PlacedStep, StepTable
 from dpframework.reports.steps import NONE, StepRow, step_rows
 from dpframework.reports.summary import ResultRow, merged, result_rows, size_sentence
@@ -241,6 +242,11 @@ def _steps(subject: ReportSubject) -> Section:
     return Section("steps", "Steps", [table])
 
 
+def _spent_as_it_goes(subject: ReportSubject) -> Section | None:
+    table = block_table(subject.plan, None if subject.run is None else subject.run.charges)
+    return None if table is None else Section("blocks", "Blocks spent as a miner goes", [table])
+
+
 def _attributes(subject: ReportSubject) -> Section:
     return Section("attributes", "Loss by attribute", [blocks.AttributeLosses(subject.facts.attributes)])
 
@@ -319,6 +325,7 @@ SECTIONS: tuple[SectionMaker, ...] = (
     _findings,
     _plan,
     _steps,
+    _spent_as_it_goes,
     _attributes,
     _schema,
     _accounting,

@@ -86,6 +86,7 @@ def rows_of_steps(plan: StudyPlan) -> dict[int, StepRow]:
 def _row(path: str, step: Step, plan: StudyPlan, expected: str, standing: str) -> StepRow:
     facts = step.facts
     declared = facts.sensitivity(step.mechanism.norm)
+    each = "" if plan.index.place(step).block is None else "at its largest, "  # what the miner may ask for
     return StepRow(
         path=path,
         query=facts.text,
@@ -94,8 +95,8 @@ def _row(path: str, step: Step, plan: StudyPlan, expected: str, standing: str) -
         source=NONE if declared is None else declared.source,
         mechanism=step.mechanism.name,
         assumptions=", ".join(dict.fromkeys((*step.mechanism.assumptions, *step.assumptions))) or NONE,
-        loss=cost_text(loss_of(step, plan), none="no claim"),
-        expected=expected,
+        loss=f"{each}{cost_text(loss_of(step, plan), none='no claim')}",
+        expected=f"{each}{expected}" if expected != NONE else NONE,
         standing=standing,
     )
 

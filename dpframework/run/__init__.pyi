@@ -13,3 +13,4 @@ from .scope import (
     Run as Run,
     Scope as Scope,
 )
+from .spend_block import SpendBlock as SpendBlock

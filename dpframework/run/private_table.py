@@ -17,6 +17,7 @@ from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Step
 from dpframework.run.gate import ChargedRelease, Gate
 from dpframework.run.scope import Scope
+from dpframework.run.spend_block import BlockScope, SpendBlock
 from dpframework.tables.engines import Rows
 
 
@@ -164,6 +165,21 @@ class PrivateTable:
         """
         scope, rate, of_units = self._scope.sample(name)
         return self._of(self._gate.sample(self._rows, rate, of_units=of_units), scope)
+
+    def spend(self, name: str) -> SpendBlock:
+        """Open a block of the plan, whose releases are chosen as the miner goes. Each block is opened once.
+
+        Parameters
+        ----------
+        name
+            The name of the planned block.
+
+        Raises
+        ------
+        ReleaseRefused
+            If the plan holds no such block here, or it was opened before.
+        """
+        return SpendBlock(self._rows, BlockScope(self._scope, self._scope.spend(name)), self._gate)
 
     def _cut(self, by: str | Attribute | Cases | Description | Iterable[Description]) -> Cut:
         if isinstance(by, str):

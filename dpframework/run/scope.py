@@ -18,11 +18,13 @@ from dpframework.mechanisms.base import Calibration
 from dpframework.plan.kinds import Accounting
 from dpframework.plan.nodes import FromRelease, Node, Parallel, Sequential, Step
 from dpframework.plan.plan import Plan
+from dpframework.plan.spending import Spend
 from dpframework.run.state import (
     OnceState,
     ParallelState,
     SampleState,
     SequentialState,
+    SpendState,
     State,
     StepState,
     T,
@@ -57,11 +59,29 @@ class _Parts:
 
 @attrs.frozen
 class Charge:
-    """One release about to be made, with its place in the plan, its step and its cost."""
+    """One release about to be made.
+
+    Attributes
+    ----------
+    path
+        Its place in the plan; for a release of a block with the parameters that the miner chose.
+    step
+        The step that is made.
+    calibration
+        Its noise and losses.
+    kind
+        The kind of release of a block that it is, None for a step of the plan.
+    """
 
     path: str
     step: Step
     calibration: Calibration
+    kind: Step | None = None
+
+    @property
+    def planned(self) -> Step:
+        """The step of the plan: the kind of a release of a block, else the step itself."""
+        return self.step if self.kind is None else self.kind
 
 
 def require_own(process: ProcessMark) -> None:
@@ -86,6 +106,11 @@ class Scope:
     def path(self) -> str:
         """Where it is in the plan."""
         return self._path
+
+    @property
+    def run(self) -> Run:
+        """The run."""
+        return self._run
 
     def charge_of(self, step: str | Step) -> Charge:
         """Charge a step, given by its name or as planned (see `charge` and `require_planned`)."""
@@ -160,6 +185,19 @@ class Scope:
             state.made = True
             return Scope(self._run, state.node, state, f"{self._path}/{name}".lstrip("/"))
 
+    def spend(self, name: str) -> SpendState:
+        """Return the state of a planned block, which is opened once.
+
+        Raises
+        ------
+        ReleaseRefused
+            If the scope plans no such block, or it was opened before.
+        """
+        with self._run.lock:
+            state = self._take(SpendState, name, f"block '{name}'")
+            state.made = True
+            return state
+
     def partition(self, cut: Cut, name: str | None, made_of: MadeOf = NOTHING_DERIVED) -> list[Scope]:
         """Return one scope a part of a planned parallel, once.
 
@@ -231,14 +269,16 @@ class Scope:
                     "that the parts may be cut by, or none, if that may be any"
                 )
             return f"by these {parts.number} parts is not in the plan, or not in the branch that was taken"
-        names = [str(getattr(node, "name", "")) for node in self._nodes if _named(node, kind)]
+        names = [str(getattr(node, "name", "")) for node in self._nodes if _found_as(node, kind)]
         if name in names:
             return "is in a branch of the plan that was not taken"
         return f"is not in the plan; {nearest(str(name), names)}"
 
 
-def _named(node: Node, kind: type[OnceState]) -> bool:
-    return isinstance(node, Step) if kind is StepState else isinstance(node, Sequential) and node.name is not None
+def _found_as(node: Node, kind: type[OnceState]) -> bool:
+    if kind is SequentialState:
+        return isinstance(node, Sequential) and node.name is not None
+    return isinstance(node, Step if kind is StepState else Spend)
 
 
 class Run:

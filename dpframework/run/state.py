@@ -12,13 +12,17 @@ from __future__ import annotations
 
 import abc
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
 
 from dpframework.facts.errors import ReleaseRefused
+from dpframework.facts.privacy import Relation
 from dpframework.plan.kinds import Composition
 from dpframework.plan.nodes import Either, Node, Parallel, Post, Repeat, Sample, Sequential, Step
 from dpframework.plan.plan import Plan
+from dpframework.plan.spending import Spend
 
 Commit: TypeAlias = Callable[[], None]
 Key: TypeAlias = "tuple[type[OnceState], str | None]"
@@ -218,6 +222,33 @@ class SampleState(RowsState):
         return composition.over_sample(self.part.charged(composition, plan), self.node.rate, plan)
 
 
+class SpendState(OnceState):
+    """A block with the sums of what was charged to it. It is used once; its releases are many."""
+
+    def __init__(self, node: Spend) -> None:
+        self.node = node
+        self.sums: dict[tuple[str, Relation], Fraction] = {}
+        self.times: Counter[str] = Counter()
+        self.closed = False
+
+    def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
+        """Yield itself, if named."""
+        if name == self.node.name and isinstance(self, kind):
+            yield self, []
+
+    def keys(self) -> set[Key]:
+        """Return its own."""
+        return {(SpendState, self.node.name)}
+
+    def charged(self, composition: Composition, plan: Plan) -> Any:
+        """Return what the whole block costs, once a release of it was made.
+
+        A sum of rho must not be converted to an epsilon before the cap is reached: a miner may stop at the moment when
+        the conversion fails. Epsilons alone could be told, but not every accounting keeps them apart.
+        """
+        return composition.release(plan.calibration(self.node)) if self.times else composition.sequential([])
+
+
 @functools.singledispatch
 def state_of(node: Node) -> State:
     """Return the state of an untouched node. A kind of node registers its state here.
@@ -237,3 +268,4 @@ state_of.register(Sample, SampleState)
 state_of.register(Parallel, ParallelState)
 state_of.register(Sequential, SequentialState)
 state_of.register(Post, SequentialState)
+state_of.register(Spend, SpendState)

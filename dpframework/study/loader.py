@@ -15,6 +15,8 @@ from dpframework.facts.json_text import parsed_json
 from dpframework.facts.privacy import PrivacyLoss, exact
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import begun_with
+from dpframework.plan.nodes import Step
+from dpframework.plan.requests import requested, split_request
 from dpframework.results.matrix import Matrix
 from dpframework.results.result import Kept
 from dpframework.run.scope import Charge
@@ -79,10 +81,10 @@ def _results(form: Mapping[str, Any], plan: StudyPlan) -> Results:
     charges = []
     for path, number in zip(paths, [*numbers, *[-1] * len(paths)], strict=False):
         step = placed[number][1] if 0 <= number < len(placed) and placed[number][0] == place(path) else None
-        calibration = None if step is None else plan.calibration(step)
-        if step is None or calibration is None:
+        charge = None if step is None else _charge(path, step, plan)
+        if charge is None:
             raise InputError(f"a release '{path}' was charged, which the plan does not hold")
-        charges.append(Charge(path, step, calibration))
+        charges.append(charge)
     spent = None  # without a valid total
     if form["spent_delta"] is not None:
         epsilon = None if form["spent"] is None else exact(form["spent"], "'spent'")
@@ -104,6 +106,19 @@ def _results(form: Mapping[str, Any], plan: StudyPlan) -> Results:
         form.get("public_seed"),
         form.get("period"),
     )
+
+
+def _charge(path: str, step: Step, plan: StudyPlan) -> Charge | None:
+    """Return the charge of a release, None without a valid claim. A release of a block says how it was asked for."""
+    block, (_, amounts) = plan.index.place(step).block, split_request(path)
+    if bool(amounts) != (block is not None):
+        return None
+    if block is None:
+        calibration, kind = plan.calibration(step), None
+    else:
+        kind, step = step, requested(step, amounts)
+        calibration = plan.calibrate(step, in_parts=plan.in_parts(kind))
+    return None if calibration is None else Charge(path, step, calibration, kind)
 
 
 def _result(name: str, form: Any, plan: StudyPlan) -> Any:

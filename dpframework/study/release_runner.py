@@ -19,6 +19,7 @@ from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.exact_form import exact_form
 from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Repeat, Sample, Sequential, Step, walk
 from dpframework.plan.plan import Plan
+from dpframework.plan.spending import Spend
 from dpframework.run.private_table import PrivateTable
 from dpframework.tables.engines import Engine
 
@@ -43,6 +44,8 @@ def require_no_choice(name: str, node: Node) -> None:
             reason = f"something must give '{part.name}' the releases that it uses"
         elif isinstance(part, Parallel) and isinstance(part.by, FromRelease):
             reason = f"something must make parts from {part.by}"
+        elif isinstance(part, Spend):
+            reason = f"something must ask for the releases of block '{part.name}'"
         else:
             continue
         raise InputError(

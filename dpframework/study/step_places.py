@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from dpframework.plan.requests import split_request
 from dpframework.run.scope import Charge
 from dpframework.study.study_plan import StudyPlan
 
@@ -20,7 +21,7 @@ def step_numbers(plan: StudyPlan, charges: Iterable[Charge]) -> list[int]:
         numbers.setdefault((path, id(step)), number)
         numbers.setdefault(path, number)
     return [
-        numbers.get((place(charge.path), id(charge.step)), numbers.get(place(charge.path), -1)) for charge in charges
+        numbers.get((place(charge.path), id(charge.planned)), numbers.get(place(charge.path), -1)) for charge in charges
     ]
 
 
@@ -45,7 +46,8 @@ def places(plan: StudyPlan) -> Callable[[str], str]:
         return None
 
     def place(path: str) -> str:
-        planned = found(root, tuple(path.split("/")))
+        kind, _ = split_request(path)  # a release of a block names its parameters
+        planned = found(root, tuple(kind.split("/")))
         return path if planned is None else planned.removesuffix("/")
 
     return place

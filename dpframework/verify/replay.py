@@ -104,6 +104,8 @@ class _ForcedGate(WatchedGate):
         made = self._next(f"release '{charge.path}'")
         if not isinstance(made, ReleaseEvent) or made.charge.path != charge.path or made.rows != rows.number:
             raise Diverged(f"it releases '{charge.path}' where the recorded run did '{made}'")
+        if not same(charge.step.mechanism, made.charge.step.mechanism):
+            raise Diverged(f"it asks for '{charge.path}' with other parameters than the recorded run")
         if not same(candidates, made.candidates):
             raise Diverged(f"the candidates of '{charge.path}' differ")
         if not same(inputs, made.inputs):
@@ -297,7 +299,7 @@ def caps_of(subject: Subject, events: Iterable[Event]) -> tuple[float, ...]:
 
 def core_loss(charge: Charge, plan: Plan) -> float:
     """Return the most that the core of a release may lose between tables of a plan, infinite without an exact delta."""
-    losses, in_parts = charge.calibration.losses, plan.in_parts(charge.step)
+    losses, in_parts = charge.calibration.losses, plan.in_parts(charge.planned)
     if losses.delta == NOTHING:
         return math.inf
     pure = losses.pure.add_or_remove_one if in_parts else losses.pure.under(plan.relation)

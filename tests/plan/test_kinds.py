@@ -36,6 +36,7 @@ EVERY_KIND = dpf.sequential(
     dpf.either(count("three"), count("four")),
     dpf.repeat(2, count("five")),
     dpf.sample("0.5", count("six")),
+    dpf.spend("seven", dpf.kind("eight", dpf.queries.Count(), DiscreteLaplace), epsilon=1),
     dpf.post("end", ["one"]),
 )
 
@@ -63,7 +64,8 @@ def test_kinds_differ_in_names_signs_and_rules() -> None:
 
 
 def test_every_class_of_node_has_a_kind_and_a_state() -> None:
-    public = {cls for cls in vars(dpf.plan.nodes).values() if isinstance(cls, type) and issubclass(cls, Node)}
+    here = {**vars(dpf.plan.nodes), **vars(dpf.plan.spending)}.values()
+    public = {cls for cls in here if isinstance(cls, type) and issubclass(cls, Node)}
     classes = {cls for cls in public if cls is not Node and not cls.__name__.startswith("_")}
     assert classes == set(KINDS)
     assert all(state_of.dispatch(cls) is not state_of.dispatch(Node) for cls in classes)

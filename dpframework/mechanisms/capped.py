@@ -1,0 +1,72 @@
+"""Releases that are known by what they may lose together, such as those of a block that a miner spends as it goes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, ClassVar, NoReturn, final
+
+import attrs
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import ByRelation
+from dpframework.facts.unit import ONE_ROW, UnitChange
+from dpframework.mechanisms.base import Calibration, Mechanism, Preview
+from dpframework.mechanisms.losses import Losses
+from dpframework.mechanisms.randomness import Randomness
+from dpframework.queries.base import Norm, QueryFacts
+
+
+def capped(losses: Losses, by: UnitChange = ONE_ROW) -> Calibration:
+    """Return releases as one, that an accountant can compose, by what they may lose together.
+
+    It has no event: privacy loss distributions bound it by any mechanism of its epsilon, or of its rho.
+
+    Parameters
+    ----------
+    losses
+        The most that they lose together.
+    by
+        What one privacy unit does to the rows.
+    """
+    return Calibration(Capped(losses), _FACTS, Fraction(1), Fraction(1), losses, by)
+
+
+_FACTS = QueryFacts("releases", "several releases", (), False, None, ())
+
+
+@final
+@attrs.frozen
+class Capped(Mechanism):
+    """A mechanism that stands for several releases in totals, and makes none itself."""
+
+    name: ClassVar[str] = "capped"
+    norm: ClassVar[Norm] = Norm.L1
+    together: Losses
+
+    def change(self, facts: QueryFacts) -> NoReturn:
+        """Refuse, since it answers no query."""
+        raise _refused()
+
+    def scale(self, change: Fraction) -> NoReturn:
+        """Refuse, since it has no noise of its own."""
+        raise _refused()
+
+    def losses(self, change: ByRelation, scale: Fraction) -> Losses:
+        """Return what the releases lose together, whatever changes."""
+        return self.together
+
+    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> NoReturn:
+        """Refuse, since each of the releases is made by its own mechanism."""
+        raise _refused()
+
+    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> NoReturn:
+        """Refuse, since it has no outputs of its own."""
+        raise _refused()
+
+    def preview(self, calibration: Calibration) -> Preview:
+        """Return that no error is known beforehand."""
+        return Preview(float("nan"), float("nan"), "chosen as the miner goes")
+
+
+def _refused() -> InputError:
+    return InputError("several releases stand here for one, and each is made by its own mechanism")

@@ -1,0 +1,65 @@
+"""Requests of a miner for releases from a block, each a kind with the parameters that the miner chose.
+
+The path of such a release names the parameters, so that a ledger, a journal and saved results hold what was asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+
+import attrs
+
+from dpframework.facts.errors import InputError
+from dpframework.plan.nodes import Step
+from dpframework.plan.spending import AMOUNTS
+
+_REQUEST = re.compile(r" \(((?:epsilon|rho|delta) [^()]*)\)$")
+
+
+def requested(step: Step, amounts: Mapping[str, Fraction]) -> Step:
+    """Return the step that a miner asks for, a kind with the parameters that it chose."""
+    return attrs.evolve(step, mechanism=attrs.evolve(step.mechanism, **amounts))
+
+
+def request_text(step: Step) -> str:
+    """Return the parameters of a requested step, which follow the kind's name in a release's path.
+
+    Examples
+    --------
+    >>> from dpframework.mechanisms import DiscreteLaplace
+    >>> from dpframework.queries import Count
+    >>> request_text(Step("rows", Count(), DiscreteLaplace("0.25")))
+    ' (epsilon 1/4)'
+    """
+    values = ((name, getattr(step.mechanism, name, None)) for name in AMOUNTS)
+    return f" ({', '.join(f'{name} {value}' for name, value in values if value is not None)})"
+
+
+def split_request(path: str) -> tuple[str, dict[str, Fraction]]:
+    """Return the path of a kind, and the parameters that a release of it was asked for with.
+
+    Raises
+    ------
+    InputError
+        If a parameter is not a positive number.
+
+    Examples
+    --------
+    >>> split_request("mine/rounds/rows (epsilon 1/4)")
+    ('mine/rounds/rows', {'epsilon': Fraction(1, 4)})
+    """
+    found = _REQUEST.search(path)
+    if found is None:
+        return path, {}
+    return path[: found.start()], dict(_parameters(found.group(1)))
+
+
+def _parameters(text: str) -> Iterator[tuple[str, Fraction]]:
+    for one in text.split(", "):
+        name, _, value = one.partition(" ")
+        top, _, bottom = value.partition("/")
+        if not (top.isdecimal() and (bottom or "1").isdecimal() and int(top) and int(bottom or "1")):
+            raise InputError(f"a release was asked for with {one!r}; a positive ratio is needed")
+        yield name, Fraction(int(top), int(bottom or "1"))

@@ -1,0 +1,132 @@
+"""The blocks of a plan that miners spend as they go, with their caps and, after a run, the sums of what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import final
+
+import attrs
+
+from dpframework.facts.privacy import readable
+from dpframework.plan.index import PlacedNode
+from dpframework.plan.kinds import KINDS
+from dpframework.plan.nodes import Step
+from dpframework.plan.requests import requested, split_request
+from dpframework.plan.spending import Amounts, Spend
+from dpframework.reports.blocks import TableBlock
+from dpframework.study.step_places import places
+from dpframework.study.study_plan import StudyPlan
+
+
+@final
+@attrs.frozen
+class BlockSums:
+    """The sums of the releases from one block of a run, under the plan's relation.
+
+    Attributes
+    ----------
+    releases
+        How many were made.
+    spent
+        What they cost together, in the amounts that the block caps.
+    """
+
+    releases: int
+    spent: Amounts
+
+
+def sums_of_blocks(plan: StudyPlan, charges: Iterable[str]) -> dict[str, dict[str, BlockSums]]:
+    """Return what a run has asked for from each block.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    charges
+        The path of each release.
+
+    Returns
+    -------
+    dict
+        By the block's path in the plan, and there by its path in the run, which numbers the parts that it stands for.
+        Repetitions of a block are added up.
+    """
+    place, steps = places(plan), {placed.path: placed for placed in plan.index.steps if placed.block is not None}
+    found: dict[str, dict[str, BlockSums]] = {}
+    for path in charges:
+        kind, amounts = split_request(path)
+        placed = steps.get(place(path)) if amounts else None
+        if placed is not None and placed.block is not None:
+            own, made = found.setdefault(placed.scope, {}), kind.rpartition("/")[0]
+            own[made] = _added(own.get(made), placed, amounts, plan)
+    return found
+
+
+def _added(before: BlockSums | None, placed: PlacedNode, amounts: Mapping[str, Fraction], plan: StudyPlan) -> BlockSums:
+    block, step = placed.block, placed.node
+    assert block is not None
+    assert isinstance(step, Step)
+    noise = plan.calibrate(requested(step, amounts), in_parts=plan.in_parts(step))
+    assert noise is not None  # it was charged
+    losses = {"epsilon": noise.losses.pure, "rho": noise.losses.zcdp, "delta": noise.losses.delta}
+    known = Amounts() if before is None else before.spent
+    sums = {
+        name: (getattr(known, name) or 0) + (losses[name].under(plan.relation) or 0)
+        for name, cap in attrs.asdict(block.caps).items()
+        if cap is not None
+    }
+    return BlockSums(1 if before is None else before.releases + 1, Amounts(**sums))
+
+
+def block_table(plan: StudyPlan, charges: Iterable[str] | None) -> TableBlock | None:
+    """Return the table of the blocks, None for a plan without one.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    charges
+        The path of each release of a run; None before one.
+    """
+    planned = [placed for placed in plan.index.nodes if isinstance(placed.node, Spend)]
+    if not planned:
+        return None
+    made = None if charges is None else sums_of_blocks(plan, charges)
+    rows = []
+    for placed in planned:
+        row = [placed.path, _amounts_text(_caps(placed)), _kinds_text(placed)]
+        if made is not None:
+            row.append(_sums_text(made.get(placed.path, {})))
+        rows.append(row)
+    heads = ("block", "caps", "what may be asked for", *(() if made is None else ("asked for",)))
+    caption = (
+        "Its miner chooses these releases as it goes. The run refuses one that would take a sum above its cap, before "
+        "anything is drawn. The caps count in every total, whatever is asked for."
+    )
+    return TableBlock(heads, rows, caption)
+
+
+def _caps(placed: PlacedNode) -> Amounts:
+    assert isinstance(placed.node, Spend)
+    return placed.node.caps
+
+
+def _kinds_text(placed: PlacedNode) -> str:
+    block, kind = placed.node, KINDS[Spend]
+    assert isinstance(block, Spend)
+    return "; ".join(f"{step.name}, {kind.times(block, k)}" for k, step in enumerate(block.parts))
+
+
+def _sums_text(made: Mapping[str, BlockSums]) -> str:
+    """Say what was asked for, in the part that asked for most if there are several."""
+    if not made:
+        return "nothing"
+    most = max(made.values(), key=lambda one: [value or 0 for value in attrs.astuple(one.spent)])
+    text = f"{most.releases} {'release' if most.releases == 1 else 'releases'}, {_amounts_text(most.spent)}"
+    return text if len(made) == 1 else f"{text}, the most of {len(made)} parts"
+
+
+def _amounts_text(amounts: Amounts) -> str:
+    counted = {"epsilon": amounts.epsilon, "rho": amounts.rho, "delta": amounts.delta or None}
+    return ", ".join(f"{name} {readable(value)}" for name, value in counted.items() if value is not None)
