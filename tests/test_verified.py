@@ -17,7 +17,7 @@ from dpframework.plan.verification_records import Judged
 from dpframework.queries import Histogram
 from dpframework.run.miner import Example
 from dpframework.study.registry import Registered, registry
-from dpframework.verify import remembered, verify_examples
+from dpframework.verify import Verification, remembered, verify_examples
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
 ADD, REPLACE = dpf.Relation
@@ -49,10 +49,13 @@ def plan_of(miner: dpf.Miner | None = None, **options) -> dpf.StudyPlan:
 
 
 @pytest.fixture(scope="module")
-def records() -> tuple[VerifiedCode, ...]:
-    examples = Ill.examples()
-    found = verify_examples("ill", examples, relations=[ADD], replays=200, runs=0)
-    return tuple(remembered(found, examples))
+def found() -> Verification:
+    return verify_examples("ill", Ill.examples(), relations=[ADD], replays=200, runs=0)
+
+
+@pytest.fixture(scope="module")
+def records(found) -> tuple[VerifiedCode, ...]:
+    return tuple(remembered(found, Ill.examples()))
 
 
 def told(plan: dpf.StudyPlan, *records: VerifiedCode) -> list[tuple[str, str]]:
@@ -242,6 +245,50 @@ def test_a_claim_that_did_not_hold_is_remembered_as_such():
     found = verify_examples("prints", examples, relations=[ADD], replays=200, runs=0)
     assert not found.passed
     assert {one.passed for one in remembered(found, examples)} == {False}
+
+
+def test_of_a_miner_of_which_nothing_was_shown_there_is_no_record(found):
+    """A search that found no loss at all, of one example of two, is not remembered as a verification."""
+    examples = Ill.examples()
+    first, second = found.audits
+    for nothing in (0.0, 1e-7):  # of a claim: what is rounded to none is none
+        unseen = attrs.evolve(second, report=attrs.evolve(second.report, worst=nothing, cut_short=True))
+        cut = attrs.evolve(found, audits=(first, unseen))
+        assert cut.passed
+        assert [one.component["name"] for one in remembered(cut, examples)] == ["discrete-laplace"]
+    alone = attrs.evolve(found, audits=(unseen,), samplers=(), losses=())
+    assert list(remembered(alone, examples)) == []  # no mechanism was tried
+    wrong = attrs.evolve(alone, samplers=(attrs.evolve(found.samplers[0], wrong=("it is wrong",)),))
+    assert [one.passed for one in remembered(wrong, examples)] == [False, False]
+    sampled = attrs.evolve(found, losses=())
+    assert [one.tightness for one in remembered(sampled, examples)] == [None, pytest.approx(1, abs=0.01)]
+
+
+def test_a_claim_of_nothing_hides_no_search_that_found_nothing(found):
+    """Of a claim of 0 no loss can be found: its tightness is no number, whichever example comes first."""
+    examples = Ill.examples()
+    first, second = found.audits
+    nothing = attrs.evolve(first, report=attrs.evolve(first.report, claim=0.0, worst=0.0))
+    half = attrs.evolve(second, report=attrs.evolve(second.report, worst=second.report.claim / 2))
+    for audits in ((nothing, half), (half, nothing)):
+        kept = list(remembered(attrs.evolve(found, audits=audits), examples))
+        assert kept[-1].tightness == 0.5
+
+
+def test_a_record_that_shows_nothing_counts_as_none():
+    shown, nothing = record("2024-01-01T00:00:00Z", 0.001), record("2025-01-01T00:00:00Z", 0.0)
+    assert not shown.showed_nothing
+    assert nothing.showed_nothing
+    assert of_miner(shown, nothing).record is of_miner(nothing, shown).record is shown
+    alone = of_miner(nothing, attrs.evolve(nothing, time="2023-01-01T00:00:00Z"))
+    assert not alone.passed
+    assert not alone.reaches(0.0)
+    assert str(alone) == (
+        "miner 'ill': not verified: the search on 2025-01-01T00:00:00Z found no loss at all, so it showed nothing"
+    )
+    failed = attrs.evolve(nothing, passed=False)
+    assert of_miner(nothing, failed).record is failed
+    assert told(plan_of(), nothing)[1] == ("warning", str(attrs.evolve(alone, reason=of_miner(nothing).reason)))
 
 
 def test_every_judgement_is_of_a_miner_or_mechanism(records):

@@ -207,7 +207,6 @@ def test_a_limit_in_seconds_ends_a_search_and_is_told():
     assert report.verdict == "nothing was shown: the time ended before the search found any loss; give it more"
     assert attrs.evolve(report, worst=0.1).verdict.startswith("the claim held")
     assert attrs.evolve(report, cut_short=False).verdict.startswith("the claim held")
-    assert attrs.evolve(report, claim=0.0).verdict.startswith("the claim held")
     full = audit(Leads(), SCHEMA, ADD, replays=200)
     assert not full.cut_short
     assert full.verdict.startswith("the claim held; the search reached ")
@@ -221,6 +220,14 @@ def test_a_limit_in_seconds_ends_a_search_and_is_told():
     both = attrs.evolve(found, audits=(*found.audits, attrs.evolve(found.audits[0], example="two", report=full)))
     assert both.passed
     assert both.verdict == f"of one under add-or-remove-one {report.verdict}"
+
+    free = attrs.evolve(found.audits[0], report=attrs.evolve(report, claim=0.0), example="free")
+    assert free.report.verdict == "the claim held; nothing may be lost, and no loss was found"
+    assert attrs.evolve(found, audits=(free,)).verdict == f"every {free.report.verdict.removeprefix('the ')}"
+    shown = attrs.evolve(found.audits[0], report=full)
+    for audits in ((free, shown), (shown, free)):
+        assert attrs.evolve(found, audits=audits).tightness == full.tightness
+        assert attrs.evolve(found, audits=audits).verdict == f"every {full.verdict.removeprefix('the ')} (one, {ADD})"
 
 
 @attrs.frozen

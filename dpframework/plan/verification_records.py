@@ -82,6 +82,11 @@ class VerifiedCode:
         """The key under which a later record replaces this one."""
         return (self.component["kind"], self.component["name"], self.relation.value, self.subject)
 
+    @property
+    def showed_nothing(self) -> bool:
+        """Whether no loss was found at all, so that nothing is known of the claim."""
+        return self.passed and self.tightness == 0
+
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
         form = attrs.asdict(self, recurse=False)
@@ -232,7 +237,8 @@ class Judged:
     what
         Its kind and name.
     record
-        The record of this very code: one that did not pass, else the tightest. None if there is none.
+        The record of this very code: one that did not pass, else the tightest. None if there is none, or if none
+        shows anything.
     reason
         Why there is none.
     """
@@ -270,10 +276,12 @@ def judged(plan: Plan, verified: Verified) -> Iterator[Judged]:
         ]
         under = sorted((one for one in about if one.relation is plan.relation), key=lambda one: one.time)
         same = [one for one in under if not _changes(one, plan)]
-        if same:
+        if telling := [one for one in same if not one.showed_nothing]:
             # One claim that did not hold is not made good by an example on which it did.
-            best = max(same, key=lambda one: (one.tightness or 0.0, one.time))
-            yield Judged(what, next((one for one in same if not one.passed), best))
+            best = max(telling, key=lambda one: (one.tightness or 0.0, one.time))
+            yield Judged(what, next((one for one in telling if not one.passed), best))
+        elif same:
+            yield Judged(what, None, f"the search on {same[-1].time} found no loss at all, so it showed nothing")
         elif under:
             yield Judged(what, None, f"{'; '.join(_changes(under[-1], plan))} since {under[-1].time}")
         else:

@@ -15,6 +15,7 @@ from dpframework.verify.transcript import Transcript
 
 MIN_TIGHTNESS = 0.8  # below it a search says little
 NEAR = 0.9  # from it on a search came near its claim
+NOTHING_LOST = "nothing may be lost, and no loss was found"  # where a claim is 0
 NOTHING_SHOWN = "nothing was shown: the time ended before the search found any loss; give it more"
 
 
@@ -144,7 +145,7 @@ class AuditReport:
 
     @property
     def tightness(self) -> float:
-        """The largest loss found over the claim, 1 for a claim that cannot be lowered."""
+        """The largest loss found over the claim, NaN for a claim of 0."""
         return self.worst / self.claim if self.claim else math.nan
 
     @property
@@ -157,7 +158,9 @@ class AuditReport:
         """Whether the claim held, and how near the search came to it, in one sentence."""
         if self.showed_nothing:
             return NOTHING_SHOWN
-        return f"the claim held; {reach(self.tightness)}" if self.passed else "THE CLAIM DOES NOT HOLD"
+        if not self.passed:
+            return "THE CLAIM DOES NOT HOLD"
+        return f"the claim held; {reach(self.tightness) if self.claim else NOTHING_LOST}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""

@@ -18,7 +18,8 @@ def remembered(found: Verification, examples: Mapping[str, Example]) -> Iterator
     """Yield a record for each miner, mechanism and relation of some verified examples.
 
     A miner's tightness is the least of its audits, a mechanism's the least of the comparisons of its losses. All of
-    them passed only if the whole verification did.
+    them passed only if the whole verification did. There is no record of a miner with an example of which no loss was
+    found, nor of a mechanism that was neither sampled nor compared with its claims: nothing was shown of them.
     """
     for relation in dict.fromkeys(audited.relation for audited in found.audits):
         audits = [one for one in found.audits if one.relation is relation and one.report is not None]
@@ -28,8 +29,8 @@ def remembered(found: Verification, examples: Mapping[str, Example]) -> Iterator
         for kind, names in by_miner.items():
             plans = sequential(*(examples[name].miner.plan(examples[name].schema) for name in names))
             code = code_of(plans, [("miner", examples[names[0]].miner.name, kind)])
-            nearest = [one.report.tightness for one in audits if one.report is not None and one.example in names]
-            yield from _records(found, code, relation, names, min(nearest))
+            reports = [one.report for one in audits if one.report is not None and one.example in names]
+            yield from _records(found, code, relation, names, _least(one.tightness for one in reports))
 
 
 def remembered_mechanism(found: Verification, name: str, mechanism: type) -> Iterator[VerifiedCode]:
@@ -45,13 +46,19 @@ def _records(
     for component in code["components"]:
         kind, name = component["kind"], component["name"]
         if kind == "miner":
-            tightness, packages = reached, code["packages"]
+            tightness, packages, tried = reached, code["packages"], True
         elif kind == "mechanism":
-            losses = [one.tightness for one in found.losses if one.mechanism == name]
-            tightness = min((one for one in losses if math.isfinite(one)), default=None)
+            compared = [one.tightness for one in found.losses if one.mechanism == name]
+            tightness, tried = _least(compared), bool(compared) or name in [one.mechanism for one in found.samplers]
             own = ("dpframework", component["class"].partition(".")[0])
             packages = [package for package in code["packages"] if package["package"] in own]
         else:
             continue
-        tightness = None if tightness is None or not math.isfinite(tightness) else round(tightness, 6)
-        yield VerifiedCode(component, tuple(packages), relation, found.name, tuple(examples), found.passed, tightness)
+        made = VerifiedCode(component, tuple(packages), relation, found.name, tuple(examples), found.passed, tightness)
+        if (tried and not made.showed_nothing) or not found.passed:
+            yield made
+
+
+def _least(tightness: Iterable[float]) -> float | None:
+    """Return the least tightness of some searches; None if nothing was searched for, as under a claim of 0."""
+    return min((round(one, 6) for one in tightness if math.isfinite(one)), default=None)

@@ -12,7 +12,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.verify.accountants import AccountantReport
 from dpframework.verify.contributions import BoundingReport
 from dpframework.verify.distinguisher import Distinguished
-from dpframework.verify.findings import NOTHING_SHOWN, AuditReport, reach
+from dpframework.verify.findings import NOTHING_LOST, NOTHING_SHOWN, AuditReport, reach
 from dpframework.verify.losses import LossReport
 from dpframework.verify.samplers import SamplerReport
 from dpframework.verify.sensitivity import SensitivityReport
@@ -113,8 +113,8 @@ class Verification:
 
     @property
     def tightness(self) -> float:
-        """The smallest tightness of all searches, NaN if nothing was searched."""
-        audits = [audited.report.tightness for audited in self.audits if audited.report is not None]
+        """The smallest tightness of all searches, NaN if nothing was searched for, as under claims of 0."""
+        audits = [one.report.tightness for one in self.audits if one.report is not None and one.report.claim]
         return min(audits or [compared.tightness for compared in self.losses], default=math.nan)
 
     @property
@@ -125,6 +125,8 @@ class Verification:
         if unseen := [one for one in self.audits if one.report and one.report.showed_nothing]:
             where = ", ".join(f"{one.example} under {one.relation}" for one in unseen)
             return NOTHING_SHOWN if len(unseen) == len(self.audits) else f"of {where} {NOTHING_SHOWN}"
+        if self.audits and not any(one.report and one.report.claim for one in self.audits):
+            return f"every claim held; {NOTHING_LOST}"
         least = next((one for one in self.audits if one.report and one.report.tightness == self.tightness), None)
         where = "" if least is None or len(self.audits) == 1 else f" ({least.example}, {least.relation})"
         loose = f"; this claim is loose: {least.loose}" if least is not None and least.loose else ""

@@ -109,7 +109,7 @@ def test_a_step_is_tested_if_its_miner_was(tmp_path: Path) -> None:
     )
     found = list(standings(plan, Verified((record,))))
     assert {one.text for one in found} == {"tested: the search reached 97 % of the claim"}
-    for worse in (attrs.evolve(record, passed=False), attrs.evolve(record, tightness=None)):
+    for worse in [attrs.evolve(record, passed=False), *(attrs.evolve(record, tightness=none) for none in (None, 0.0))]:
         assert {one.standing for one in standings(plan, Verified((worse,)))} == {Standing.DECLARED}
 
 

@@ -184,6 +184,21 @@ def test_an_observer_that_raises_is_named_and_stops_the_run():
                 assert told.value.__cause__ is (None if seed is None else error)
 
 
+def test_an_observer_that_writes_on_a_release_is_named_and_changes_none():
+    class Zeroes(dpf.Observer):
+        def released(self, release):
+            told.append(release)
+            release.output[...] = 0
+
+    told = []
+    study = dpf.Study(SCHEMA, epsilon=1)
+    study.add_plan("n", dpf.step("n", dpf.queries.Histogram(SCHEMA["order"]), dpf.mechanisms.DiscreteLaplace(1)))
+    unseen = study.run(TABLE, seed=1)["n"]
+    with pytest.raises(dpf.RunStopped, match=r"^step 'n/n': observer 'Zeroes' of .* failed with ValueError;"):
+        study.run(TABLE, seed=1, observers=[Zeroes()])
+    assert told[0].output.tolist() == unseen.tolist() != [0, 0, 0]
+
+
 def test_what_cannot_be_copied_is_not_handed_out(opened):
     class Locked(Weighted):
         def candidates(self, **_):
