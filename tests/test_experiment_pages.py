@@ -109,3 +109,20 @@ def test_a_table_is_written_from_its_file(tmp_path):
     assert written(page).split(" -->\n\n")[1] == f"{table}\nAfter.\n"
     page.write_text(written(page))
     assert written(page) == page.read_text()
+
+
+#: The last figure and the last table of each paper, in the order of the list of all of them.
+LAST = {"Friedman": (3, 0), "Mihelčić": (6, 6), "Battaglia": (12, 8), "Karjalainen": (3, 0), "Fletcher": (3, 6)}
+
+
+def test_every_figure_and_table_of_the_papers_is_listed():
+    _, *papers = (FOLDER / "figures.md").read_text(encoding="utf-8").split("\n## ")
+    assert [paper.split()[0].strip(",") for paper in papers] == list(LAST)
+    for paper, (figures, tables) in zip(papers, LAST.values(), strict=True):
+        named = {"Figure": set(), "Table": set()}
+        for row in re.findall(r"^\| (Figure|Table)s? ([^|]*) \| [^|]+ \| ([^|]+) \|", paper, re.M):
+            numbers = [int(number) for number in re.findall(r"\d+", row[1])]
+            named[row[0]] |= set(range(numbers[0], numbers[-1] + 1))
+            for file in re.findall(r"`([\w-]+/[\w-]+\.toml)`", row[2]):
+                assert (FOLDER / file).exists(), file
+        assert named == {"Figure": set(range(1, figures + 1)), "Table": set(range(1, tables + 1))}, paper[:40]
