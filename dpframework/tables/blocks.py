@@ -173,7 +173,8 @@ class Block:
             return self._shown[asked]
 
         def shown(columns: Mapping[str, Any]) -> dict[str, Any]:
-            return {n: column if n in known else HiddenColumn(n, self.length) for n, column in columns.items()}
+            # by name, since columns may be made on demand
+            return {n: columns[n] if n in known else HiddenColumn(n, self.length) for n in columns}
 
         known = {*asked, *(name for name, sources in self.made_of.items() if sources <= asked)}
         own = dict(zip((a.name for a in self.schema), self.columns, strict=False))  # derived ones come last

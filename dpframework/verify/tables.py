@@ -91,7 +91,7 @@ class Universe:
         index = np.arange(1, 2 * len(kinds), 2, dtype=np.int32)
         for column in columns:
             column.flags.writeable = False  # as a table's: a query that writes on its rows fails
-        return Block(self.schema, columns, _BesideAnother(self._values, kinds), index)
+        return Block(self.schema, columns, _BesideAnother(self._values_beside_another, kinds), index)
 
     @functools.cached_property
     def _beside_another(self) -> list[NDArray[Any]]:
@@ -102,6 +102,11 @@ class Universe:
         """
         beside = np.stack([np.roll(self.codes, -1, axis=1), self.codes], axis=2)
         return [own.astype(code_dtype(attribute.size)) for attribute, own in zip(self.schema, beside, strict=True)]
+
+    @functools.cached_property
+    def _values_beside_another(self) -> dict[str, NDArray[np.float64]]:
+        """The raw values of each numeric attribute, as the codes are in `_beside_another`."""
+        return {name: np.stack([np.roll(column, -1), column], axis=1) for name, column in self._values.items()}
 
     def table(self, rows: Rows) -> Table:
         """Return a table as a study takes it."""
@@ -139,8 +144,7 @@ class _BesideAnother(Mapping[str, NDArray[np.float64]]):
         self._columns, self._kinds = columns, kinds
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
-        column = self._columns[name]
-        both = np.stack([np.roll(column, -1)[self._kinds], column[self._kinds]], axis=1).ravel()
+        both = self._columns[name].take(self._kinds, axis=0).ravel()
         both.flags.writeable = False
         return both
 
