@@ -164,7 +164,7 @@ def test_splits_and_thresholds_are_scored_by_their_sides(criterion: Criterion) -
     classes = np.array([0, 2, 2, 1, 0, 0, 1])
     missing = np.array([3, 0, 1])  # never below
     below, above, found = np.zeros(3, dtype=np.int64), missing + np.bincount(classes, minlength=3), np.zeros(8)
-    criterion.kernels.threshold_scores(classes, below, above, found)
+    criterion.kernels.threshold_scores(classes, np.ones(3, dtype=np.int64), below, above, found)
     for i in range(8):
         sides_of = np.bincount(classes[:i], minlength=3), missing + np.bincount(classes[i:], minlength=3)
         assert found[i] == pytest.approx(sum(plain(side, criterion) for side in sides_of))

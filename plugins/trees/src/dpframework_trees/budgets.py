@@ -11,6 +11,8 @@ from dpframework.facts import InputError, nearest
 LEAF_SHARE = Fraction(3, 10)
 COUNT_SHARE = Fraction(1, 10)
 BUDGETS = ("growing", "published")
+DEPTH = 5
+SHALLOW = ((100, 1), (300, 2), (1_500, 4))  # rows times epsilon below which a tree has that depth
 
 
 @attrs.frozen
@@ -72,3 +74,18 @@ def tree_budget(kind: str, epsilon: Fraction, depth: int, *, thresholds: int, co
         count=count,
         leaf=tuple(epsilon * leaf_share + left for left in rest),
     )
+
+
+def depth_for(rows: int | None, epsilon: Fraction) -> int:
+    """Return the depth that suits a public number of rows, or None if there is none.
+
+    A deep tree spends most of its budget on thin nodes. With few rows and a small epsilon that is worse than no tree.
+
+    Examples
+    --------
+    >>> depth_for(1_728, Fraction(1, 20)), depth_for(40_000, Fraction(1, 20)), depth_for(None, Fraction(1, 20))
+    (1, 5, 5)
+    """
+    if rows is None:
+        return DEPTH
+    return next((depth for most, depth in SHALLOW if rows * epsilon < most), DEPTH)

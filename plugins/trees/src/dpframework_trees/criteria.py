@@ -19,11 +19,14 @@ from numpy.typing import NDArray
 from dpframework.facts import InputError, Schema, nearest, rational_above
 from dpframework.formulas import (
     LAST_INCREMENT,
+    Cells,
     Formula,
     Parts,
     ScoreClaims,
     as_formula,
+    cells,
     largest_over_classes,
+    most,
     n,
     root,
     rows,
@@ -56,12 +59,24 @@ class Criterion:
         The score.
     bounds
         What one row moves it by: the rise, the fall, and the change when a row is replaced.
+    costs
+        What an error costs in each class, for `max` alone: a row counts as often. Empty where all cost the same.
     """
 
     name: str
     text: str
     formula: Parts
     bounds: tuple[Formula, Formula, Formula]
+    costs: tuple[int, ...] = ()
+
+    @property
+    def largest_cost(self) -> int:
+        """The largest cost of an error; 1 where all cost the same."""
+        return max(self.costs, default=1)
+
+    def weighed(self, counts: NDArray[Any]) -> NDArray[Any]:
+        """Return class counts, shape (..., classes), in which a row counts as often as an error in its class costs."""
+        return counts * np.array(self.costs, dtype=np.int64) if self.costs else counts
 
     @property
     def kernels(self) -> CriterionKernels:
@@ -72,12 +87,27 @@ class Criterion:
 
     @property
     def scored(self) -> ScoreClaims:
-        """The formula with its claims, which `dpframework prove` proves."""
+        """The formula with its claims, which `dpframework prove` proves.
+
+        With costs w it is that of one child, the largest of its w_c n_c: a row is in one child of a split. A row moves
+        the number of its class by w_c, and a largest moves no further than what it is taken of.
+        """
+        if self.costs:
+            classes = cells(*(f"class_{k}" for k in range(len(self.costs))))
+            largest = most(*(cost * rows_of for cost, rows_of in zip(self.costs, classes, strict=True)))
+            bounds = (self.largest_cost, 0, self.largest_cost)
+            return score_claims(
+                f"{self.name} with costs", Cells(classes, largest), *bounds, scorer=self._score_of_child
+            )
         return score_claims(self.name, self.formula, *self.bounds, scorer=self._score)
 
     def _score(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
         """Return the score of a table of parts by classes, as the kernels compute it."""
         return float(sum(map(self.kernels.child_score, np.ascontiguousarray(counts, dtype=np.int64))))
+
+    def _score_of_child(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
+        """Return the score of one child's class counts with costs, as the queries compute it."""
+        return float(self.kernels.child_score(self.weighed(counts)))
 
     def sensitivity(
         self, row_bound: int | None, *, exact: bool = False, group: int = 1, classes: int = 2
@@ -136,7 +166,8 @@ class Criterion:
                 )
             added, replaced = (rational_above(entropy_change(rows, group, classes)) for rows in (with_more, row_bound))
             return Sensitivity(Norm.LINF, added, replaced, rise=0, source=source)
-        return Sensitivity(Norm.LINF, group, group, fall=0, source=source)
+        change = group * self.largest_cost
+        return Sensitivity(Norm.LINF, change, change, fall=0, source=source)
 
     def for_group(
         self, row_bound: int | None, group: int, classes: int, *, exact: bool = False
@@ -167,7 +198,7 @@ class Criterion:
         share R rows (one more than a public number, which a neighbour may have). Adding up their scores costs a share
         of u an addition: K u R + summed M u R in all. All terms of second order are covered by a thousandth more.
         """
-        rows = (MOST_ROWS if row_bound is None else row_bound) + 1
+        rows = ((MOST_ROWS if row_bound is None else row_bound) + 1) * self.largest_cost
         largest = Fraction(math.ceil(math.log2(classes)) if self.name == "information-gain" else 1)
         terms = {
             "norm": Fraction(13 + 2 * classes),

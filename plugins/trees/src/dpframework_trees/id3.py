@@ -40,11 +40,19 @@ from dpframework.results import ErrorBound
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees import witnesses
 from dpframework_trees.bounds import CONSISTENT, OF_SPLITS, PRUNED, STOPPED, class_count_bounds
-from dpframework_trees.budgets import TreeBudget, tree_budget
-from dpframework_trees.criteria import Criterion, KnownRows, criterion_named
+from dpframework_trees.budgets import DEPTH, TreeBudget, depth_for, tree_budget
+from dpframework_trees.criteria import Criterion, KnownRows
 from dpframework_trees.estimates import Grown, noise_variance, tree_result
 from dpframework_trees.node_requests import Asking, release_in_step
-from dpframework_trees.parameters import class_and_attributes, examples_of_grades, known_criterion, nothing_to_split
+from dpframework_trees.parameters import (
+    class_and_attributes,
+    costs_of_errors,
+    criterion_with_costs,
+    examples_of_grades,
+    known_costs,
+    known_criterion,
+    nothing_to_split,
+)
 from dpframework_trees.queries import CodesByClass, SplitScores, ThresholdScores, table_scores
 from dpframework_trees.splits import Candidates, Multiway, Region, Split, cut_of, names_in
 from dpframework_trees.tree import TreeResult
@@ -53,8 +61,6 @@ SELECTIONS = ("permute-and-flip", "exponential", "noisy-counts")
 SPLITS = ("binary", "multiway")
 NUMERIC = ("candidates", "grid", "density")
 STOPPING = ("none", "noisy-count")
-DEPTH = 5
-SHALLOW = ((100, 1), (300, 2), (1_500, 4))  # rows times epsilon below which a tree has that depth
 #: The settings of Friedman and Schuster 2010.
 PUBLISHED: dict[str, Any] = {
     "criterion": "max",
@@ -69,6 +75,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
     "exponential": {"selection": "exponential"},
     "max": {"criterion": "max"},
+    "costs": {"criterion": "max", "costs": (1, 3)},
     "gini": {"criterion": "gini"},
     "information-gain": {"criterion": "information-gain"},
     "multiway": {"splits": "multiway"},
@@ -78,21 +85,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "noisy-counts": {"selection": "noisy-counts"},
     "noisy-counts-multiway": {"selection": "noisy-counts", "splits": "multiway", "criterion": "max"},
 }
-
-
-def depth_for(rows: int | None, epsilon: Fraction) -> int:
-    """Return the depth that suits a public number of rows, or None if there is none.
-
-    A deep tree spends most of its budget on thin nodes. With few rows and a small epsilon that is worse than no tree.
-
-    Examples
-    --------
-    >>> depth_for(1_728, Fraction(1, 20)), depth_for(40_000, Fraction(1, 20)), depth_for(None, Fraction(1, 20))
-    (1, 5, 5)
-    """
-    if rows is None:
-        return DEPTH
-    return next((depth for most, depth in SHALLOW if rows * epsilon < most), DEPTH)
 
 
 @final
@@ -108,7 +100,7 @@ class DPID3(Miner):
         The budget of the whole tree.
     max_depth
         The largest number of splits on a path. By default 5, but fewer where the schema has a public number of rows
-        that this budget is too small for (see `depth_for`).
+        that this budget is too small for (see `budgets.depth_for`).
     attributes
         The attributes to split on; by default all but the target.
     criterion
@@ -128,6 +120,10 @@ class DPID3(Miner):
     pruning
         Whether the tree that is shown is pruned on its noisy counts (C4.5's error-based pruning). The whole tree
         predicts, so that rows of one class are still told apart by their probabilities.
+    costs
+        For the criterion "max": what an error costs for rows of each class, in the order of its labels, as whole
+        numbers; by default 1 each. Splits then lower the cost and not the number of errors. Such a tree is not
+        pruned. Predict with `tree.predict(rows, costs=...)`.
 
     Examples
     --------
@@ -148,6 +144,12 @@ class DPID3(Miner):
     stopping: str = attrs.field(default="none", validator=one_of(STOPPING))
     budget: str = "growing"
     pruning: bool = True
+    costs: tuple[int, ...] | None = attrs.field(default=None, converter=costs_of_errors, validator=known_costs)
+
+    @property
+    def prunes(self) -> bool:
+        """Whether the tree that is shown is pruned: pruning counts errors, and not what they cost."""
+        return self.pruning and self.costs is None
 
     @classmethod
     def published(cls, target: str, epsilon: Any, **changes: Any) -> DPID3:
@@ -186,7 +188,7 @@ class DPID3(Miner):
             return part.bounds_of_steps()
         growth = _ID3OnSchema.of(self, part.schema)
         leaves = growth.most_children(growth.candidates) ** growth.depth
-        biases = [*([CONSISTENT, STOPPED] if growth.stops else []), *([PRUNED] if self.pruning else [])]
+        biases = [*([CONSISTENT, STOPPED] if growth.stops else []), *([PRUNED] if self.prunes else [])]
         paths = [one.path for one in part.steps if one.path.rpartition("/")[2] == "classes"]
         return class_count_bounds(part, paths, leaves, growth.target.size, biases, OF_SPLITS)
 
@@ -194,7 +196,7 @@ class DPID3(Miner):
         """Grow the tree from releases, and finish it by post-processing."""
         growth = _ID3OnSchema.of(self, table.schema)
         grown = growth.grow(table)
-        return tree_result(grown, growth.target, table.schema, prune=self.pruning)
+        return tree_result(grown, growth.target, table.schema, prune=self.prunes)
 
 
 @attrs.frozen(eq=False)
@@ -227,7 +229,7 @@ class _ID3OnSchema:
         spent = miner.splits == "multiway" and not numerics  # each level uses an attribute up
         most = depth_for(schema.rows, miner.epsilon) if miner.max_depth is None else miner.max_depth
         depth = min(most, len(candidates.split_on)) if spent else most
-        criterion = criterion_named(miner.criterion)
+        criterion = criterion_with_costs(miner.criterion, miner.costs, target)
         if miner.selection != "noisy-counts":
             criterion.sensitivity(schema.row_bound)
         budget = tree_budget(

@@ -5,14 +5,47 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dpframework.facts import Attribute, Boolean, Categorical, InputError, Numeric, Schema, named_once
+import attrs
+
+from dpframework.facts import Attribute, Boolean, Categorical, InputError, Numeric, Schema, is_whole_number, named_once
 from dpframework.run import Example, Miner
-from dpframework_trees.criteria import criterion_named
+from dpframework_trees.criteria import Criterion, criterion_named
+
+MOST_COST = 1000
 
 
 def known_criterion(instance: Any, attribute: Any, value: str) -> None:
     """Validate a criterion's name."""
     criterion_named(value)
+
+
+def costs_of_errors(given: Any) -> Any:
+    """Return costs as they are kept, None for none."""
+    return None if given is None else tuple(given)
+
+
+def known_costs(instance: Any, attribute: Any, value: Any) -> None:
+    """Validate costs of errors, and that the criterion can have some."""
+    if value is None:
+        return
+    if not value or not all(is_whole_number(cost, 1, MOST_COST) for cost in value):
+        raise InputError(f"costs are {list(value)}; whole numbers from 1 to {MOST_COST} are needed, one for each class")
+    if instance.criterion != "max":
+        raise InputError(f"costs are for the criterion 'max', not for '{instance.criterion}'")
+
+
+def criterion_with_costs(name: str, costs: tuple[int, ...] | None, target: Attribute) -> Criterion:
+    """Return a criterion, with what an error costs in each class.
+
+    Raises
+    ------
+    InputError
+        If there is not a cost for each class.
+    """
+    if costs is not None and len(costs) != target.size:
+        labels = ", ".join(target.labels)
+        raise InputError(f"costs has {len(costs)} numbers; '{target.name}' has {target.size} classes: {labels}")
+    return attrs.evolve(criterion_named(name), costs=costs or ())
 
 
 def class_and_attributes(

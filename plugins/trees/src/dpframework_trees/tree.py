@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
 import attrs
@@ -15,6 +15,7 @@ from dpframework.facts import (
     Cases,
     Description,
     Equals,
+    InputError,
     Schema,
     attribute_from_dict,
     description_from_dict,
@@ -115,8 +116,10 @@ class DecisionTree(Drawn):
         """The top node of the tree that predicts."""
         return self.whole or self.root
 
-    def predict(self, rows: Any, *, out_of_domain: str = "error") -> NDArray[np.str_]:
-        """Return the most probable class of each row, as text.
+    def predict(
+        self, rows: Any, *, out_of_domain: str = "error", costs: Sequence[float] | None = None
+    ) -> NDArray[np.str_]:
+        """Return the most probable class of each row, as text; with costs, the one that is expected to cost least.
 
         A path ends at the first test of an unknown cell (see `NewRows`): the node there answers by its own counts.
 
@@ -126,14 +129,20 @@ class DecisionTree(Drawn):
             A table of any schema with the tested attributes, or a dataframe with their columns.
         out_of_domain
             What to do with values of a dataframe outside the schema (see `NewRows.read`).
+        costs
+            What an error costs for rows of each class, in the order of the target's labels.
 
         Raises
         ------
         InputError
-            If a tested attribute is missing, or has values outside its domain.
+            If a tested attribute is missing, or has values outside its domain, or there is not a cost for each class.
         """
-        labels = np.array(self.target.cells)
-        return np.asarray(labels[self.predict_proba(rows, out_of_domain=out_of_domain).argmax(axis=1)])
+        labels, found = np.array(self.target.cells), self.predict_proba(rows, out_of_domain=out_of_domain)
+        if costs is not None:
+            if len(costs) != len(labels):
+                raise InputError(f"costs has {len(costs)} numbers; '{self.target.name}' has {len(labels)} classes")
+            found = found * np.asarray(costs, dtype=np.float64)
+        return np.asarray(labels[found.argmax(axis=1)])
 
     def predict_proba(self, rows: Any, *, out_of_domain: str = "error") -> NDArray[np.float64]:
         """Return class probabilities, shape (rows, classes), in the order of the target's labels."""

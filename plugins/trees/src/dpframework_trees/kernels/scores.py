@@ -50,16 +50,16 @@ def split_scores(
         scores[i] = child_score(held) + child_score(rest)
 
 
-def threshold_scores(classes: Integers, below: Integers, above: Integers, scores: Floats) -> None:
+def threshold_scores(classes: Integers, each: Integers, below: Integers, above: Integers, scores: Floats) -> None:
     """Fill in the score of a threshold between each two neighbours of sorted values, and at both ends.
 
     scores[i] belongs to a threshold with the first i values below it. The classes are those of sorted values; `below`
-    and `above` count rows by class on either side, first all of them above.
+    and `above` count rows by class on either side, first all of them above; a row of class c counts each[c] times.
     """
     scores[0] = child_score(below) + child_score(above)
     for i in range(len(classes)):
-        below[classes[i]] += 1
-        above[classes[i]] -= 1
+        below[classes[i]] += each[classes[i]]
+        above[classes[i]] -= each[classes[i]]
         scores[i + 1] = child_score(below) + child_score(above)
 
 

@@ -30,6 +30,13 @@ class CriterionScores(ReadsAmong):
     rows: KnownRows
 
     @property
+    def scored_by(self) -> str:
+        """The criterion's name, with what errors cost."""
+        costs = zip(self.criterion.costs, self.target.labels, strict=False)
+        told = ", ".join(f"{label} {cost}" for cost, label in costs)
+        return f"{self.criterion.name} score (costs: {told})" if told else f"{self.criterion.name} score"
+
+    @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
         """The criterion's formula, with what is claimed of it."""
         return (self.criterion.scored,)

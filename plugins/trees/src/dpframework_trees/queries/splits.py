@@ -41,7 +41,7 @@ class SplitScores(CriterionScores, CandidateScores):
     @property
     def text(self) -> str:
         """Name criterion and class."""
-        return f"{self.criterion.name} score of each split for {self.target.name}"
+        return f"{self.scored_by} of each split for {self.target.name}"
 
     @property
     def rounding(self) -> Fraction:
@@ -109,6 +109,7 @@ class SplitScores(CriterionScores, CandidateScores):
         kinds = np.where(off_grid, np.int8(EQUALS), candidates.kinds)  # their true side is the first of two codes
         scores = np.zeros(len(candidates))
         sides = np.zeros((2, self.target.size), dtype=np.int64)
+        counts = self.criterion.weighed(counts)
         self.criterion.kernels.split_scores(counts, slots, widths, kinds, candidates.codes, sides, scores)
         return scores
 
@@ -146,7 +147,7 @@ class ThresholdScores(CriterionScores):
     @property
     def text(self) -> str:
         """Name criterion, attribute and class."""
-        return f"{self.criterion.name} score of each threshold of {self.attribute.name} for {self.target.name}"
+        return f"{self.scored_by} of each threshold of {self.attribute.name} for {self.target.name}"
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -171,8 +172,9 @@ class ThresholdScores(CriterionScores):
         ordered = np.clip(values[known][order], inputs["lower"], inputs["upper"])
         scores = np.zeros(len(ordered) + 1)
         below, above = np.zeros((2, self.target.size), dtype=np.int64)
-        above += np.bincount(classes, minlength=self.target.size)  # missing values are never below
-        self.criterion.kernels.threshold_scores(classes[known][order], below, above, scores)
+        above += self.criterion.weighed(np.bincount(classes, minlength=self.target.size))  # missing is never below
+        each = self.criterion.weighed(np.ones(self.target.size, dtype=np.int64))
+        self.criterion.kernels.threshold_scores(classes[known][order], each, below, above, scores)
         return PiecewiseScores(np.concatenate([[inputs["lower"]], ordered, [inputs["upper"]]]), scores)
 
 
@@ -210,7 +212,7 @@ def table_scores(candidates: Candidates, tables: dict[str, NDArray[Any]], criter
     scores, child_score = np.zeros(len(candidates)), criterion.kernels.child_score
     for k in range(len(candidates)):
         attribute = candidates.schema.attributes[candidates.attributes[candidates.owner[k]]]
-        table = tables[attribute.name]
+        table = criterion.weighed(tables[attribute.name])
         match int(candidates.kinds[k]):
             case kind if kind in (EQUALS, BELOW):
                 codes = np.arange(len(table))
