@@ -49,6 +49,7 @@ from .facts.errors import (
     ReleaseRefused as ReleaseRefused,
     RunStopped as RunStopped,
 )
+from .facts.open_attribute import Open as Open
 from .facts.privacy import (
     PrivacyLoss as PrivacyLoss,
     Relation as Relation,

@@ -178,6 +178,38 @@ def test_files_that_change_are_not_read_again_for_a_lost_worker(engine: dpf.Dask
     engine.drop(rows)
 
 
+def test_keys_that_nobody_lists_come_back_with_their_counts(engine: dpf.Dask, tmp_path: Path) -> None:
+    """Also those of parts, and where each worker was started anew; and a run is the one that it is in memory."""
+    folder, schema = written(tmp_path / "rows", 500), dpf.Schema([dpf.Open("colour"), SCHEMA["ill"]])
+    files, keys = TableFiles(folder, schema), dpf.queries.Keys("colour")
+    rows, memory = engine.open(files), dpf.InMemory()
+    expected = keys.evaluate(memory, memory.load(files.read()))
+    assert expected.keys == (SECRET, "blue", "green", "red")
+    assert (keys.evaluate(engine, rows).keys, keys.evaluate(engine, rows).counts.sum()) == (expected.keys, 500)
+    parts = engine.split(rows, SCHEMA["ill"])
+    engine._holders.clear()
+    found = [keys.evaluate(engine, part).at(expected.keys) for part in parts]
+    assert np.array_equal(np.sum(found, axis=0), expected.counts)
+    engine.drop(rows)
+    made = dpf.Study(schema, epsilon=1, delta="1e-6")
+    made.add("keys", dpf.miner("keys", attribute="colour", epsilon=1, delta="1e-6"))
+    assert str(made.run(files, seed=5, engine=engine)["keys"]) == str(made.run(files, seed=5)["keys"])
+
+
+def test_an_answer_by_key_is_checked_field_by_field() -> None:
+    import msgpack
+
+    from dpframework.tables.worker_answers import Tallied, packed_answer
+
+    found = answer_of(packed_answer(Tallied({"red": 3})))
+    assert isinstance(found, Tallied)
+    assert found.counts == {"red": 3}
+    assert "red" not in repr(found)
+    for wrong in ([["red", 3], ["red", 4]], [["red", True]], [[3, 3]], [["red"]], {"red": 3}):
+        with pytest.raises(dpf.InputError, match="in a form that dpframework does not write"):
+            answer_of(msgpack.packb({"tallied": wrong}))
+
+
 def test_a_sample_is_the_same_where_its_rows_are_read_again(engine: dpf.Dask, place: Path) -> None:
     """And so are parts of it; when neither is used any more, nothing is kept of it."""
     rows, generator = engine.open(TableFiles(place, SCHEMA)), np.random.default_rng(0)

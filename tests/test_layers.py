@@ -131,7 +131,7 @@ def test_accounting_loads_no_rows() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     rooms, packages = ran.stdout.split("\n")[:2]
-    assert set(rooms.split()) <= {"dpframework.tables.blocks", "dpframework.tables.counts"}
+    assert set(rooms.split()) <= {"dpframework.tables.blocks", "dpframework.tables.counts", "dpframework.tables.keys"}
     assert packages == ""
 
 

@@ -47,9 +47,9 @@ from dpframework.verify import (
 )
 from dpframework.verify.conformance import MechanismConformance, MinerConformance, QueryConformance
 from dpframework.verify.patience import Patience
+from dpframework.verify.probes import Probe
 from dpframework.verify.replay import Weigher, replay
 from dpframework.verify.sameness import same
-from dpframework.verify.samplers import Probe
 from dpframework.verify.search import labelled, shrunk
 from dpframework.verify.step_checks import StepChecks
 from dpframework.verify.subject import Subject

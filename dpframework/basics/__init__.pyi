@@ -4,6 +4,7 @@ from .counts import (
     CrosstabMiner as CrosstabMiner,
     HistogramMiner as HistogramMiner,
 )
+from .keys import KeysMiner as KeysMiner
 from .numbers import (
     MeanMiner as MeanMiner,
     QuantileMiner as QuantileMiner,

@@ -25,9 +25,10 @@ from dpframework.cli.common import (
     write,
 )
 from dpframework.cli.parameters import Command, CommandGroup
-from dpframework.facts.attributes import Numeric
+from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
+from dpframework.facts.open_attribute import Open
 from dpframework.facts.outputs import require_output
 from dpframework.facts.schema import Schema, read_schema
 from dpframework.facts.unit import PrivacyUnit
@@ -43,6 +44,11 @@ WARNING = (
 
 SHOWS_ROWS = "NOT private: this tells what is in the rows; it is for the eyes of the data's owner only"
 
+OpenColumns = Annotated[
+    list[str] | None,
+    typer.Option("--open", metavar="NAME", help="A column whose values nobody is to list; repeatable."),
+]
+ExcludedColumns = Annotated[list[str] | None, typer.Option(metavar="NAME", help="A column to leave out; repeatable.")]
 RightView = Annotated[Path | None, path_option("FILE", "A CSV or Parquet file with the right view.")]
 JoiningColumn = Annotated[str | None, typer.Option("--id", metavar="NAME", help="The column that joins the two files.")]
 
@@ -68,9 +74,8 @@ def infer(
     categorical: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A column of numbers that are categories; repeatable.")
     ] = None,
-    exclude: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A column to leave out; repeatable.")
-    ] = None,
+    open_columns: OpenColumns = None,
+    exclude: ExcludedColumns = None,
     max_categories: Annotated[
         int, typer.Option(parser=whole_number, metavar="N", help="Most values of a categorical attribute.")
     ] = 100,
@@ -89,6 +94,7 @@ def infer(
         "max_categories": max_categories,
         "categorical": categorical or (),
         "exclude": exclude or (),
+        "open_columns": open_columns or (),
     }
     schema = _infer_schema(file, right, id, choices)
     if out is None and not as_json:
@@ -110,6 +116,16 @@ def infer(
         write(schema.dumps(), end="")
     else:
         write(f"wrote {out}: {counted(len(schema), 'attribute')}")
+
+
+def _domain(attribute: Attribute) -> str:
+    """Return the values of an attribute in a cell of a table."""
+    match attribute:
+        case Open():
+            return attribute.domain_text
+        case Numeric():
+            return f"{attribute.lower:g} to {attribute.upper:g}"
+    return ", ".join(attribute.labels[:6]) + (", ..." if attribute.size > 6 else "")
 
 
 def _require_join(right: Path | None, key: str | None) -> None:
@@ -176,12 +192,8 @@ def show(
     table = plain_table("attribute", "kind", "view", "codes", "domain")
     for attribute in schema:
         kind = attribute.kind + (", may be missing" if attribute.missing else "")
-        labels = attribute.labels
-        domain = (
-            f"{attribute.lower:g} to {attribute.upper:g}" if isinstance(attribute, Numeric) else ", ".join(labels[:6])
-        )
-        more = ", ..." if len(labels) > 6 and not isinstance(attribute, Numeric) else ""
-        table.add_row(attribute.name, kind, attribute.view or "", str(attribute.size), domain + more)
+        codes = "" if isinstance(attribute, Open) else str(attribute.size)
+        table.add_row(attribute.name, kind, attribute.view or "", codes, _domain(attribute))
     console().print(table, markup=False)
     facts = [f"{name} = {value}" for name, value in (("rows", schema.rows), ("max_rows", schema.max_rows)) if value]
     write("; ".join([counted(len(schema), "attribute"), *facts]))

@@ -1,10 +1,10 @@
+from .attribute_forms import attribute_from_dict as attribute_from_dict
 from .attributes import (
     Attribute as Attribute,
     Boolean as Boolean,
     Categorical as Categorical,
     Numeric as Numeric,
     View as View,
-    attribute_from_dict as attribute_from_dict,
 )
 from .descriptions import (
     And as And,
@@ -31,6 +31,7 @@ from .errors import (
 from .files import write_whole as write_whole
 from .json_text import parsed_json as parsed_json
 from .notebook import Shown as Shown
+from .open_attribute import OTHER as OTHER, Open as Open
 from .output_text import csv_text as csv_text
 from .outputs import FileKind as FileKind
 from .parameters import (

@@ -6,16 +6,15 @@ import abc
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, ClassVar, final
 
 import attrs
 
 from dpframework.facts.canonical import Form, of_text
 from dpframework.facts.choices import Choice
-from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.errors import InputError
 from dpframework.facts.printable import printable
-from dpframework.facts.toml import refuse_unknown
 from dpframework.facts.values import (
     finite_number,
     is_increasing,
@@ -327,27 +326,3 @@ class Numeric(Attribute):
     def size(self) -> int:
         """The number of bins, and one more with missing."""
         return (len(self.cuts) + 1 if self.bins is None else self.bins) + self.missing
-
-
-_KINDS: dict[str, type[Attribute]] = {kind.kind: kind for kind in (Boolean, Categorical, Numeric)}
-
-
-def attribute_from_dict(form: object, position: int) -> Attribute:
-    """Read the output of `Attribute.to_dict`. `position`, from 1, identifies an attribute without a name."""
-    if not isinstance(form, Mapping):
-        raise InputError(f"attribute number {position} must be a table of facts, written as [[attribute]]")
-    name = form.get("name")
-    where = f"attribute '{name}': " if isinstance(name, str) else f"attribute number {position}: "
-    if "name" not in form:
-        raise InputError(f"{where}has no name")
-    if "kind" not in form:
-        raise InputError(f"{where}has no kind; accepted are {', '.join(map(repr, _KINDS))}")
-    kind = form["kind"]
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise InputError(f"{where}kind {kind!r} is unknown; {nearest(str(kind), _KINDS)}")
-    fields = attrs.fields(_KINDS[kind])
-    refuse_unknown(form, ["kind", *(field.name for field in fields)], f"{where}unknown key")
-    for field in fields:
-        if field.default is attrs.NOTHING and field.name not in form:
-            raise InputError(f"{where}a {kind} attribute needs '{field.name}'")
-    return _KINDS[kind](**{key: value for key, value in form.items() if key != "kind"})

@@ -16,7 +16,8 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.facts.attributes import Attribute, View, attribute_from_dict
+from dpframework.facts.attribute_forms import attribute_from_dict
+from dpframework.facts.attributes import Attribute, View
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import read_text, write_whole
 from dpframework.facts.notebook import html_table

@@ -155,6 +155,7 @@ class Mechanism(abc.ABC):
     chooses: ClassVar[bool] = False  # whether its preview bounds how far the output's score is below the best one
     in_score_order: ClassVar[bool] = True  # whether, if it selects, a higher score is never the less likely choice
     needs_length: ClassVar[bool] = True  # whether noise depends on how many real numbers a query answers with
+    shows_keys: ClassVar[bool] = False  # whether it may release keys that nobody lists: it shows none without rows
     assumptions: ClassVar[tuple[str, ...]] = ()
     #: The attrs classes and enumerations that an output is made of, besides numbers, texts, arrays and collections of
     #: these. A run that is resumed reads its outputs from a file, and makes objects of no other class.
@@ -170,6 +171,8 @@ class Mechanism(abc.ABC):
         """Return why the mechanism cannot serve a query (of declared sensitivity), or None."""
         if facts.sensitivity(self.norm) is None:
             return f"needs a sensitivity in the {self.norm} norm, which the query does not declare"
+        if facts.unlisted and not self.shows_keys:
+            return "releases a number for each cell of a list, and nobody lists the keys; use partition-selection"
         if not facts.integer and facts.answer_length is None and self.needs_length:
             return "needs to know the length of a real-valued answer beforehand (Query.answer_length)"
         return None

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, final
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from dpframework.facts.privacy import Amount, ByRelation, Relation, positive
 from dpframework.facts.unit import ONE_ROW, UnitChange
@@ -29,6 +30,8 @@ from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.selection_noise import SelectionNoise, selection_noise
 from dpframework.mechanisms.shifts import unit_changes
 from dpframework.queries.base import Norm, QueryFacts
+from dpframework.queries.keys import KeyCounts
+from dpframework.results.keys import ReleasedKeys
 
 _BEYOND = 0.025  # of 5 %: half for a cell that is not shown, half for the noise of one that is
 
@@ -39,8 +42,34 @@ def _delta(value: Amount) -> Fraction:
 
 @final
 @attrs.frozen
+class Shows:
+    """Which cells a selection shows.
+
+    Attributes
+    ----------
+    half, always
+        The fewest rows of a cell that is shown with probability 1/2, and always.
+    within
+        The noise of a count is no larger, in 95 % of releases.
+    hidden
+        A cell of more rows is left out with a probability of at most 2.5 %.
+    expected
+        The mean of the noise's absolute value.
+    """
+
+    half: int
+    always: int
+    within: float
+    hidden: int
+    expected: float
+
+
+@final
+@attrs.frozen
 class PartitionSelection(PureMechanism):
     """The noisy counts of cells that have enough rows; 0 for all others, and so for every cell without rows.
+
+    Of keys that nobody lists (`queries.Keys`) it releases those that have enough rows, sorted, with their counts.
 
     Attributes
     ----------
@@ -56,6 +85,8 @@ class PartitionSelection(PureMechanism):
 
     name: ClassVar[str] = "partition-selection"
     norm: ClassVar[Norm] = Norm.L1
+    shows_keys: ClassVar[bool] = True
+    outputs: ClassVar[tuple[type[Any], ...]] = (ReleasedKeys,)
     delta: Fraction = attrs.field(converter=_delta)
 
     def misfit(self, facts: QueryFacts) -> str | None:
@@ -102,33 +133,61 @@ class PartitionSelection(PureMechanism):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Return the noisy counts that are shown. Noise is drawn for all cells, so that its time tells nothing."""
-        exact, noise = calibration.on_lattice(answer), _noise_of(calibration)
+        noise = _noise_of(calibration)
+        exact = answer.counts if isinstance(answer, KeyCounts) else calibration.on_lattice(answer)
         noisy = exact + noise.draw(exact.size, randomness).reshape(exact.shape)
-        return from_lattice(np.where(noisy >= noise.reach, noisy - noise.centre, 0), calibration)
+        counts = np.where(noisy >= noise.reach, noisy - noise.centre, 0)
+        if not isinstance(answer, KeyCounts):
+            return from_lattice(counts, calibration)
+        shown = [(key, count) for key, count in zip(answer.keys, counts.tolist(), strict=True) if count]
+        return ReleasedKeys([key for key, _ in shown], [count for _, count in shown])
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the log-probability of the counts that are shown, and of not showing the others."""
-        exact, points, noise = calibration.on_lattice(answer), to_lattice(output, calibration), _noise_of(calibration)
+        if isinstance(answer, KeyCounts):
+            return _log_density_of_keys(answer, output, _noise_of(calibration))
+        exact, points = calibration.on_lattice(answer), to_lattice(output, calibration)
         if points is None or points.shape != exact.shape:
             return -math.inf
-        noisy = points + noise.centre
-        shown = np.where(noisy >= noise.reach, noise.log_density(noisy - exact), -np.inf)
-        return float(np.where(points == 0, noise.log_hidden(exact), shown).sum())
+        return _log_density(exact, points, _noise_of(calibration))
+
+    @staticmethod
+    def shows(calibration: Calibration) -> Shows:
+        """Return which cells are shown, and how far their counts are off."""
+        noise = _noise_of(calibration)
+        errors = np.abs(np.arange(noise.reach - 1, -1, -1) - noise.centre)
+        chances = noise.shown(np.arange(noise.reach + 1))
+        half, hidden = int(np.argmax(chances >= 0.5)), int(np.argmax(chances >= 1 - _BEYOND)) - 1
+        order = np.argsort(errors, kind="stable")
+        within = errors[order][np.searchsorted(np.cumsum(noise.chances[order]), 1 - _BEYOND)]
+        return Shows(half, noise.reach, float(within), hidden, float(noise.chances @ errors))
 
     def preview(self, calibration: Calibration) -> Preview:
         """Return the mean error of a count that is shown, and a bound on any cell's that holds for 95 %.
 
         A cell that is not shown is off by all its rows.
         """
-        noise = _noise_of(calibration)
-        errors = np.abs(np.arange(noise.reach - 1, -1, -1) - noise.centre)
-        chances = noise.shown(np.arange(noise.reach + 1))
-        half, hidden = int(np.argmax(chances >= 0.5)), int(np.argmax(chances >= 1 - _BEYOND)) - 1
-        order = np.argsort(errors, kind="stable")
-        covered = errors[order][np.searchsorted(np.cumsum(noise.chances[order]), 1 - _BEYOND)]
-        expected, within = float(noise.chances @ errors), float(max(covered, hidden))
-        shows = f"cells of {half} rows are shown half of the time, of {noise.reach} always, without rows never"
-        return Preview(expected, within, f"{shows}; each count within ±{within:.3g} (95 %)")
+        shows = self.shows(calibration)
+        within = max(shows.within, float(shows.hidden))
+        cells = "keys" if calibration.facts.unlisted else "cells"
+        text = f"{cells} of {shows.half} rows are shown half of the time, of {shows.always} always, without rows never"
+        return Preview(shows.expected, within, f"{text}; each count within ±{within:.3g} (95 %)")
+
+
+def _log_density(exact: NDArray[np.int64], points: NDArray[np.int64], noise: SelectionNoise) -> float:
+    """Return the log-probability of noisy counts, of which those that are 0 are not shown."""
+    noisy = points + noise.centre
+    shown = np.where(noisy >= noise.reach, noise.log_density(noisy - exact), -np.inf)
+    return float(np.where(points == 0, noise.log_hidden(exact), shown).sum())
+
+
+def _log_density_of_keys(answer: KeyCounts, output: Any, noise: SelectionNoise) -> float:
+    """Return the log-probability of the keys that are shown. One without rows is impossible, and 0 is no count."""
+    if not isinstance(output, ReleasedKeys) or 0 in output.counts:
+        return -math.inf
+    keys = tuple(sorted({*answer.keys, *output}))
+    points = np.array([output.get(key, 0) for key in keys], dtype=np.int64)
+    return _log_density(answer.at(keys), points, noise)
 
 
 def _noise_of(calibration: Calibration) -> SelectionNoise:

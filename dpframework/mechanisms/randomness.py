@@ -86,6 +86,13 @@ class Randomness(abc.ABC):
         """
         return secrets.randbits(PUBLIC_BITS)
 
+    def apart(self) -> Randomness:
+        """Return a source for draws whose number depends on the rows. A seeded one is not moved on by them.
+
+        By default this one: nobody can tell how often it drew.
+        """
+        return self
+
     def below_exp(self, exponent: Fraction, word: int) -> bool:
         """Tell whether a uniform real number, of which the first 64 bits are `word`, is below exp(exponent).
 
@@ -140,6 +147,9 @@ class _WithoutGenerator(Randomness):
 
     def noisy_max(self, scores: Integers, scale: float, noise: Noise) -> int:
         return self._source.noisy_max(scores, scale, noise)
+
+    def apart(self) -> Randomness:
+        return _WithoutGenerator(self._source.apart())
 
     def integers(self, below: int | Integers, size: int) -> Integers:
         return self._source.integers(below, size)
@@ -230,11 +240,16 @@ class SeededRandomness(Randomness):
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise InputError(f"seed is {seed!r}; a non-negative integer is needed")
         self._generator = np.random.default_rng(seed)
-        self._seed = int(seed)
+        self._seed, self._apart = int(seed), 0
 
     def public_seed(self) -> int:
         """Return the same seed each time, by a hash: the stream of public draws is unrelated to the one of noise."""
         return seed_of("public", str(self._seed))
+
+    def apart(self) -> SeededRandomness:
+        """Return another source each time, by a hash of the seed and of how many there were."""
+        self._apart += 1
+        return type(self)(seed_of("apart", str(self._seed), str(self._apart)))
 
     @property
     def generator(self) -> np.random.Generator:

@@ -8,7 +8,8 @@ from typing import Any
 
 import attrs
 
-from dpframework.facts.attributes import Attribute, attribute_from_dict
+from dpframework.facts.attribute_forms import attribute_from_dict
+from dpframework.facts.attributes import Attribute
 from dpframework.facts.descriptions import Cases, Description, description_from_dict
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.privacy import NOTHING
@@ -45,6 +46,7 @@ def _write_query(step: Step, rows: int) -> dict[str, Any]:
         **({"rounding": str(facts.rounding)} if facts.rounding else {}),
         **({"histograms": list(facts.histograms)} if facts.histograms else {}),
         **({"gathers": True} if facts.gathers else {}),
+        **({"unlisted": True} if facts.unlisted else {}),
         **({"formulas": [score_claims_form(one) for one in facts.formulas]} if facts.formulas else {}),
         **({"for_rows": [_write_sensitivity(s) for s in for_rows]} if for_rows else {}),
     }

@@ -19,6 +19,7 @@ from .formula_scores import (
     FormulaScores as FormulaScores,
     formula_sensitivity as formula_sensitivity,
 )
+from .keys import KeyCounts as KeyCounts, Keys as Keys
 from .marginals import Marginals as Marginals
 from .matches import (
     CAP as CAP,

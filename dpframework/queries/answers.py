@@ -46,6 +46,10 @@ class _EngineOfQuery:
         (found,) = self.counts(rows, [count])
         return found
 
+    def tally(self, rows: Rows, function: Callable[[Block], Mapping[str, int]]) -> dict[str, int]:
+        """See `Engine.tally`."""
+        return self._engine.tally(rows, _HidingFunction(function, self._names))
+
     def number(self, rows: Rows) -> int:
         """See `Engine.number`."""
         return self._engine.number(rows)

@@ -164,6 +164,8 @@ class QueryFacts:
         Whether it gathers something of each row, where other queries add up counts.
     formulas
         The formulas that it scores by, with their claims.
+    unlisted
+        Whether it answers with counts of keys that nobody lists (see `queries.Keys`).
     """
 
     name: str = attrs.field(converter=printable)
@@ -176,6 +178,7 @@ class QueryFacts:
     histograms: tuple[int, ...] = attrs.field(default=(), converter=_sizes)
     gathers: bool = False
     formulas: tuple[ScoreClaims, ...] = attrs.field(default=(), converter=_formulas)
+    unlisted: bool = False
 
     def sensitivity(self, norm: Norm) -> Sensitivity | None:
         """Return the declared sensitivity in `norm`, else one in a norm that bounds it, else None.
@@ -228,6 +231,11 @@ class Query(abc.ABC):
 
         Its memory grows with the rows then, and engines that let counts out only do not run it.
         """
+        return False
+
+    @property
+    def unlisted(self) -> bool:
+        """Whether it answers with counts of keys that nobody lists, which only some mechanisms may release."""
         return False
 
     @property
@@ -291,6 +299,7 @@ class Query(abc.ABC):
             self.histograms,
             self.gathers,
             self.scored_formulas,
+            self.unlisted,
         )
 
     @abc.abstractmethod

@@ -184,7 +184,8 @@ class Gate:
         require_own(self.process)
         mechanism = charge.calibration.mechanism
         what = f"step '{charge.path}': the mechanism '{mechanism.name}'"
-        handed = self.randomness.handed(mechanism.assumptions)
+        source = self.randomness.apart() if charge.calibration.facts.unlisted else self.randomness
+        handed = source.handed(mechanism.assumptions)
         return self._guarded(what, lambda: mechanism.release_many(answers, charge.calibration, handed))
 
     def public_random(self, path: str) -> np.random.Generator:

@@ -70,6 +70,11 @@ def require_engine(plan: Plan, engine: Engine) -> None:
             "use another engine"
         )
     for step in plan.steps():
+        if step.facts.unlisted and not engine.gathers and type(engine).tally is Engine.tally:
+            raise InputError(
+                f"engine '{engine.name}' lets out counts of listed cells only, and step '{step.name}' asks for keys "
+                "that nobody lists; use another engine"
+            )
         if not step.query.gathers:
             continue
         gathering = f"step '{step.name}' gathers something of each row ({step.query.text})"

@@ -21,6 +21,7 @@ from .inference import (
     infer_two_view_schema as infer_two_view_schema,
 )
 from .kernels import popcount as popcount
+from .keys import KeyBook as KeyBook, KeyColumn as KeyColumn
 from .new_rows import (
     NewRows as NewRows,
     UnknownCellWarning as UnknownCellWarning,

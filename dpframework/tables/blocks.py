@@ -13,7 +13,9 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import NOTHING_DERIVED, Cut, MadeOf, attributes_of, with_sources
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
+from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
+from dpframework.tables.keys import KeyColumn
 
 TILE = 1 << 17  # rows: what is made of a few columns of so many stays in the processor's cache
 T = TypeVar("T", bound=np.generic)
@@ -109,6 +111,8 @@ class Block:
         The attributes of the table that each derived attribute depends on.
     unit_codes
         The number of each row's unit, an array of that length; None unless a plan samples units of several rows.
+    key_columns
+        The keys of open attributes, of that length each. Their codes are all 0.
     """
 
     schema: Schema
@@ -118,6 +122,7 @@ class Block:
     derived: Mapping[str, Codes] = attrs.field(factory=dict)
     made_of: MadeOf = NOTHING_DERIVED
     unit_codes: NDArray[np.uint32] | None = None
+    key_columns: Mapping[str, KeyColumn] = attrs.field(factory=dict)
     _shown: dict[frozenset[str], Block] = attrs.field(factory=dict, init=False)
 
     @property
@@ -145,7 +150,15 @@ class Block:
         return self._index.index if isinstance(self._index, PackedIndex) else self._index
 
     def codes(self, name: str) -> Codes:
-        """Return the read-only codes of an attribute for this block's rows, shape (rows,)."""
+        """Return the read-only codes of an attribute for this block's rows, shape (rows,).
+
+        Raises
+        ------
+        InputError
+            If it is open: the numbers of its keys depend on the rows.
+        """
+        if name in self.key_columns and isinstance(attribute := self.schema[name], Open):
+            attribute.refuse()
         column = self.derived[name] if name in self.derived else self.columns[self.schema.index(name)]
         return self._own(column)
 
@@ -157,6 +170,19 @@ class Block:
                 "names in values_read, and that the table was read with"
             )
         return self._own(self.raw[name])
+
+    def keys(self, name: str) -> KeyColumn:
+        """Return the keys of an open attribute for this block's rows.
+
+        Raises
+        ------
+        InputError
+            If it is none.
+        """
+        if name not in self.key_columns:
+            raise InputError(f"attribute '{name}' is {self.schema[name].kind}; only an open attribute has keys")
+        column = self.key_columns[name]
+        return column if self._index is None else column.take(self.index)
 
     def at(self, index: NDArray[np.int32] | PackedIndex) -> Block:
         """Return the part of this block whose rows are at some positions of the arrays."""
@@ -179,7 +205,9 @@ class Block:
         known = {*asked, *(name for name, sources in self.made_of.items() if sources <= asked)}
         own = dict(zip((a.name for a in self.schema), self.columns, strict=False))  # derived ones come last
         columns = tuple(shown(own).values())
-        block = attrs.evolve(self, columns=columns, raw=shown(self.raw), derived=shown(self.derived))
+        block = attrs.evolve(
+            self, columns=columns, raw=shown(self.raw), derived=shown(self.derived), key_columns=shown(self.key_columns)
+        )
         return self._shown.setdefault(asked, block)
 
     def tiles(self, rows: int = TILE) -> Iterator[Block]:
@@ -200,6 +228,7 @@ class Block:
             derived={name: column[own] for name, column in self.derived.items()},
             made_of=self.made_of,
             unit_codes=None if self.unit_codes is None else self.unit_codes[own],
+            key_columns={name: column[own] for name, column in self.key_columns.items()},
         )
 
     def with_derived(self, attribute: Attribute, cases: Cases) -> Block:

@@ -11,6 +11,7 @@ import attrs
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
+from dpframework.facts.errors import InputError
 from dpframework.tables.files import Piece
 from dpframework.tables.holder import Derivation, Mask, SampleOf
 from dpframework.tables.worker_answers import Read
@@ -122,3 +123,22 @@ class ClusterRows:
     def __repr__(self) -> str:
         """Show nothing."""
         return "ClusterRows(rows are private)"
+
+
+def pickled(asked: Any) -> bytes:
+    """Return the bytes for workers.
+
+    Raises
+    ------
+    InputError
+        If it cannot be sent.
+    """
+    import cloudpickle
+
+    try:
+        return bytes(cloudpickle.dumps(asked))
+    except Exception as error:
+        raise InputError(
+            f"a query cannot be sent to the workers ({type(error).__name__}); define it, and what it is given, in a "
+            "module, without open files or locks"
+        ) from None

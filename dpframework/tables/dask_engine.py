@@ -12,7 +12,7 @@ import itertools
 import os
 import secrets
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, final
 
 import numpy as np
@@ -23,16 +23,17 @@ from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.tables.blocks import Block
-from dpframework.tables.cluster_rows import ClusterRows, OpenedTable
+from dpframework.tables.cluster_rows import ClusterRows, OpenedTable, pickled
 from dpframework.tables.contributions import KEY_BYTES
 from dpframework.tables.dask_client import PATIENCE, Connection
 from dpframework.tables.engines import Engine, rows_of
 from dpframework.tables.files import TableFiles
 from dpframework.tables.holder import CountRequest, Holder, Mask, SampleOf, packages_here, versions
+from dpframework.tables.keys import merged
 from dpframework.tables.progress import tell
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import RowFindings, require_found
-from dpframework.tables.worker_answers import OTHERWISE, Absent, Answer, Read, answer_of, require_answer
+from dpframework.tables.worker_answers import OTHERWISE, Absent, Answer, Read, Tallied, answer_of, require_answer
 
 POLL = 0.5  # seconds after which a worker that has not answered is looked for
 MOST_LOSSES = 4  # of workers during one count: what is asked of them may be what ends them
@@ -155,27 +156,47 @@ class Dask(Engine):
         pieces: Iterable[int],
     ) -> list[NDArray[Any]]:
         """Return all sums that workers are asked for, over some pieces, one after another."""
-        (table,) = {one.table for one in rows}
-        asked = _pickled((wanted, dropped))
         totals: list[NDArray[Any]] = []
-        missing, number = set(pieces), sum(len(one.functions) for one in wanted)
+        number = sum(len(one.functions) for one in wanted)
+        for answer in self._from_pieces("counts", rows, pickled((wanted, dropped)), pieces):
+            own = require_answer(answer, list, "while it counted")
+            if [one.shape for one in own] != [one.shape for one in totals or own] or len(own) != number:
+                raise InputError(OTHERWISE)
+            totals = own if not totals else [a + b for a, b in zip(totals, own, strict=True)]
+        return totals
+
+    def tally(self, rows: ClusterRows, function: Callable[[Block], Mapping[str, int]]) -> dict[str, int]:
+        """See `Engine`. What comes back is each text with its count, and no row."""
+        wanted = (CountRequest(rows.number, rows.lineage, (function,)),)
+        asked = pickled((wanted, rows.table.forgotten()))
+        answers = self._from_pieces("tally", [rows], asked, rows.table.places)
+        return merged([require_answer(answer, Tallied, "while it counted").counts for answer in answers])
+
+    def _from_pieces(
+        self, method: str, rows: Sequence[ClusterRows], asked: bytes, pieces: Iterable[int]
+    ) -> Iterator[Answer]:
+        """Yield the answers of workers about some pieces, each piece in one of them.
+
+        Raises
+        ------
+        InputError
+            If worker after worker is lost.
+        """
+        (table,) = {one.table for one in rows}
+        missing = set(pieces)
         for _ in range(MOST_LOSSES):
             for one in rows:
                 self._tell_samples(one, missing)
             parts = {
                 address: sorted(missing & set(table.held_by(address))) for address in sorted(set(table.places.values()))
             }
-            calls = {address: ("counts", table.number, pieces, asked) for address, pieces in parts.items() if pieces}
+            calls = {address: (method, table.number, own, asked) for address, own in parts.items() if own}
             for address, answer in self._answers(calls):
-                if answer is None:
-                    continue
-                own = require_answer(answer, list, "while it counted")
-                if [one.shape for one in own] != [one.shape for one in totals or own] or len(own) != number:
-                    raise InputError(OTHERWISE)
-                totals = own if not totals else [a + b for a, b in zip(totals, own, strict=True)]
-                missing -= set(parts[address])
+                if answer is not None:
+                    yield answer
+                    missing -= set(parts[address])
             if not missing:
-                return totals
+                return
             self._place(table, sorted(missing))
         raise InputError("worker after worker was lost while it counted; give each more memory, or use more of them")
 
@@ -213,7 +234,7 @@ class Dask(Engine):
             told = table.told.setdefault(step.made, set())
             for piece in sorted(set(pieces) - told):
                 mask = table.masks[step.made][piece]
-                asked = _pickled((CountRequest(step.source, rows.lineage[:k], ()), step.made, mask))
+                asked = pickled((CountRequest(step.source, rows.lineage[:k], ()), step.made, mask))
                 for _, answer in self._answers({table.places[piece]: ("sample", table.number, piece, asked)}):
                     if answer is not None:
                         require_answer(answer, int, "while it took a sample")
@@ -291,7 +312,7 @@ class Dask(Engine):
             while any(given.values()):
                 turn = {address: own.pop(0) for address, own in given.items() if own}
                 calls = {
-                    address: ("read", table.number, piece, _pickled((table.pieces[piece], table.key, table.gone)))
+                    address: ("read", table.number, piece, pickled((table.pieces[piece], table.key, table.gone)))
                     for address, piece in turn.items()
                 }
                 for address, answer in self._answers(calls):
@@ -376,22 +397,3 @@ class Dask(Engine):
             with contextlib.suppress(OSError, RuntimeError), self._connection.speaking():
                 self._holders[address].drop(table.number)
         table.places.clear()
-
-
-def _pickled(asked: Any) -> bytes:
-    """Return the bytes for workers.
-
-    Raises
-    ------
-    InputError
-        If it cannot be sent.
-    """
-    import cloudpickle
-
-    try:
-        return bytes(cloudpickle.dumps(asked))
-    except Exception as error:
-        raise InputError(
-            f"a query cannot be sent to the workers ({type(error).__name__}); define it, and what it is given, in a "
-            "module, without open files or locks"
-        ) from None

@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
-from dpframework.facts.canonical import Form, numbers_of, of_text
+from dpframework.facts.canonical import Form, label_of, numbers_of, of_number, of_text
 from dpframework.facts.errors import DoesNotFit, InputError
+from dpframework.facts.open_attribute import Open
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.typechecks import typechecked
 from dpframework.tables.columns import Column, as_column, as_numbers, is_textual
+from dpframework.tables.keys import KEY_CODES, NO_KEY, KeyBook, KeyColumn
 
 _TRUTHS: dict[Form, int] = {
     **dict.fromkeys((0.0, "no", "f"), 0),
@@ -44,10 +46,13 @@ class EncodedColumn:
     values
         For a numeric attribute the raw values, float64, shape (rows,), within its bounds, NaN where missing;
         None for the other kinds.
+    keys
+        For an open attribute the keys of the cells, all of whose codes are 0; None for the other kinds.
     """
 
     codes: NDArray[np.unsignedinteger]
     values: NDArray[np.float64] | None
+    keys: KeyColumn | None = None
 
     def __repr__(self) -> str:
         """Show no value and no count."""
@@ -63,6 +68,11 @@ def code_dtype(size: int) -> np.dtype[np.unsignedinteger]:
     (dtype('uint8'), dtype('uint16'))
     """
     return np.dtype(np.min_scalar_type(size - 1))
+
+
+def stored_dtype(attribute: Attribute) -> np.dtype[np.unsignedinteger]:
+    """Return the type of an attribute's codes. Those of an open one are all 0: its keys are stored beside them."""
+    return code_dtype(1 if isinstance(attribute, Open) else attribute.size)
 
 
 class Unfit(enum.Enum):
@@ -88,11 +98,14 @@ class EncodedCells:
         Of a numeric attribute the clamped numbers, NaN where there is none; None for the other kinds.
     beyond
         Of a numeric attribute which numbers were beyond a bound; None for the other kinds.
+    keys
+        Of an open attribute the keys of the cells; None for the other kinds.
     """
 
     codes: NDArray[np.integer]
     values: NDArray[np.float64] | None = None
     beyond: NDArray[Any] | None = None
+    keys: KeyColumn | None = None
 
     def __repr__(self) -> str:
         """Show no value and no count."""
@@ -163,6 +176,8 @@ def cells_of(attribute: Attribute, column: Column) -> EncodedCells:
         case Categorical():
             forms = {of_text(value): code for code, value in enumerate(attribute.values)}
             cells = EncodedCells(_codes(column, {form: code for form, code in forms.items() if form is not None}))
+        case Open():
+            cells = EncodedCells(np.zeros(len(column), dtype=np.int8), keys=_key_column(attribute, column))
         case _:
             raise InputError(f"attribute '{attribute.name}' is of the unknown kind '{attribute.kind}'")
     if column.foreign is not None:
@@ -180,6 +195,8 @@ def outside(cells: EncodedCells, policy: OutOfDomain) -> NDArray[np.bool_]:
 
 def settled(attribute: Attribute, cells: EncodedCells, policy: OutOfDomain) -> EncodedColumn:
     """Return codes and values after every cell that does not fit became one that does."""
+    if cells.keys is not None:
+        return EncodedColumn(np.zeros(len(cells.codes), stored_dtype(attribute)), None, cells.keys)
     codes, values = cells.codes, cells.values
     gone = outside(cells, policy)
     if bool(gone.any()):
@@ -194,7 +211,7 @@ def unfit(attribute: Attribute, cells: EncodedCells) -> frozenset[Unfit]:
     found = {
         Unfit.OUTSIDE: (cells.codes == OUTSIDE).any(),
         Unfit.BEYOND: cells.beyond is not None and cells.beyond.any(),
-        Unfit.MISSING: attribute.missing_code is None and (cells.codes == MISSING).any(),
+        Unfit.MISSING: attribute.missing_code is None and (cells.codes == MISSING).any(),  # of no open attribute
     }
     return frozenset(way for way, there in found.items() if there)
 
@@ -213,6 +230,7 @@ def require_fit(attribute: Attribute, found: Collection[Unfit], where: str) -> N
             Numeric.kind: "that are not numbers",
             Boolean.kind: "that are neither true nor false",
             Categorical.kind: "that are not in its public list",
+            Open.kind: "that are neither texts nor numbers",
         }[attribute.kind]
         raise DoesNotFit(f"{where} holds values {what}; {remedy}")
     if Unfit.BEYOND in found and isinstance(attribute, Numeric):
@@ -309,3 +327,30 @@ def _small_whole_numbers(numbers: NDArray[np.float64]) -> NDArray[np.int16] | No
         return None
     whole = known.astype(np.int16)
     return whole if bool((whole == known).all()) else None
+
+
+def _key_column(attribute: Open, column: Column) -> KeyColumn:
+    """Return the keys of a column's cells. Each distinct text is read once, and numbers by their float.
+
+    They are numbered in their order: a piece of a table that is read again has the same codes.
+    """
+    import polars as pl
+
+    series = column.series
+    if series.dtype == pl.Null:
+        return KeyColumn(np.zeros(len(series), dtype=KEY_CODES), KeyBook())
+    if is_textual(series):
+        distinct = series.unique().drop_nulls().sort()
+        keys = [attribute.key_of(text) for text in distinct.to_list()]
+    else:
+        series = pl.Series(as_numbers(series)[0]).fill_nan(None)
+        distinct = series.unique().drop_nulls().sort()
+        forms = [of_number(number) for number in distinct.to_list()]
+        keys = [None if form is None else label_of(form) for form in forms]
+    book = KeyBook()
+    numbers = pl.Series([book.number(key) for key in keys], dtype=pl.UInt32)
+    codes = series.replace_strict(distinct, numbers, default=NO_KEY, return_dtype=pl.UInt32).fill_null(NO_KEY)
+    found = codes.to_numpy().astype(KEY_CODES)
+    if column.foreign is not None:
+        found[column.foreign] = NO_KEY
+    return KeyColumn(found, book)

@@ -10,7 +10,7 @@ import abc
 import functools
 import itertools
 import os
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, TypeAlias, final
 
@@ -25,6 +25,7 @@ from dpframework.facts.parameters import is_whole_number
 from dpframework.tables.blocks import Block, cells_of, packed
 from dpframework.tables.counts import wide
 from dpframework.tables.files import TableFiles
+from dpframework.tables.keys import merged
 from dpframework.tables.table import Table
 
 MOST_ROWS = 1 << 20  # of a block: what kernels need beside its codes stays small
@@ -89,6 +90,16 @@ class Engine(abc.ABC):
     ) -> list[list[NDArray[Any]]]:
         """Evaluate counting functions on each of several rows of one table (see `counts`), by default one by one."""
         return [self.counts(rows, functions) for rows, functions in asked]
+
+    def tally(self, rows: Rows, function: Callable[[Block], Mapping[str, int]]) -> dict[str, int]:
+        """Evaluate a function that counts by texts on every block, and add up the counts of each text (private).
+
+        Raises
+        ------
+        InputError
+            As `map` does: an engine whose rows are elsewhere defines this one too.
+        """
+        return merged(self.map(rows, function))
 
     def number(self, rows: Rows) -> int:
         """Return the number of rows (private)."""
@@ -218,6 +229,7 @@ class _Blocks(Engine):
                 tuple(column[low:high] for column in table.columns),
                 {name: column[low:high] for name, column in table.values.items()},
                 unit_codes=None if table.unit_codes is None else table.unit_codes[low:high],
+                key_columns={name: column[low:high] for name, column in table.keys.items()},
             )
             for low, high in itertools.pairwise(edges)
         )

@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import platform
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import attrs
 import numpy as np
@@ -25,9 +25,12 @@ from dpframework.facts.packages import distributions, package_form
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import Mapped
 from dpframework.tables.files import Piece
+from dpframework.tables.keys import merged
 from dpframework.tables.silence import silenced
 from dpframework.tables.table import Table
-from dpframework.tables.worker_answers import Absent, Answer, Failed, Read, packed_answer
+from dpframework.tables.worker_answers import Absent, Answer, Failed, Read, Tallied, packed_answer
+
+T = TypeVar("T")
 
 #: What both sides must have the same of, besides the packages that count: Python, and what travels between them.
 COMPARED = ("numpy", "numba", "polars", "cloudpickle", "dask", "distributed")
@@ -105,7 +108,7 @@ class CountRequest:
 
     rows: int
     lineage: tuple[Derivation | SampleOf, ...]
-    functions: tuple[Callable[[Block], NDArray[Any]], ...]
+    functions: tuple[Callable[[Block], Any], ...]
 
 
 @final
@@ -145,22 +148,42 @@ class Holder:
         """
 
         def counting() -> list[NDArray[Any]] | Absent:
-            import cloudpickle
-
-            asked, dropped = cloudpickle.loads(given)
-            self._gone.setdefault(table, set()).update(dropped)
-            if any(not self._has(table, piece, one) for piece in pieces for one in asked):
-                return Absent()
             totals: list[NDArray[Any]] | None = None
-            for piece in pieces:
-                held = self._pieces[table, piece]
-                self._forget(held, dropped)
-                own = [one for single in asked for one in self._counts(held, single)]
-                self._forget(held, self._gone[table] & held.keys())  # what some were made of, once more
+            for own in self._of_pieces(table, pieces, given, self._counts):
+                if own is None:
+                    return Absent()
                 totals = own if totals is None else [a + b for a, b in zip(totals, own, strict=True)]
             return totals or []
 
         return _guarded(counting)
+
+    def tally(self, table: int, pieces: Sequence[int], given: bytes) -> bytes:
+        """Return the sums by text of what functions count over the rows of some pieces (see `counts`)."""
+
+        def tallying() -> Tallied | Absent:
+            found = list(self._of_pieces(table, pieces, given, self._tallies))
+            whole = [one for own in found if own is not None for one in own]
+            return Absent() if None in found else Tallied(merged(whole))
+
+        return _guarded(tallying)
+
+    def _of_pieces(
+        self, table: int, pieces: Sequence[int], given: bytes, count: Callable[[dict[int, Any], CountRequest], list[T]]
+    ) -> Iterator[list[T] | None]:
+        """Yield what is counted in each piece, or None alone where one of them, or a sample, is not here."""
+        import cloudpickle
+
+        asked, dropped = cloudpickle.loads(given)
+        self._gone.setdefault(table, set()).update(dropped)
+        if any(not self._has(table, piece, one) for piece in pieces for one in asked):
+            yield None
+            return
+        for piece in pieces:
+            held = self._pieces[table, piece]
+            self._forget(held, dropped)
+            own = [one for single in asked for one in count(held, single)]
+            self._forget(held, self._gone[table] & held.keys())  # what some were made of, once more
+            yield own
 
     def sample(self, table: int, piece: int, given: bytes) -> bytes:
         """Make a sample of some rows of a piece. `given` is a `CountRequest`, its number, and the sampled rows."""
@@ -199,6 +222,11 @@ class Holder:
         """Return functions' counts on some rows of a piece. Without functions, the rows are made all the same."""
         rows = self._made(held, asked.rows, asked.lineage)
         return [_integers(one) for one in self._engine.counts(rows, asked.functions)] if asked.functions else []
+
+    def _tallies(self, held: dict[int, Any], asked: CountRequest) -> list[dict[str, int]]:
+        """Return what functions count by texts on some rows of a piece."""
+        rows = self._made(held, asked.rows, asked.lineage)
+        return [self._engine.tally(rows, function) for function in asked.functions]
 
     def _has(self, table: int, piece: int, asked: CountRequest) -> bool:
         """Tell whether a piece is here, and each sample that the rows are made of."""
@@ -253,6 +281,9 @@ def _digest(table: Table, key: bytes) -> bytes:
     for array in (*table.columns, *(table.values[name] for name in sorted(table.values))):
         digest.update(f"{array.shape} {array.dtype}\n".encode())
         digest.update(np.ascontiguousarray(array).data)
+    for name in sorted(table.keys):
+        digest.update(np.ascontiguousarray(table.keys[name].codes).data)
+        digest.update("\n".join(table.keys[name].book.texts).encode())  # no key holds a line break
     return digest.digest()
 
 

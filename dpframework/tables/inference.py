@@ -20,6 +20,7 @@ from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categor
 from dpframework.facts.canonical import TRUTHS, Form, label_of, of_text
 from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.tables.binning import fitting, freedman_diaconis, k_means, midway
@@ -55,6 +56,7 @@ class _Choices:
     bins: int
     max_categories: int
     categorical: Collection[str]
+    open_columns: Collection[str]
 
 
 @silenced(streams=True)
@@ -68,6 +70,7 @@ def infer_schema(
     views: Mapping[str, str] | None = None,
     categorical: Collection[str] = (),
     exclude: Collection[str] = (),
+    open_columns: Collection[str] = (),
 ) -> Schema:
     """Make a schema from a file or dataframe. This reads private data and is **not** private.
 
@@ -83,23 +86,21 @@ def infer_schema(
     numeric
         How to take cut points: "equal-width", "quantile", "freedman-diaconis", "k-means" or "observed".
     bins
-        Most bins of a numeric attribute, at least 1; "freedman-diaconis" and "observed" find their own
-        number.
+        Most bins of a numeric attribute, at least 1; "freedman-diaconis" and "observed" find their own number.
     max_categories
         Most values of a categorical attribute, at least 1.
     views
         "left" or "right" for the columns named.
-    categorical
-        Columns to declare categorical although they hold numbers.
-    exclude
-        Columns to leave out.
+    categorical, exclude
+        Columns to declare categorical although they hold numbers, and columns to leave out.
+    open_columns
+        Columns to declare open: nothing is taken from them.
 
     Raises
     ------
     InputError
-        If the data cannot be read, a name is unknown, or a column gives no attribute: it has no values,
-        infinite ones, values of another type than number, text and boolean, or more texts than
-        `max_categories`.
+        If the data cannot be read, a name is unknown, or a column gives no attribute: it has no values, infinite
+        ones, values of another type than number, text and boolean, or more texts than `max_categories`.
 
     Examples
     --------
@@ -111,9 +112,9 @@ def infer_schema(
     >>> schema.inferred[-1]
     'numeric cuts: equal-width'
     """
-    choices = _checked(numeric, bins, max_categories, categorical)
+    choices = _checked(numeric, bins, max_categories, categorical, open_columns)
     source = open_source(data)
-    _refuse_unknown(categorical, source.columns, f"{source.name}: column to declare categorical")
+    _refuse_undeclared(choices, source.columns, f"{source.name}: ")
     names = _kept(source, exclude)
     sides = dict(views or {})
     _refuse_unknown(sides, names, f"{source.name}: column with a view")
@@ -133,6 +134,7 @@ def infer_two_view_schema(
     max_categories: int = 100,
     categorical: Collection[str] = (),
     exclude: Collection[str] = (),
+    open_columns: Collection[str] = (),
 ) -> Schema:
     """Make a two-view schema from two files or dataframes. This reads private data and is **not** private.
 
@@ -143,7 +145,7 @@ def infer_two_view_schema(
     id
         A column of both that joins them, left out of the schema; only the joined rows are looked at. Without
         it, rows are matched by position.
-    numeric, bins, max_categories, categorical, exclude
+    numeric, bins, max_categories, categorical, exclude, open_columns
         As for `infer_schema`; names may be of either side.
 
     Raises
@@ -159,10 +161,10 @@ def infer_two_view_schema(
     >>> [str(a.view) for a in infer_two_view_schema(left, right, id="site")]
     ['left', 'right']
     """
-    choices = _checked(numeric, bins, max_categories, categorical)
+    choices = _checked(numeric, bins, max_categories, categorical, open_columns)
     sources = open_source(left), open_source(right)
     known = [name for source in sources for name in source.columns]
-    _refuse_unknown(categorical, known, "column to declare categorical")
+    _refuse_undeclared(choices, known)
     _refuse_unknown(exclude, known, "column to exclude")
     excluded = {*exclude, *([] if id is None else [id])}
     left_names, right_names = ([n for n in s.columns if n not in excluded] for s in sources)
@@ -182,13 +184,22 @@ def infer_two_view_schema(
     return _schema(columns, wheres, views, choices)
 
 
-def _checked(numeric: CutMode | str, bins: int, max_categories: int, categorical: Collection[str]) -> _Choices:
+def _checked(
+    numeric: CutMode | str,
+    bins: int,
+    max_categories: int,
+    categorical: Collection[str],
+    open_columns: Collection[str],
+) -> _Choices:
     mode = CutMode.parse(numeric)
     if not 1 <= bins <= MOST_CODES:
         raise InputError(f"bins must be from 1 to {MOST_CODES}")
     if max_categories < 1:
         raise InputError("max_categories must be at least 1")
-    return _Choices(mode, bins, max_categories, categorical)
+    for name in open_columns:
+        if name in categorical:
+            raise InputError(f"column '{name}' is declared categorical and open; name it in one of the two")
+    return _Choices(mode, bins, max_categories, categorical, open_columns)
 
 
 def _kept(source: Source, exclude: Collection[str]) -> list[str]:
@@ -197,6 +208,12 @@ def _kept(source: Source, exclude: Collection[str]) -> list[str]:
     if not names:
         raise InputError(f"{source.name}: has no column left to make an attribute of")
     return names
+
+
+def _refuse_undeclared(choices: _Choices, known: Collection[str], where: str = "") -> None:
+    """Refuse columns to declare that are not there."""
+    _refuse_unknown(choices.categorical, known, f"{where}column to declare categorical")
+    _refuse_unknown(choices.open_columns, known, f"{where}column to declare open")
 
 
 def _refuse_unknown(names: Collection[str], known: Collection[str], what: str) -> None:
@@ -225,9 +242,11 @@ def _schema(
 
 
 def _attribute(name: str, column: Column, where: str, choices: _Choices) -> Attribute:
-    """Return the attribute that a column suggests."""
+    """Return the attribute that a column suggests. An open one says nothing of its column."""
     import polars as pl
 
+    if name in choices.open_columns:
+        return Open(name)
     if column.foreign is not None and bool(column.foreign.any()):
         raise InputError(f"{where} holds neither numbers, texts nor booleans; leave it out with exclude")
     if len(column) == 0:
@@ -280,7 +299,7 @@ def _categorical(name: str, series: pl.Series, where: str, missing: bool, choice
     if len(labels) > choices.max_categories:
         raise InputError(
             f"{where} has more than {choices.max_categories} distinct values; "
-            "leave it out with exclude, or raise max_categories"
+            "leave it out with exclude, declare it open with open_columns, or raise max_categories"
         )
     return Categorical(name, sorted(labels), missing=missing)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -13,12 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.notebook import html_line
+from dpframework.facts.open_attribute import Open
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import quietly
-from dpframework.tables.encoding import code_dtype, encode_column
+from dpframework.tables.encoding import encode_column, stored_dtype
+from dpframework.tables.keys import KeyColumn, keys_of_texts
 from dpframework.tables.silence import silenced
 
 
@@ -35,6 +37,10 @@ def _locked_columns(columns: Iterable[NDArray[np.unsignedinteger]]) -> tuple[NDA
 
 def _locked_values(values: Mapping[str, NDArray[np.float64]]) -> Mapping[str, NDArray[np.float64]]:
     return MappingProxyType({name: _locked(array) for name, array in values.items()})
+
+
+def _as_keys(keys: Mapping[str, KeyColumn]) -> Mapping[str, KeyColumn]:
+    return MappingProxyType(dict(keys))
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -60,6 +66,8 @@ class Table:
     unit_codes
         Whose each row is, as a number, shape (rows,): for samples of whole units, and for nothing else. None where that
         is not known, or each unit has one row.
+    keys
+        The keys of each open attribute, whose codes are all 0.
     """
 
     schema: Schema
@@ -68,6 +76,7 @@ class Table:
     unit: PrivacyUnit = ROW
     key: bytes | None = None
     unit_codes: NDArray[np.uint32] | None = attrs.field(default=None, converter=attrs.converters.optional(_locked))
+    keys: Mapping[str, KeyColumn] = attrs.field(factory=dict, converter=_as_keys)
 
     @property
     def rows(self) -> int:
@@ -112,7 +121,8 @@ class Table:
 
     def __reduce__(self) -> tuple[type[Table], tuple[Any, ...]]:
         """Pickle as the parts, so that an unpickled table is read-only again."""
-        return Table, (self.schema, self.columns, dict(self.values), self.unit, self.key, self.unit_codes)
+        values, keys = dict(self.values), dict(self.keys)
+        return Table, (self.schema, self.columns, values, self.unit, self.key, self.unit_codes, keys)
 
     @classmethod
     @silenced(streams=True)
@@ -124,6 +134,7 @@ class Table:
         values: Mapping[str, ArrayLike] | None = None,
         *,
         unit: PrivacyUnit = ROW,
+        keys: Mapping[str, Sequence[str | None]] | None = None,
     ) -> Table:
         """Make a table of codes, for generators and tests.
 
@@ -141,6 +152,8 @@ class Table:
             missing; by default the middle of each bin. They are copied.
         unit
             The privacy unit of whose rows no more are given than it may have.
+        keys
+            What each row holds of every open attribute, whose codes are all 0: a text, or None.
 
         Raises
         ------
@@ -161,16 +174,27 @@ class Table:
         if given.size and not np.issubdtype(given.dtype, np.integer):
             raise InputError("codes must be whole numbers")
         for attribute, column in zip(schema, given, strict=True):
-            if bool(np.any((column < 0) | (column >= attribute.size))):
-                raise InputError(f"codes of '{attribute.name}' must be from 0 to {attribute.size - 1}")
+            size = 1 if isinstance(attribute, Open) else attribute.size
+            if bool(np.any((column < 0) | (column >= size))):
+                raise InputError(f"codes of '{attribute.name}' must be from 0 to {size - 1}")
         numeric = [attribute for attribute in schema if isinstance(attribute, Numeric)]
-        columns = [np.array(own, dtype=code_dtype(a.size)) for a, own in zip(schema, given, strict=True)]
+        columns = [np.array(own, dtype=stored_dtype(a)) for a, own in zip(schema, given, strict=True)]
         raw = {a.name: _bin_middles(a)[columns[schema.index(a.name)]] for a in numeric}
         if values is not None:
             if set(values) != set(raw):
                 raise InputError("values must hold one array for each numeric attribute and no others")
             raw = {a.name: _checked_values(a, values[a.name], columns[schema.index(a.name)]) for a in numeric}
-        return cls(schema, columns, raw, unit)
+        return cls(schema, columns, raw, unit, keys=_checked_keys(schema, keys or {}, given.shape[1]))
+
+
+def _checked_keys(schema: Schema, given: Mapping[str, Sequence[str | None]], rows: int) -> dict[str, KeyColumn]:
+    known = {attribute.name: attribute for attribute in schema if isinstance(attribute, Open)}
+    if set(given) != set(known):
+        raise InputError("keys must hold one list for each open attribute and no others")
+    found = {name: keys_of_texts(known[name], texts) for name, texts in given.items()}
+    if any(len(column) != rows for column in found.values()):
+        raise InputError("keys must hold one text a row, or None")
+    return found
 
 
 def _bin_middles(attribute: Numeric) -> NDArray[np.float64]:

@@ -10,11 +10,13 @@ import numpy as np
 
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import DoesNotFit
+from dpframework.facts.open_attribute import Open
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import MOST_ROWS, Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import as_column
-from dpframework.tables.encoding import Unfit, cells_of, code_dtype, require_fit, settled, unfit
+from dpframework.tables.encoding import Unfit, cells_of, require_fit, settled, stored_dtype, unfit
+from dpframework.tables.keys import KEY_CODES, KeyBook, KeyColumn
 from dpframework.tables.storage import growing
 from dpframework.tables.table import Table
 
@@ -107,9 +109,11 @@ class TableBuilder:
     ) -> None:
         self._schema, self._sources, self._policy = schema, sources, policy
         self._mapped = mapped
-        self._codes = [growing(code_dtype(attribute.size), mapped=mapped) for attribute in schema]
+        self._codes = [growing(stored_dtype(attribute), mapped=mapped) for attribute in schema]
         kept = [a.name for a in schema if isinstance(a, Numeric) and (values is None or a.name in values)]
         self._values = {name: growing(np.dtype(np.float64), mapped=mapped) for name in kept}
+        self._books = {a.name: KeyBook() for a in schema if isinstance(a, Open)}
+        self._keys = {name: growing(KEY_CODES, mapped=mapped) for name in self._books}
         self._unfit: list[set[Unfit]] = [set() for _ in schema]
         self._rows = 0
 
@@ -132,6 +136,8 @@ class TableBuilder:
             self._codes[k].append(column.codes)
             if column.values is not None and name in self._values:
                 self._values[name].append(column.values)
+            if column.keys is not None:
+                self._keys[name].append(self._books[name].codes(column.keys))
         self._rows = next(iter(self._codes)).length
         bound = self._schema.row_bound
         if self._rows > (MOST_ROWS if bound is None else bound):  # what is said at the end, before the rest is read
@@ -157,7 +163,8 @@ class TableBuilder:
         """Return the rows as a part of a table, before anything is refused. The builder is empty afterwards."""
         columns = tuple(codes.taken() for codes in self._codes)
         values = {name: column.taken() for name, column in self._values.items()}
-        return Table(self._schema, columns, values, unit, key)
+        keys = {name: KeyColumn(codes.taken(), self._books[name]) for name, codes in self._keys.items()}
+        return Table(self._schema, columns, values, unit, key, keys=keys)
 
     def _where(self, name: str) -> str:
         return f"{self._sources[name]}: attribute '{name}'"

@@ -52,8 +52,19 @@ class Absent:
     """A worker's answer that it does not hold a piece, since it is not the process that read it."""
 
 
+@attrs.frozen(repr=False)
+class Tallied:
+    """A worker's answer with counts by texts."""
+
+    counts: Mapping[str, int]
+
+    def __repr__(self) -> str:
+        """Show no text and no count."""
+        return "Tallied(rows are private)"
+
+
 #: What a worker answers: counts, versions by name, or the number of a sample that it made, besides the above.
-Answer: TypeAlias = Read | Failed | Absent | list[NDArray[Any]] | Mapping[str, str] | int
+Answer: TypeAlias = Read | Failed | Absent | Tallied | list[NDArray[Any]] | Mapping[str, str] | int
 
 
 def packed_answer(answer: Answer) -> bytes:
@@ -68,6 +79,8 @@ def packed_answer(answer: Answer) -> bytes:
         case Read():
             unfit = [sorted(way.name for way in ways) for ways in answer.found.unfit]
             form = {"rows": answer.found.rows, "unfit": unfit, "digest": answer.digest}
+        case Tallied():
+            form = {"tallied": list(answer.counts.items())}
         case int():
             form = {"number": answer}
         case list():
@@ -153,6 +166,13 @@ def _versions(form: Mapping[str, Any]) -> dict[str, str]:
     return {_of(str, name): _of(str, text) for name, text in form["versions"].items()}
 
 
+def _tallied(form: Mapping[str, Any]) -> Tallied:
+    pairs = [(_of(str, text), _of(int, count)) for text, count in form["tallied"]]
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError
+    return Tallied(dict(pairs))
+
+
 _READERS: dict[frozenset[str], Callable[[Any], Answer]] = {
     frozenset(("absent",)): lambda form: Absent(),
     frozenset(("failed", "error")): _failed,
@@ -160,4 +180,5 @@ _READERS: dict[frozenset[str], Callable[[Any], Answer]] = {
     frozenset(("number",)): lambda form: int(_of(int, form["number"])),
     frozenset(("counts",)): lambda form: [_array(one) for one in _of(list, form["counts"])],
     frozenset(("versions",)): _versions,
+    frozenset(("tallied",)): _tallied,
 }

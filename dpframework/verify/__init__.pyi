@@ -39,6 +39,7 @@ from .losses import (
     LossReport as LossReport,
     check_losses as check_losses,
 )
+from .probes import Probe as Probe
 from .reading import (
     Reader as Reader,
     ReadingReport as ReadingReport,
@@ -49,11 +50,7 @@ from .records import (
     remembered as remembered,
     remembered_mechanism as remembered_mechanism,
 )
-from .samplers import (
-    Probe as Probe,
-    SamplerReport as SamplerReport,
-    check_sampler as check_sampler,
-)
+from .samplers import SamplerReport as SamplerReport, check_sampler as check_sampler
 from .sensitivity import (
     Measured as Measured,
     SensitivityReport as SensitivityReport,

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
-from dpframework.queries import Norm, PiecewiseScores, QueryFacts, Sensitivity, histogram_sensitivities
+from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity, histogram_sensitivities
+from dpframework.results.keys import ReleasedKeys
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Pairs: TypeAlias = Callable[[Mechanism, Calibration, Relation], Iterator[tuple[Any, Any]]]
@@ -60,6 +61,7 @@ def answers_of(mechanism: Mechanism) -> tuple[Answers, ...]:
         QueryFacts("weights", "a sum of weights up to 3", (), True, 1, weights),
         QueryFacts("real", "a real number", (), False, 1, real),
         _marginals(),
+        QueryFacts("keys", "keys that nobody lists", (), True, None, histogram_sensitivities(None), unlisted=True),
     ]
     of_scores = [
         QueryFacts("scores", f"{'integer' if integer else 'real'} scores, {words}", (), integer, 3, [declared])
@@ -89,6 +91,9 @@ def made_up(facts: QueryFacts) -> Answers:
 def _made_up(mechanism: Mechanism, calibration: Calibration, relation: Relation) -> Iterator[tuple[Any, Any]]:
     facts = calibration.facts
     scale = _deviation(mechanism, calibration)
+    if facts.unlisted:
+        yield from _of_keys(relation)
+        return
     if mechanism.norm is Norm.HISTOGRAMS:
         yield from _of_histograms(facts.histograms, relation)
         return
@@ -106,6 +111,16 @@ def _made_up(mechanism: Mechanism, calibration: Calibration, relation: Relation)
             else:
                 one, other = (np.resize(scores, len(BREAKS) - 1) for scores in (base, base + shift))
                 yield PiecewiseScores(BREAKS, one), PiecewiseScores(BREAKS, other)
+
+
+def _of_keys(relation: Relation) -> Iterator[tuple[KeyCounts, KeyCounts]]:
+    """Yield counts by key with a row more, or with one in place of another: among them a key of one row."""
+    if relation is Relation.ADD_OR_REMOVE_ONE:
+        for rows in (0, 1, 2, 5, 9):
+            yield KeyCounts.of({"a": rows}), KeyCounts.of({"a": rows + 1})
+        return
+    for rows in (0, 40):
+        yield KeyCounts.of({"a": rows + 1}), KeyCounts.of({"a": rows, "b": 1})
 
 
 def _of_histograms(sizes: Sequence[int], relation: Relation) -> Iterator[tuple[Any, Any]]:
@@ -168,11 +183,32 @@ def listed_outputs(
     if isinstance(one, PiecewiseScores):
         breaks = np.unique(np.concatenate([one.breaks, other.breaks]))
         return list((breaks[:-1] + breaks[1:]) / 2), np.log(np.diff(breaks))
+    if isinstance(one, KeyCounts):
+        return _of_shown_keys(mechanism, calibration, one, other), 0.0
     if mechanism.selects and isinstance(one, np.ndarray):
         return range(one.size), 0.0
     if isinstance(one, np.ndarray | int | float | np.generic) and np.size(one) in WIDTH and not mechanism.selects:
         return _grid(mechanism, calibration, np.asarray(one), np.asarray(other))
     return _drawn(mechanism, calibration, one, other), 0.0
+
+
+def _of_shown_keys(
+    mechanism: Mechanism, calibration: Calibration, one: KeyCounts, other: KeyCounts
+) -> list[ReleasedKeys]:
+    """Return all keys that may be shown, with all counts that may be, if there are few; else some that are drawn."""
+    keys = tuple(sorted({*one.keys, *other.keys}))
+    if len(keys) not in WIDTH:
+        return _drawn(mechanism, calibration, one, other)
+    highest = int(max(one.counts.max(initial=0), other.counts.max(initial=0)))
+    reach = min(math.ceil(WIDTH[len(keys)] * _deviation(mechanism, calibration)) + highest, MOST_POINTS[len(keys)])
+    shown = itertools.product(range(reach + 1), repeat=len(keys))
+    return [_as_released(keys, counts) for counts in shown]
+
+
+def _as_released(keys: Sequence[str], counts: Sequence[int]) -> ReleasedKeys:
+    """Return keys with their counts, without those that are 0."""
+    found = [(key, count) for key, count in zip(keys, counts, strict=True) if count]
+    return ReleasedKeys([key for key, _ in found], [count for _, count in found])
 
 
 def _grid(

@@ -17,8 +17,9 @@ from dpframework.verify.contributions import BoundingReport, UnitReader, check_b
 from dpframework.verify.distinguisher import Distinguished, distinguish
 from dpframework.verify.findings import AuditReport, reach
 from dpframework.verify.losses import LossReport, check_losses
+from dpframework.verify.probes import Probe
 from dpframework.verify.reading import Reader, ReadingReport, check_reading
-from dpframework.verify.samplers import Probe, SamplerReport, check_sampler
+from dpframework.verify.samplers import SamplerReport, check_sampler
 from dpframework.verify.sensitivity import SensitivityReport, search_sensitivity
 
 

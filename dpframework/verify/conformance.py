@@ -46,9 +46,9 @@ from dpframework.verify.behaviour import ADVICE
 from dpframework.verify.findings import MIN_TIGHTNESS
 from dpframework.verify.other_process import AskedHere, differences, is_foreign
 from dpframework.verify.patience import Patience
+from dpframework.verify.probes import Probe
 from dpframework.verify.query_trace import takes_any_answers
 from dpframework.verify.sameness import same
-from dpframework.verify.samplers import Probe
 from dpframework.verify.step_checks import StepChecks
 from dpframework.verify.subject import USUAL_DELTA, Subject
 from dpframework.verify.tables import Sizes, SmallTables, Universe

@@ -175,8 +175,9 @@ class _People:
         columns: dict[str, list[Any]] = {str(unit.id): [_written(people, k, rng) for k in whose.tolist()]}
         table = universe.table(bytes(rng.integers(0, universe.kinds, len(whose)).tolist()))
         for attribute, codes in zip(universe.schema, table.columns, strict=True):
-            values = table.values.get(attribute.name)
-            columns[attribute.name] = _cells(attribute, codes, values)
+            values, keys = table.values.get(attribute.name), table.keys.get(attribute.name)
+            of_open = None if keys is None else [("", *keys.book.texts)[code] or None for code in keys.codes.tolist()]
+            columns[attribute.name] = of_open or _cells(attribute, codes, values)
         return cls(columns, whose)
 
     def without(self, person: int) -> Cells:

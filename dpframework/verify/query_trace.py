@@ -14,7 +14,8 @@ from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.queries import Query
 from dpframework.queries.answers import answer_of
 from dpframework.verify.answers import Answers, made_up
-from dpframework.verify.samplers import probes, serves
+from dpframework.verify.probes import probes
+from dpframework.verify.samplers import serves
 from dpframework.verify.subject import SCOPE, Subject
 from dpframework.verify.tables import Held, Rows
 from dpframework.verify.transcript import DerivationEvent, PartitionEvent, ReleaseEvent, SampleEvent, record

@@ -20,10 +20,12 @@ from typing import Any, TypeAlias, final
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.canonical import of_text
 from dpframework.facts.errors import DoesNotFit
+from dpframework.facts.open_attribute import Open
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
@@ -180,7 +182,7 @@ def _compared(reader: Reader, schema: Schema, rows: Sequence[Row], more: Row, pl
         return f"{reader.name}: of {len(rows)} rows, and one more, {read[0].rows} and {read[1].rows} are read"
     shared = np.delete(np.arange(len(rows) + 1), place)
     for k, attribute in enumerate(schema):
-        codes = read[0].codes[k].tolist(), read[1].codes[k][shared].tolist()
+        codes = _read_of(read[0], k).tolist(), _read_of(read[1], k)[shared].tolist()
         same = codes[0] == codes[1]
         if attribute.name in read[0].values:
             values = read[0].values[attribute.name], read[1].values[attribute.name][shared]
@@ -192,6 +194,12 @@ def _compared(reader: Reader, schema: Schema, rows: Sequence[Row], more: Row, pl
                 f"beside {more[k]!r}"
             )
     return None
+
+
+def _read_of(table: Table, position: int) -> NDArray[Any]:
+    """Return what was read of each row for an attribute: its codes, or its keys."""
+    keys = table.keys.get(table.schema.names[position])
+    return table.columns[position] if keys is None else np.array([None, *keys.book.texts], dtype=object)[keys.codes]
 
 
 # Cells
@@ -240,6 +248,8 @@ def _inside(attribute: Attribute) -> tuple[list[float], list[str]]:
         case Categorical():
             forms = [of_text(value) for value in attribute.values[:6]]
             return [form for form in forms if isinstance(form, float)], [*attribute.values[:6]]
+        case Open():
+            return [3, 2.5, 1e30], ["Rome", " rome", "New  York", "cafe\u0301", "caf\xe9", "other", "a\nb"]
     return [], []
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -29,8 +29,9 @@ from dpframework.mechanisms.randomness import (
     SeededRandomness,
     SystemRandomness,
 )
-from dpframework.queries import Norm, PiecewiseScores, QueryFacts, Sensitivity
+from dpframework.queries import KeyCounts, Norm, PiecewiseScores, Sensitivity
 from dpframework.verify.draws import disagreement, draw_problems
+from dpframework.verify.probes import Probe, probes
 
 FALSE_ALARM = 1e-6
 MOST_DRAWS = 1 << 16
@@ -40,15 +41,6 @@ TRIED = 500  # draws that show how well an answer shows the noise
 TELLING = 0.01  # of the log-likelihood a draw: 1400 draws reach `FALSE_ALARM`
 MOST_HALVINGS = 16
 OFF = ((Fraction(13, 10), "30 % wider"), (Fraction(10, 13), "30 % narrower"))
-
-
-@final
-@attrs.frozen(eq=False)
-class Probe:
-    """A query's facts, and an answer to it that shows the noise well, given its scale."""
-
-    facts: QueryFacts
-    answer: Callable[[float], Any]
 
 
 @final
@@ -87,32 +79,6 @@ class SamplerReport:
         if self.passed:
             return f"{self.mechanism}: draws what it states ({self.draws} draws; {'; '.join(self.tested)})"
         return "\n".join(f"{self.mechanism}: {what}" for what in self.wrong)
-
-
-def probes() -> tuple[Probe, ...]:
-    """Return queries' facts with answers that between them every kind of mechanism can serve."""
-
-    def facts(name: str, integer: bool, size: int, *norms: Norm) -> QueryFacts:
-        return QueryFacts(name, name, (), integer, size, [Sensitivity(n, 1, fall=0, source="a probe") for n in norms])
-
-    breaks = np.array([0, 0.5, 2, 2.25, 4])
-    several = attrs.evolve(facts("two histograms", True, 5, Norm.HISTOGRAMS), histograms=(2, 3))
-    return (
-        Probe(several, lambda scale: np.array([5, -3, 2, 0, 0])),
-        Probe(facts("two counts", True, 2, Norm.L1, Norm.SQUARED_L2), lambda scale: np.array([5, -3])),
-        Probe(facts("two real numbers", False, 2, Norm.L1, Norm.SQUARED_L2), lambda scale: np.array([0.25, -1.5])),
-        Probe(facts("integer scores", True, 60, Norm.LINF), lambda scale: _scores(math.ceil(4 * scale)).astype(int)),
-        Probe(facts("real scores", False, 60, Norm.LINF), lambda scale: _scores(4 * scale)),
-        Probe(
-            facts("scores on an interval", False, 1, Norm.LINF),
-            lambda scale: PiecewiseScores(breaks, scale * np.array([0.0, 3.0, 1.0, 2.0])),
-        ),
-    )
-
-
-def _scores(best: float) -> NDArray[np.float64]:
-    """Return one high score and enough low ones that slightly more or less noise changes much."""
-    return np.array([best, best / 2, best / 2, *[0.0] * 57])
 
 
 def check_sampler(
@@ -371,7 +337,10 @@ class _Sample:
                 yield f"the draws are correlated {words}"
 
     def numbers(self) -> NDArray[np.float64]:
-        """Return the outputs as numbers, shape (draws, coordinates)."""
+        """Return the outputs as numbers, shape (draws, coordinates). A key that is not shown counts as 0."""
+        if isinstance(self.answer, KeyCounts):
+            keys = self.answer.keys
+            return np.array([[output.get(key, 0) for key in keys] for output in self.outputs], dtype=np.float64)
         return np.array([np.asarray(output, dtype=np.float64).ravel() for output in self.outputs])
 
     def _promise(self) -> Iterator[str]:

@@ -14,8 +14,9 @@ from dpframework.queries import QueryFacts
 from dpframework.verify.losses import LossReport, check_losses
 from dpframework.verify.other_process import AskedHere, differences, is_foreign
 from dpframework.verify.patience import Patience
+from dpframework.verify.probes import Probe
 from dpframework.verify.query_trace import QueryCall, call_answers, evaluate, fitting, takes_any_answers, trace_queries
-from dpframework.verify.samplers import Probe, SamplerReport, check_sampler
+from dpframework.verify.samplers import SamplerReport, check_sampler
 from dpframework.verify.sensitivity import SensitivityReport, search_sensitivity
 from dpframework.verify.subject import Subject
 

@@ -19,12 +19,14 @@ from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
+from dpframework.facts.open_attribute import Open
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.tables.blocks import Block, cells_of
-from dpframework.tables.encoding import code_dtype
+from dpframework.tables.encoding import stored_dtype
 from dpframework.tables.engines import Engine
+from dpframework.tables.keys import KEY_CODES, NO_KEY, KeyBook, KeyColumn
 from dpframework.tables.reading import table_from_columns
 from dpframework.tables.table import Table
 
@@ -32,6 +34,7 @@ Rows: TypeAlias = bytes
 Change: TypeAlias = tuple[Rows, Rows]
 MOST_KINDS = 255  # a kind is a byte
 MOST_MIXED = 40  # units of rows that differ: more would crowd out those of equal rows, which mostly lose most
+KEYS = ("b", "a", "c")  # of an open attribute, in no order; and a row that has none
 SAMPLED_ROWS = 6  # of tables that are sampled from: all their samples can be added up
 
 
@@ -40,7 +43,8 @@ class Universe:
     """The kinds of rows that a schema allows, all of them if they are few, else a sample.
 
     A numeric attribute takes two values a bin, so that queries on raw values see breaks within bins too, and its
-    upper bound. A sample holds rows of first and of last values: the largest changes are often theirs.
+    upper bound. An open attribute takes a few keys, or none. A sample holds rows of first and of last values: the
+    largest changes are often theirs.
 
     Parameters
     ----------
@@ -56,16 +60,19 @@ class Universe:
     kinds
         How many there are.
     codes
-        The code of each attribute in each kind of row, shape (attributes, kinds).
+        The code of each attribute in each kind of row, or the number of its key, shape (attributes, kinds).
     """
 
     def __init__(self, schema: Schema, seed: int = 0, rows: Sequence[Mapping[str, Any]] = ()) -> None:
         self.schema = schema
+        self._books = {attribute.name: KeyBook(KEYS) for attribute in schema if isinstance(attribute, Open)}
         if rows:
             columns = {name: [row[name] for row in rows] for name in schema.names}
             of_any_size = attrs.evolve(schema, rows=None, max_rows=None)  # kinds of rows, each once
             table = table_from_columns(columns, of_any_size, source="a witness")
-            self.kinds, self.codes, self._values = len(rows), table.codes, dict(table.values)
+            self.kinds, self.codes, self._values = len(rows), table.codes.astype(np.int64), dict(table.values)
+            for name, column in table.keys.items():
+                self.codes[schema.index(name)], self._books[name] = column.codes, column.book
             return
         rng = np.random.default_rng(seed)
         points = [_points(attribute, rng) for attribute in schema]
@@ -87,21 +94,24 @@ class Universe:
     def block(self, rows: Rows) -> Block:
         """Return a table's rows as a block."""
         kinds = np.frombuffer(rows, dtype=np.uint8)
-        columns = tuple(own.take(kinds, axis=0).ravel() for own in self._beside_another)
+        numbers = {name: own.take(kinds, axis=0).ravel() for name, own in self._beside_another.items()}
+        keys = {name: KeyColumn(numbers[name], book) for name, book in self._books.items()}
+        columns = tuple(np.zeros(len(own), np.uint8) if name in keys else own for name, own in numbers.items())
         index = np.arange(1, 2 * len(kinds), 2, dtype=np.int32)
         for column in columns:
             column.flags.writeable = False  # as a table's: a query that writes on its rows fails
-        return Block(self.schema, columns, _BesideAnother(self._values_beside_another, kinds), index)
+        return Block(self.schema, columns, _BesideAnother(self._values_beside_another, kinds), index, key_columns=keys)
 
     @functools.cached_property
-    def _beside_another(self) -> list[NDArray[Any]]:
+    def _beside_another(self) -> dict[str, NDArray[Any]]:
         """The codes of each attribute in each kind of row, behind that in another kind, shape (kinds, 2) each.
 
         A part is some rows of a block: a query that reads the others too must show it. They are as narrow as a table's:
         a query that multiplies them without care wraps round here as it does there.
         """
         beside = np.stack([np.roll(self.codes, -1, axis=1), self.codes], axis=2)
-        return [own.astype(code_dtype(attribute.size)) for attribute, own in zip(self.schema, beside, strict=True)]
+        kinds = {a.name: KEY_CODES if a.name in self._books else stored_dtype(a) for a in self.schema}
+        return {name: own.astype(kind) for (name, kind), own in zip(kinds.items(), beside, strict=True)}
 
     @functools.cached_property
     def _values_beside_another(self) -> dict[str, NDArray[np.float64]]:
@@ -112,7 +122,15 @@ class Universe:
         """Return a table as a study takes it."""
         kinds = np.frombuffer(rows, dtype=np.uint8)
         values = {name: column[kinds] for name, column in self._values.items()}
-        return Table.from_codes(self.schema, self.codes[:, kinds], values)
+        codes = self.codes[:, kinds]
+        of_open = {name: self.schema.index(name) for name in self._books}
+        keys = {name: [self._key(name, code) for code in codes[k].tolist()] for name, k in of_open.items()}
+        codes[list(of_open.values())] = 0
+        return Table.from_codes(self.schema, codes, values, keys=keys)
+
+    def _key(self, name: str, code: int) -> str | None:
+        """Return the key of an open attribute by its number."""
+        return None if code == NO_KEY else self._books[name].texts[code - 1]
 
     def describe(self, rows: Rows) -> list[str]:
         """Write each row for a reader, with how often it occurs."""
@@ -123,7 +141,8 @@ class Universe:
         texts = []
         for k, attribute in enumerate(self.schema):
             raw = self._values.get(attribute.name)
-            shown = attribute.labels[self.codes[k, kind]]
+            code = int(self.codes[k, kind])
+            shown = str(self._key(attribute.name, code)) if attribute.name in self._books else attribute.labels[code]
             if raw is not None and not math.isnan(raw[kind]):
                 shown = f"{raw[kind]:.6g}"
             texts.append(f"{attribute.name}: {shown}")
@@ -157,6 +176,8 @@ class _BesideAnother(Mapping[str, NDArray[np.float64]]):
 
 def _points(attribute: Attribute, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
     """Return codes of an attribute, and for a numeric one a raw value each, in agreement."""
+    if isinstance(attribute, Open):
+        return np.arange(len(KEYS) + 1), None
     if not isinstance(attribute, Numeric):
         return np.arange(attribute.size), None
     edges = np.array([attribute.lower, *attribute.interior_cuts, attribute.upper])

@@ -111,4 +111,4 @@ def _hit(table: Table, level: float, seed: int, attributes: Iterable[str] | None
             codes[position][hit] = encode_column(attribute, column[hit], out_of_domain="error").codes
         else:
             codes[position][hit] = changed(attribute, codes[position].astype(np.float64), hit, rng)
-    return Table(table.schema, codes, values)
+    return Table(table.schema, codes, values, keys=table.keys)

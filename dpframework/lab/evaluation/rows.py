@@ -40,7 +40,8 @@ def select_rows(table: Table, rows: ArrayLike) -> Table:
     values = {name: column[chosen] for name, column in table.values.items()}
     units = None if table.unit_codes is None else table.unit_codes[chosen]
     schema = table.schema if table.schema.rows is None else attrs.evolve(table.schema, rows=len(columns[0]))
-    return Table(schema, columns, values, table.unit, table.key, units)
+    keys = {name: column.take(np.arange(table.rows)[chosen]) for name, column in table.keys.items()}
+    return Table(schema, columns, values, table.unit, table.key, units, keys)
 
 
 def folds(table: Table, number: int, *, seed: int) -> Iterator[tuple[Table, Table]]:

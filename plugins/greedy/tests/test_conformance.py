@@ -16,7 +16,7 @@ from dpframework_greedy.scores import Score, Surplus
 import dpframework as dpf
 from dpframework.queries import Norm, QueryFacts, Sensitivity
 from dpframework.verify.conformance import MechanismConformance, MinerConformance, QueryConformance
-from dpframework.verify.samplers import Probe
+from dpframework.verify.probes import Probe
 
 SCHEMA = dpf.Schema(
     [

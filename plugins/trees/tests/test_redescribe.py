@@ -22,8 +22,8 @@ from dpframework_trees.tree_pairs import MarkovChainPairs, PairData, largest_rep
 import dpframework as dpf
 from dpframework.lab.clinic import clinic_schema, clinic_table
 from dpframework.verify.conformance import MechanismConformance, QueryConformance
+from dpframework.verify.probes import Probe
 from dpframework.verify.replay import replay
-from dpframework.verify.samplers import Probe
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import SmallTables, Universe
 from dpframework.verify.transcript import record

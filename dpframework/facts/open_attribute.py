@@ -1,0 +1,153 @@
+"""Open attributes, whose values nobody lists beforehand. A key is a value of one that was released.
+
+What a cell's key is follows from the cell alone, by a rule that stands in the schema. Which keys there are is private:
+no plan, error or result says it, but for a release that was planned.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, NoReturn, final
+
+import attrs
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.canonical import label_of, of_text
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.printable import printable
+from dpframework.facts.values import listed
+
+#: The label of the rows that have none of the released keys. No key reads so: a cell that does has no key.
+OTHER: Final = "other"
+
+_SPACES: Final = re.compile(r"\s+")
+
+
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+def _one_space(text: str) -> str:
+    return _SPACES.sub(" ", text)
+
+
+#: What may be done to texts, by the names that a schema gives them.
+RULES: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
+    {"nfc": _composed, "spaces": _one_space, "casefold": str.casefold}
+)
+
+
+def _as_rules(rules: Iterable[str]) -> tuple[str, ...]:
+    return listed(rules, "normalise")
+
+
+@final
+@attrs.frozen(slots=False)
+class Open(Attribute):
+    """An attribute whose values nobody lists: towns, products, search terms.
+
+    A row without a value has no key, and a text that reads "other" is none. What else a cell holds is a text:
+
+    - numbers, truths and texts that are written like one are one key in any spelling, such as 3, 3.0 and "3" (see
+      `dpframework.facts.canonical`); the space around a text does not count;
+    - then the rules in `normalise` are applied in turn;
+    - then every character that is not seen is written out, a line break as a backslash and an n.
+
+    Attributes
+    ----------
+    normalise
+        What makes spellings one key: "nfc" (an accent is one character with its letter), "spaces" (space within a text
+        is one blank), "casefold" (case does not count).
+
+    Examples
+    --------
+    >>> town = Open("town", ["nfc", "spaces", "casefold"])
+    >>> town.key_of("  New   York"), town.key_of("NEW YORK"), town.key_of("7.0"), town.key_of(" ")
+    ('new york', 'new york', '7', None)
+    >>> town.size
+    Traceback (most recent call last):
+    ...
+    dpframework.facts.errors.InputError: attribute 'town' is open, so that nobody lists its values, and a list of values
+    is needed here; release its keys (queries.Keys, miner 'keys'), leave it out, or declare it categorical with a public
+    list of values
+    """
+
+    kind: ClassVar[str] = "open"
+
+    normalise: tuple[str, ...] = attrs.field(default=("nfc", "spaces"), converter=_as_rules)
+
+    def _check(self) -> None:
+        for k, rule in enumerate(self.normalise):
+            if not isinstance(rule, str) or rule not in RULES:
+                raise InputError(f"normalise holds {rule!r}; {nearest(str(rule), RULES)}")
+            if rule in self.normalise[:k]:
+                raise InputError(f"normalise holds '{rule}' twice")
+        if self.missing:
+            raise InputError("a row without a value has no key, always; leave missing out")
+
+    def key_of(self, text: str) -> str | None:
+        """Return the key of a cell that holds a text, or a number as text; None if it has none."""
+        form = of_text(text)
+        if form is None:
+            return None
+        if isinstance(form, float):
+            return label_of(form)
+        for rule in self.normalise:
+            form = RULES[rule](form)
+        key = printable(form.strip())
+        return None if key in ("", OTHER) else key
+
+    def refuse(self) -> NoReturn:
+        """Refuse to stand where a list of values is needed.
+
+        Raises
+        ------
+        InputError
+            Always, with what can be done instead.
+        """
+        raise InputError(
+            f"attribute '{self.name}' is open, so that nobody lists its values, and a list of values is needed here; "
+            "release its keys (queries.Keys, miner 'keys'), leave it out, or declare it categorical with a public list "
+            "of values"
+        )
+
+    def _domain_labels(self) -> tuple[str, ...]:
+        self.refuse()
+
+    def _domain_facts(self) -> dict[str, Any]:
+        return {"normalise": list(self.normalise)}
+
+    @property
+    def size(self) -> int:
+        """Refuse, since nobody knows the number of values.
+
+        Raises
+        ------
+        InputError
+            Always.
+        """
+        self.refuse()
+
+    @property
+    def domain_text(self) -> str:
+        """The rules by which values are keys."""
+        return f"values that nobody lists ({', '.join(self.normalise) or 'as they are'})"
+
+
+def require_open(attribute: Attribute, what: str) -> Open:
+    """Return an attribute that is open.
+
+    Raises
+    ------
+    InputError
+        If it is not; `what` is what needs one, such as "the query 'keys'".
+    """
+    if not isinstance(attribute, Open):
+        raise InputError(
+            f"attribute '{attribute.name}' is {attribute.kind}, and {what} is about an open one, whose values nobody "
+            "lists; count its values as they are listed (miner 'histogram')"
+        )
+    return attribute

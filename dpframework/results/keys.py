@@ -1,0 +1,198 @@
+"""Released keys, values of an open attribute that were shown with their noisy counts."""
+
+from __future__ import annotations
+
+import bisect
+import math
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.parameters import finite_from_0
+from dpframework.facts.values import as_texts
+from dpframework.results.alignment import aligned
+from dpframework.results.result import Drawn
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_SHOWN = 50  # keys of a printed table
+_DRAWN = 40  # bars
+_WIDTH = 118
+
+
+def _counts(given: Iterable[int]) -> tuple[int, ...]:
+    return tuple(int(count) for count in given)
+
+
+@final
+@attrs.frozen
+class ReleasedKeys(Mapping[str, int]):
+    """The keys that a release shows, in the order of their texts, with their noisy counts.
+
+    Attributes
+    ----------
+    texts
+        The keys, each once, sorted: their order says nothing of the rows.
+    counts
+        One for each.
+
+    Examples
+    --------
+    >>> towns = ReleasedKeys(["Oslo", "Rome"], [210, 38])
+    >>> towns["Oslo"], "Turku" in towns, dict(towns)
+    (210, False, {'Oslo': 210, 'Rome': 38})
+    """
+
+    texts: tuple[str, ...] = attrs.field(converter=as_texts)
+    counts: tuple[int, ...] = attrs.field(converter=_counts)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse another order, a key that is there twice, and counts that are not one for each."""
+        if len(self.texts) != len(self.counts):
+            raise InputError(f"{len(self.texts)} keys have {len(self.counts)} counts; one for each is needed")
+        if list(self.texts) != sorted(set(self.texts)):
+            raise InputError("released keys must be sorted, each once")
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.texts)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield each key."""
+        return iter(self.texts)
+
+    def __getitem__(self, key: str) -> int:
+        """Return the count of a key.
+
+        Raises
+        ------
+        KeyError
+            If it was not released; that says nothing of whether any row has it.
+        """
+        place = bisect.bisect_left(self.texts, key)
+        if self.texts[place : place + 1] != (key,):
+            raise KeyError(key)
+        return self.counts[place]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {"keys": list(self.texts), "counts": list(self.counts)}
+
+
+@final
+@attrs.frozen
+class KeyTable(Drawn):
+    """The keys of an open attribute that enough rows have, with their noisy counts.
+
+    Attributes
+    ----------
+    attribute
+        Its name.
+    released
+        The keys and their counts.
+    within
+        The noise of a count is no larger, in 95 % of releases.
+    half, always
+        A key of so many rows is shown with probability 1/2, or more; and always. A key without rows never is.
+
+    Examples
+    --------
+    >>> print(KeyTable("town", ReleasedKeys(["Oslo", "Rome"], [210, 38]), within=5, half=14, always=28))
+    town  count  95 %
+    Oslo  210    [205, 215]
+    Rome  38     [33, 43]
+    Keys that enough rows have: one of 14 rows is shown half of the time, of 28 rows or more always, without rows never.
+    Brackets: 95 % intervals, from the noise alone.
+    """
+
+    called = "a table of keys"
+    attribute: str
+    released: ReleasedKeys
+    within: float = attrs.field(converter=float, validator=finite_from_0("how far a count may be off"))
+    half: int = attrs.field(converter=int, validator=finite_from_0("the rows of a key that is shown half of the time"))
+    always: int = attrs.field(converter=int, validator=finite_from_0("the rows of a key that is always shown"))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys, in the order of their texts."""
+        return self.released.texts
+
+    def __len__(self) -> int:
+        """Return how many keys there are."""
+        return len(self.released)
+
+    def __getitem__(self, key: str) -> int:
+        """Return the count of a key.
+
+        Raises
+        ------
+        InputError
+            If it was not released; that says nothing of whether any row has it.
+        """
+        if key not in self.released:
+            raise InputError(f"key {key!r} was not released; {nearest(str(key), self.keys)}")
+        return self.released[key]
+
+    def rows(self) -> list[tuple[str, int, float, float]]:
+        """Return each key with its count and the ends of its 95 % interval, of which none is below 1."""
+        return [(key, n, max(n - self.within, 1.0), max(n + self.within, 1.0)) for key, n in self.released.items()]
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a polars dataframe with a row for each key, its count, low and high."""
+        import polars as pl
+
+        rows = self.rows()
+        columns: dict[str, Any] = {
+            name: pl.Series([row[k] for row in rows], dtype=kind)
+            for k, (name, kind) in enumerate(
+                {self.attribute: pl.String, "count": pl.Int64, "low": pl.Float64, "high": pl.Float64}.items()
+            )
+        }
+        return pl.DataFrame(columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form that `from_dict` reads."""
+        return {
+            "attribute": self.attribute,
+            **self.released.to_dict(),
+            "within": self.within,
+            "half": self.half,
+            "always": self.always,
+        }
+
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> KeyTable:
+        """See `Kept`."""
+        released = ReleasedKeys(form["keys"], form["counts"])
+        return cls(str(form["attribute"]), released, form["within"], form["half"], form["always"])
+
+    def largest_first(self) -> list[tuple[str, int]]:
+        """Return the keys with their counts, those of the largest counts first."""
+        return sorted(self.released.items(), key=lambda one: (-one[1], one[0]))
+
+    def draw(self, axes: Any) -> None:
+        """Draw bars with intervals, of the largest counts if there are many."""
+        shown = self.largest_first()[:_DRAWN]
+        counts = [count for _, count in shown]
+        axes.barh(range(len(shown)), counts, xerr=self.within, color="#0b5394", ecolor="0.5")
+        axes.set_yticks(range(len(shown)), [key for key, _ in shown])
+        axes.invert_yaxis()
+        axes.set(xlabel="noisy count (rows)", ylabel=self.attribute)
+
+    def __str__(self) -> str:
+        lines = [(self.attribute, "count", "95 %")]
+        lines += [
+            (key, str(n), f"[{math.floor(low)}, {math.ceil(high)}]") for key, n, low, high in self.rows()[:_SHOWN]
+        ]
+        text = aligned(lines)
+        if len(self) > _SHOWN:
+            text.append(f"and {len(self) - _SHOWN} more, in to_frame and to_json")
+        legend = (
+            f"Keys that enough rows have: one of {self.half} rows is shown half of the time, of {self.always} rows or "
+            "more always, without rows never. Brackets: 95 % intervals, from the noise alone."
+        )
+        return "\n".join([*text, *textwrap.wrap(legend, _WIDTH)])
