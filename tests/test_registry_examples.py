@@ -21,6 +21,13 @@ LISTED: dict[str, tuple[dict[str, float], dpf.PrivacyUnit, str]] = {
     "detailed_characteristics": ({"rho": 19.776}, dpf.PrivacyUnit(), "replace-one"),
     "broadband": ({"epsilon": 0.2}, dpf.PrivacyUnit("user"), "add-or-remove-one"),
 }
+#: The registry's own addresses of the entries.
+SLUGS = {
+    "pageviews": "current-pageviews-wikimedia-foundation-2023",
+    "detailed_characteristics": "disclosure-avoidance-system-for-detailed-demographic-and-housing-characteristics-"
+    "file-a-u-s-census-bureau-2023",
+    "broadband": "broadband-coverage-microsoft-2021",
+}
 
 
 def program() -> ModuleType:
@@ -47,8 +54,11 @@ def test_a_deployment_costs_what_the_registry_lists(name: str) -> None:
     assert (plan.unit, plan.relation) == (unit, relation)
     entry = registry_entry(plan, Statements.load(FOLDER / "owner.toml", name), name=name)
     assert entry["deployment"]["privacy_loss"]["privacy_parameters"] == figures
-    many = name == "pageviews"
-    assert entry["deployment"]["deployment_model"]["release_type"] == ("Many releases" if many else "One release")
+    many, model = name == "pageviews", entry["deployment"]["deployment_model"]
+    assert model["release_type"] == ("Many releases" if many else "One release")
+    assert model["data_source_type"] == ("Static" if name == "detailed_characteristics" else "Dynamic")
+    assert ("Each day has a budget of its own" in model["release_type_details"]) == many
+    assert entry["url_slug"] == SLUGS[name]
 
 
 @pytest.mark.parametrize("name", LISTED)

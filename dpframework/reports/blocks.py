@@ -78,6 +78,8 @@ class TableBlock(SectionBlock):
         Whether the last row is the whole of those above.
     alike
         Whether the columns hold numbers of one kind, which a narrow page shows beside each other.
+    title
+        A heading of its own, below the section's; may be empty.
     """
 
     template = "table"
@@ -86,6 +88,7 @@ class TableBlock(SectionBlock):
     caption: str = ""
     sums: bool = False
     alike: bool = False
+    title: str = ""
 
 
 @final

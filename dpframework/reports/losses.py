@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from dpframework.accountant import AccountedPlan, PureAccountant, ZCDPAccountant
 from dpframework.facts.privacy import NO_EPSILON, PrivacyLoss, readable
 from dpframework.plan.nodes import Node, Step
@@ -63,3 +65,11 @@ def cost_text(loss: PrivacyLoss | None, *, none: str = "no pure epsilon", exactl
 def loss_text(loss: PrivacyLoss | None) -> str:
     """Write a total."""
     return NO_EPSILON if loss is None else loss.text
+
+
+def whole_rho(plan: AccountedPlan) -> Fraction | None:
+    """Return the rho of the whole plan, if it has one and no pure epsilon."""
+    if PureAccountant(plan.relation).amount_of(plan.root, plan).under(plan.relation) is not None:
+        return None
+    accountant = ZCDPAccountant(plan.relation, delta=plan.budget.delta)
+    return accountant.amount_of(plan.root, plan).under(plan.relation)

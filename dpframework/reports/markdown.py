@@ -84,6 +84,8 @@ def _block(block: SectionBlock) -> Iterator[str]:
         case Facts():
             yield from _table(("fact", "value"), block.rows)
         case TableBlock():
+            if block.title:
+                yield from (f"### {cell(block.title)}", "")
             if block.caption:
                 yield from (cell(block.caption), "")
             yield from _table(block.heads, block.rows)

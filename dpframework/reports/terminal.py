@@ -185,9 +185,12 @@ def _table(table: blocks.TableBlock) -> RenderableType:
     from rich.text import Text
 
     def made(width: int | None) -> Text:
-        lines = [Text(fit_prose(table.caption, width), style="dim")] if table.caption else []
+        lines = [Text(f"\n{printable(table.title)}", style="bold")] if table.title else []
+        lines += [Text(fit_prose(table.caption, width), style="dim")] if table.caption else []
         for name, *cells in table.rows:
             told = "; ".join(f"{head} {text}" for head, text in zip(table.heads[1:], cells, strict=True))
+            if len(cells) == 1:
+                (told,) = cells  # what it is needs no name
             lines.append(_head(name, f": {told}", width))
         return Text("\n").join(lines)
 

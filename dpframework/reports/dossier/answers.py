@@ -1,8 +1,10 @@
 """A dossier: the questions of a review board, each with its answers and what each answer rests on.
 
-The questions are the topics of the pyramid of NIST SP 800-226 (2025), "Guidelines for Evaluating Differential Privacy
-Guarantees", with its hazards, and of the W3C note "Considerations for Reviewing Differential Privacy Systems" (draft of
-2026): a guarantee rests on the algorithms below it, and these on the handling of the rows. They are worded anew here.
+The questions are the topics of the pyramid of NIST SP 800-226, "Guidelines for Evaluating Differential Privacy
+Guarantees": a guarantee rests on the algorithms below it, and these on the handling of the rows. `hazards` says which
+question answers which of its hazards. They were compared with the text of its public draft (December 2023). Of the W3C
+note "Considerations for Reviewing Differential Privacy Systems" (draft of 2026) only the abstract was: it names the
+trade-off between privacy, utility and the number of trusted parties. The questions are worded anew here.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 import attrs
 
 from dpframework.facts.values import as_texts
+from dpframework.reports.dossier.hazards import HAZARDS, Hazard
 from dpframework.reports.dossier.statements import Statements
 from dpframework.study.study_plan import StudyPlan
 
@@ -141,6 +144,12 @@ class Dossier:
     out_of_scope: tuple[tuple[str, str], ...]
 
     @property
+    def hazards(self) -> tuple[tuple[Hazard, str], ...]:
+        """Each hazard of NIST SP 800-226 with what was done about it: "answered", "open" or "out of scope"."""
+        opened = {one.item.title: "open" if one.open else "answered" for one in self.items}
+        return tuple((one, opened[one.topic] if one.in_scope else "out of scope") for one in HAZARDS)
+
+    @property
     def answered(self) -> int:
         """How many questions are answered whole."""
         return sum(not one.open for one in self.items)
@@ -150,7 +159,7 @@ class Dossier:
         """How many questions are answered, and which are open."""
         opened = [one.item.title for one in self.items if one.open]
         whole = f"{self.answered} of {len(self.items)} questions answered"
-        return f"OPEN: {whole}; open are {', '.join(opened)}" if opened else whole
+        return f"OPEN: {whole}; still open: {', '.join(opened)}" if opened else whole
 
     def to_dict(self) -> dict[str, object]:
         """Return a JSON-safe form."""
@@ -167,6 +176,10 @@ class Dossier:
                 for one in self.items
             ],
             "out_of_scope": [{"title": title, "reason": reason} for title, reason in self.out_of_scope],
+            "hazards": [
+                {"section": one.section, "hazard": one.text, "topic": one.topic, "state": state}
+                for one, state in self.hazards
+            ],
         }
 
 

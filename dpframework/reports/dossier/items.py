@@ -8,12 +8,14 @@ from dpframework.checks import ASSUMPTIONS
 from dpframework.facts.privacy import Relation, readable
 from dpframework.facts.unit import ROWS_ASSERTED
 from dpframework.plan.kinds import KINDS
+from dpframework.plan.plan import Plan
 from dpframework.plan.verification_records import judged
 from dpframework.reports.dossier.answers import Answer, Answers, Basis, DossierSubject, Item
 from dpframework.reports.dossier.statements import TOPICS
-from dpframework.reports.losses import loss_text
+from dpframework.reports.losses import loss_text, whole_rho
 from dpframework.reports.odds import learned, learned_sentence
 from dpframework.reports.summary import bias_rows, bound_line, result_rows, size_sentence
+from dpframework.version import __version__
 
 TOP, MIDDLE, DEPLOYMENT, BASE = (
     "the guarantee",
@@ -47,6 +49,7 @@ def _epsilon(subject: DossierSubject) -> Iterator[Answer]:
         return
     meaning = learned_sentence(learned(total, plan.relation, plan.unit))
     yield _planned(f"At most {loss_text(total)}, for {plan.unit} under {plan.relation}: {meaning}.")
+    yield _planned("What holds for people in general can be learned whether or not somebody's rows are in the table.")
     for finding in plan.check():
         if finding.code == "DP026":
             yield _planned(f"{finding}.")
@@ -58,10 +61,17 @@ def _delta(subject: DossierSubject) -> Iterator[Answer]:
     if total is None or not total.delta:
         yield _planned("Pure differential privacy: the guarantee has no delta.")
     else:
+        losses = ", ".join(f"{name} accounting: {loss_text(loss)}" for name, loss in plan.totals().items())
+        rho = whole_rho(plan)
+        before = "" if rho is None else f" It is converted from rho {readable(rho)}, as anybody can at another delta."
+        yield _planned(f"Approximate differential privacy at delta {float(total.delta):g}: {losses}.{before}")
+        own = plan.exact_delta(plan.root)
         yield _planned(
-            f"Approximate differential privacy at delta {float(total.delta):g}, which no event exceeds: "
-            f"{', '.join(f'{name} accounting: {loss_text(loss)}' for name, loss in plan.totals().items())}."
+            f"Releases have a delta of {float(own):g} of their own: with that probability they show all of somebody."
+            if own
+            else "No release has a delta of its own. The delta comes from converting: no event shows all of somebody."
         )
+        yield _planned("Compare this epsilon only with one at the same delta and for the same unit.")
     for finding in plan.check():
         if finding.code == "DP011":
             yield _planned(f"{finding}.")
@@ -133,6 +143,7 @@ def _correctness(subject: DossierSubject) -> Iterator[Answer]:
     sources = list(dict.fromkeys(one.source for step in plan.steps() for one in step.facts.sensitivities if one.source))
     more = f", and {len(sources) - 3} more" if len(sources) > 3 else ""
     yield _planned(f"Each sensitivity names its source: {'; '.join(sources[:3])}{more}.")
+    yield _planned(_code_sentence(plan))
     if plan.verified is None:
         yield Answer(
             Basis.OPEN, "Was the code tested? No record of 'dpframework verify --record' was named (--verified)."
@@ -140,6 +151,20 @@ def _correctness(subject: DossierSubject) -> Iterator[Answer]:
         return
     for one in judged(plan, plan.verified):
         yield Answer(Basis.TESTED if one.passed else Basis.OPEN, f"{one}.")
+
+
+#: The packages of this distribution.
+_OURS = ("dpframework", "dpframework_trees", "dpframework_greedy", "dpframework_distance", "dpframework_tables")
+
+
+def _code_sentence(plan: Plan) -> str:
+    """Say whose code a plan runs: dpframework's, with its tests, or somebody else's."""
+    others = dict.fromkeys(
+        one["name"] for one in plan.code["components"] if one["class"].partition(".")[0] not in _OURS
+    )
+    if not others:
+        return f"All miners, queries and mechanisms are dpframework {__version__}'s own, which its tests cover."
+    return f"Not dpframework's own, so that only a verification speaks for it: the code of {', '.join(others)}."
 
 
 def _assumptions(subject: DossierSubject) -> Iterator[Answer]:
@@ -178,6 +203,7 @@ def _bounds(subject: DossierSubject) -> Iterator[Answer]:
         )
     else:
         yield _planned("The schema is not marked as inferred. Values outside its bounds are clamped, or made missing.")
+    yield _planned("All groups and candidates are listed before the rows are read: none appears since a row is there.")
     yield from _stated(subject, "choices.bounds")
 
 
@@ -277,4 +303,6 @@ OUT_OF_SCOPE: tuple[tuple[str, str], ...] = (
     ("computing on encrypted or distributed rows", "counts are evaluated where the rows lie, in the clear"),
     ("unstructured data", "a table has public attributes; texts and images are no attributes"),
     ("queries by strangers at any time", "all releases stand in a plan, which is approved before the rows are read"),
+    ("synthetic data without privacy", "all that leaves is computed from the releases of a plan"),
+    ("neural networks", "no miner trains one"),
 )

@@ -13,8 +13,8 @@ from dpframework.reports.sections import Section
 
 SUBTITLE = "Dossier for a review"
 _CAPTION = (
-    "The questions follow NIST SP 800-226 (2025) and the W3C note on reviewing differential privacy systems (draft of "
-    "2026). Each answer says what it rests on: the plan, a test of the code, or the owner's word."
+    "The questions follow the pyramid and the hazards of NIST SP 800-226. Each answer says what it rests on: the plan, "
+    "a test of the code, the ledger, or the owner's word."
 )
 
 #: The files of a dossier, by their format.
@@ -31,19 +31,24 @@ def dossier_sections(found: Dossier) -> list[Section]:
     opened = [one for one in found.items if one.open]
     if opened:
         rows = [(one.item.title, answer.text) for one in opened for answer in one.answers if answer.basis is Basis.OPEN]
-        sections.append(Section("open", "What is open", [TableBlock(("topic", "what lacks"), rows)]))
+        sections.append(Section("open", "What is open", [TableBlock(("topic", "what is missing"), rows)]))
     layers = dict.fromkeys(one.item.layer for one in found.items)
     for number, layer in enumerate(layers, start=1):
         blocks = [_table(one) for one in found.items if one.item.layer == layer]
         first = [Paragraph(_CAPTION, aside=True)] if number == 1 else []
         sections.append(Section(f"layer-{number}", f"{layer[0].upper()}{layer[1:]}", [*first, *blocks]))
     outside = TableBlock(("topic", "why this study does not have it"), found.out_of_scope)
-    return [*sections, Section("out-of-scope", "Out of scope", [outside])]
+    sections.append(Section("out-of-scope", "Out of scope", [outside]))
+    hazards = [(one.text, one.section, one.topic, state) for one, state in found.hazards]
+    heads = ("hazard", "section", "answered under", "state")
+    caption = "What NIST SP 800-226 warns of, in our words, by the sections of its public draft."
+    return [*sections, Section("hazards", "Hazards", [TableBlock(heads, hazards, caption)])]
 
 
 def _table(one: AnsweredItem) -> TableBlock:
     rows = [(answer.basis.value, answer.text) for answer in one.answers]
-    return TableBlock(("basis", "answer"), rows, f"{one.item.title}: {one.item.question}")
+    title = f"{one.item.title[0].upper()}{one.item.title[1:]}"
+    return TableBlock(("basis", "answer"), rows, one.item.question, title=title)
 
 
 def dossier_file(form: ReportFormat, found: Dossier, *, title: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from dpframework.accountant import PureAccountant, ZCDPAccountant
+from dpframework.accountant import PureAccountant
 from dpframework.facts.errors import InputError
 from dpframework.facts.formats import require_form
 from dpframework.facts.outputs import FileKind
@@ -22,7 +22,7 @@ from dpframework.plan.preview import parts_of
 from dpframework.plan.verification_records import judged
 from dpframework.reports.dossier.answers import DossierSubject, LedgerState
 from dpframework.reports.dossier.statements import Statements
-from dpframework.reports.losses import loss_text
+from dpframework.reports.losses import loss_text, whole_rho
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
 
@@ -69,7 +69,8 @@ def registry_entry(
     }
     deployment = {part: {key: value for key, value in fields.items() if value} for part, fields in deployment.items()}
     open_fields = [field for part in (_MODEL, _IMPLEMENTATION) for field, place in part if not statements[place]]
-    slug = re.sub(r"[^a-z0-9]+", "-", f"{statements['product.name']} {statements['owner.organisation']}".lower())
+    named = [statements[place] for place in ("product.name", "owner.organisation", "product.publication_date")]
+    slug = re.sub(r"[^a-z0-9]+", "-", " ".join((*named[:2], named[2][:4])).lower())  # as the registry makes it
     entry = {
         "url_slug": slug.strip("-") or name,
         "status": "Draft",
@@ -98,21 +99,13 @@ def _notion(plan: StudyPlan) -> tuple[str, dict[str, float], str]:
     total = plan.smallest_total()
     if total is None or total.epsilon is None:
         raise InputError("the plan has no valid total, so that no entry can say what it guarantees")
-    rho = _whole_rho(plan)
+    rho = whole_rho(plan)
     if not total.delta:
         return "Pure DP", {"epsilon": float(total.epsilon)}, ""
     if rho is not None:
         more = f"rho {readable(rho)}, which is {loss_text(total)}"
         return "Zero-concentrated DP", {"rho": float(rho)}, more
     return "Approximate DP", {"epsilon": float(total.epsilon), "delta": float(total.delta)}, ""
-
-
-def _whole_rho(plan: StudyPlan) -> Fraction | None:
-    """Return the rho of the whole plan, if it has one and no pure epsilon."""
-    if PureAccountant(plan.relation).amount_of(plan.root, plan).under(plan.relation) is not None:
-        return None
-    accountant = ZCDPAccountant(plan.relation, delta=plan.budget.delta)
-    return accountant.amount_of(plan.root, plan).under(plan.relation)
 
 
 def _variant(subject: DossierSubject) -> dict[str, Any]:
@@ -151,15 +144,16 @@ _MODEL = (("actors", "trust.actors"), ("release_type_details", "product.releases
 
 
 def _model(subject: DossierSubject) -> dict[str, Any]:
-    said = subject.statements["product.releases"]
-    many = subject.plan.unit.to_dict().get("period") is not None or said.lower().startswith("many")
+    said, unit = subject.statements["product.releases"], subject.plan.unit
+    each = f"Each {unit.period} has a budget of its own; {unit.gap}." if unit.period is not None else ""
+    many = unit.period is not None or said.lower().startswith("many")
     return {
         "model_name": "Central",
         "model_name_details": "Noise is added by dpframework where the rows lie; only releases leave.",
         "actors": subject.statements["trust.actors"],
         "release_type": "Many releases" if many else "One release",
-        "release_type_details": said,
-        "data_source_type": "Dynamic" if many else "Static",
+        "release_type_details": f"{said} {each}".strip(),
+        "data_source_type": subject.statements["product.data_source"] or ("Dynamic" if many else "Static"),
         "access_type": "Non-interactive",
         "access_type_details": "All releases stand in a plan, which is approved before the rows are read.",
     }

@@ -30,6 +30,7 @@ TOPICS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "sector": "Technology, Healthcare, Education, Government, Energy or Finance?",
             "publication_date": "When is it first published (YYYY-MM-DD)?",
             "releases": "Is it published once, or many times, and what is planned for these data later?",
+            "data_source": "Do new rows come over time: Static or Dynamic?",
             "sources": "Where can people read more?",
         },
         "owner": {
