@@ -18,6 +18,7 @@ import attrs
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy import stats
 
 import dpframework as dpf
 from dpframework.tables import NewRows
@@ -154,19 +155,29 @@ class Measured:
     asked: float
     unit: str
     errors: NDArray[np.float64]
+    runs: int
 
-    @property
-    def measured(self) -> float:
-        """The error that 95 % of the runs stay below; of counts, which are off by whole rows, between two numbers."""
+    def _below(self, share: float) -> float:
+        """Return the error that a share of the runs stays below; of counts, of whole rows, between two numbers."""
         if self.case.miner not in COUNTING:
-            return float(np.quantile(self.errors, 0.95, method="higher"))
+            return float(np.quantile(self.errors, share, method="higher"))
         values, times = np.unique(self.errors, return_counts=True)
-        return float(np.interp(0.95, np.cumsum(times) / len(self.errors), values))
+        return float(np.interp(share, np.cumsum(times) / len(self.errors), values))
 
     @property
     def ratio(self) -> float:
-        """The measured error over the error asked for."""
-        return self.measured / self.asked
+        """The measured 95 % error over the error asked for."""
+        return self._below(0.95) / self.asked
+
+    @property
+    def ratio_interval(self) -> tuple[float, float]:
+        """A 95 % interval for the ratio of endless runs, by the order of the runs' errors (Clopper and Pearson).
+
+        The numbers of one run count as one, since they may share noise: so it is rather too wide.
+        """
+        places = stats.binom.ppf((0.025, 0.975), self.runs, 0.95)
+        low, high = (self._below(min(place / self.runs, 1.0)) / self.asked for place in (places[0], places[1] + 1))
+        return low, high
 
     @property
     def beyond(self) -> int:
@@ -190,4 +201,4 @@ def measure(case: Case, number: int, runs: int, seed: int = 1) -> Measured:
         errors += [case.errors(result, rows) for result in study.run(table, seed=seed + start).values()]
     assert found.bound.whole is not None
     asked = 0.02 * found.bound.whole
-    return Measured(case, number, found.epsilon, asked, found.bound.unit, np.concatenate(errors))
+    return Measured(case, number, found.epsilon, asked, found.bound.unit, np.concatenate(errors), runs)

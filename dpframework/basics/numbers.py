@@ -24,7 +24,7 @@ from dpframework.plan.nodes import Node, step
 from dpframework.plan.parts import PlannedPart
 from dpframework.queries.ranks import QuantileScores, as_quantile, quantile_text
 from dpframework.queries.sums import BoundDistances, BoundedSum, WithinBounds
-from dpframework.results.error_bounds import BoundKind, ErrorBound
+from dpframework.results.error_bounds import WORST_ROWS, BoundKind, ErrorBound
 from dpframework.results.estimates import Estimate, QuantileEstimate
 from dpframework.results.noisy import CONFIDENCE
 from dpframework.run.miner import Example, Witness
@@ -220,7 +220,7 @@ class MeanMiner(_NumberMiner):
                 whole_text=f"the range from {query.lower:,.10g} to {query.upper:,.10g}",
                 likely=width / 2,
                 likely_text="half of its range: the middle would be as good",
-                note="" if rows is not None else _examples_of(error),
+                note=_examples_of(error) if rows is None else "" if centred is not None else WORST_ROWS,
                 biases=[*self.biases(query)],
                 steps=(path,),
             )
@@ -336,6 +336,7 @@ class QuantileMiner(_NumberMiner):
             bound = attrs.evolve(bound, likely=far * part.size.largest, likely_text="any point would miss it by")
         if part.rows is not None:
             bound = attrs.evolve(bound, amount=min(within, far * part.rows))
+        bound = attrs.evolve(bound, note=WORST_ROWS)
         grid = f"{scores.answer_length} points, {scores.step:.4g} apart"
         rounded = f"values of '{self.attribute}' count as the nearest of {grid}"
         return [attrs.evolve(bound, steps=("quantile",), biases=[*self.biases(scores), rounded])]

@@ -18,6 +18,7 @@ from dpframework.results.noisy import CONFIDENCE
 
 SUPPORTS = "supports of redescriptions"
 CHOSEN = "redescriptions are shown for their noisy counts, so that their supports are too large on average"
+WORST_ROWS = "on the worst rows"  # the note of an error that depends on the rows: on others it is smaller
 QUARTER = 1 / 4  # of a table: a choice that may be worse than the best by more says little
 GROUPS = (10, 100, 1_000, 10_000)  # rows: NIST SP 800-226 shows relative errors by the size of a group
 

@@ -74,7 +74,7 @@ def test_a_mean_needs_a_number_of_rows_and_any_source_of_it_will_do() -> None:
     study.add("it", dpf.miner("mean", attribute="age", epsilon="0.1"))
     (told,) = study.plan().with_rows(7000).error_bounds()["it"]
     assert told.amount == known.amount
-    assert known.text == "within ±0.4237, 0.42 % of the range from 0 to 100"
+    assert known.text == "within ±0.4237, on the worst rows, 0.42 % of the range from 0 to 100"
     with pytest.raises(dpf.InputError, match="the error of 'it' depends on the number of rows, which is not public"):
         study.epsilon_for("it", within=1)
     assert study.epsilon_for("it", within=1, rows=7000) < study.epsilon_for("it", within=1, rows=700)
