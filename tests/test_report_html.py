@@ -349,7 +349,7 @@ def test_verdicts_and_severities_are_words(study, table):
     heads = [head.line for head in refused.with_class("finding-head")]
     assert "error DP003 parallel parts not disjoint" in heads
     accepted = read(html_report(study.plan()))
-    assert [h.line for h in accepted.with_class("headline")] == ["Checks passed; not yet approved"]
+    assert [h.line for h in accepted.with_class("headline")] == ["Checks passed; no approval is shown"]
     ran = attrs.evolve(study.run(table, seed=3), stopped="step 'both': a <b> failed")
     lines = [h.line for h in read(html_report(study.plan(), ran)).with_class("headline")]
     assert lines[0] == "STOPPED before its end: step 'both': a <b> failed"

@@ -66,7 +66,7 @@ def test_markdown_before_a_run(study):
     assert "## Charges of the run" not in text
     assert "DP012" in text
     assert "└─ both  [epsilon 1.0]" in text
-    assert "**Checks passed; not yet approved.**" in text
+    assert "**Checks passed; no approval is shown.**" in text
     assert "| part | pure | zcdp | rdp | pld |" in text
 
 

@@ -290,7 +290,34 @@ def test_a_report_opens_with_results_then_meaning_then_whom_it_protects(plan):
             "Who is protected", "people.csv", "2026-01-02 03:04 UTC", "Findings")]  # fmt: skip
         assert order == sorted(order)
         assert "Loss by attribute" in text
-    assert "not yet approved" in html_report(plan)
+    assert "Checks passed; no approval is shown" in html_report(plan)  # nobody asked a ledger
+    assert "Checks passed; not yet approved" in html_report(plan, about=About(approvals=[]))
+
+
+def test_a_report_opens_with_who_is_protected_what_it_costs_and_what_it_rests_on():
+    study = dpf.Study(SCHEMA, epsilon=2, unit="patient_id", rows_per_unit=3)
+    study.add("table", dpf.miner("crosstab", attributes=["a", "c"], epsilon="1/2"))
+    opening = markdown_report(study.plan()).replace("\\", "").partition("## What is published")[0]
+    assert "This plan protects each patient_id: their values, and whether they are in the table." in opening
+    assert "Each patient_id counts with at most 3 rows. It costs epsilon 0.5; epsilon 2.0 is allowed." in opening
+    assert "It rests on the owner's word that the table has at most 1,000 rows." in opening
+    free = dpf.Study(dpf.Schema([A, B]), epsilon=1, delta="1e-6", relation="replace-one", allow=["one-row-per-person"])
+    free.add_plan("n", counted("n", A, "0.1"))
+    opening = markdown_report(free.plan()).replace("\\", "").partition("## What is published")[0]
+    assert "This plan protects each person: their values, but not that they are in the table." in opening
+    assert "Nobody has a second row, as the owner states. It costs epsilon ~0.1, delta 1e-06; epsilon 1.0," in opening
+    assert "It rests on a number of rows that may be known." in opening
+    alone = markdown_report(planned(counted("n", A), schema=dpf.Schema([A, B]))).partition("## What is published")[0]
+    assert "protects each row: its values, and whether it is in the table. Each row counts alone" in alone
+    assert "It assumes nothing but correct code." in alone
+
+
+def test_a_run_says_who_ran_it_what_for_and_who_approved_it(plan):
+    run = RunSummary(True, "pure", "epsilon 1.0", (), {})
+    about = About(approvals=["approved by R on D"], ran="run by C. Diaz: yearly report")
+    for text in (html_report(plan, run, about=about), markdown_report(plan, run, about=about).replace("\\", "")):
+        assert "run by C. Diaz: yearly report; approved by R on D" in text
+    assert "approved by" not in markdown_report(plan, run)
 
 
 def test_results_come_before_the_plan(plan):

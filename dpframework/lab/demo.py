@@ -48,7 +48,7 @@ def _targets() -> dict[str, str]:
 def demo_study(schema: Schema, *, one_too_many: bool = False) -> Study:
     """Return the demo's study. With `one_too_many` it has a tree more than its budget covers."""
     described = _study_form()
-    study = Study(schema, epsilon=budget())
+    study = Study(schema, epsilon=budget(), allow=["one-row-per-person"])  # each patient is a row of the clinic
     for step in described["step"] + (described["one_too_many"] if one_too_many else []):
         parameters = {"epsilon": step["epsilon"], "attributes": LABS, **step["params"]}
         add_miner(study, step["name"], step["miner"], parameters, registry())
@@ -150,7 +150,7 @@ def run_demo(
     progress
         Makes an observer that is shown while the study runs.
     """
-    schema = clinic_schema()
+    schema = attrs.evolve(clinic_schema(), about_rows=patients)
     opened: list[bool] = []
 
     def read() -> Table:

@@ -10,6 +10,7 @@ from dpframework.checks import Severity
 from dpframework.checks.advice import ONE_ROW_PER_PERSON
 from dpframework.facts.privacy import PrivacyLoss, Relation
 from dpframework.facts.schema import Schema
+from dpframework.facts.unit import ROWS_ASSERTED
 from dpframework.facts.values import as_texts
 from dpframework.plan.plan import Plan
 from dpframework.plan.verification_records import judged
@@ -108,7 +109,15 @@ def approved_or_not(plan: StudyPlan, about: About) -> str:
         return f"REFUSED: the plan cannot be run; see {', '.join(codes)} among the findings"
     if about.approvals:
         return f"Checks passed; {about.approvals[-1]}"
-    return "Checks passed; not yet approved"
+    return "Checks passed; not yet approved" if about.approvals is not None else "Checks passed; no approval is shown"
+
+
+#: Assumptions in words, by their names.
+_PLAIN = {
+    "mcmc-converged": "a Markov chain that has come close to its target",
+    "real-arithmetic": "noise in floating point that is as good as in real numbers",
+    "row-count-public": "a number of rows that may be known",
+}
 
 
 def brief(plan: StudyPlan) -> str:
@@ -121,13 +130,15 @@ def brief(plan: StudyPlan) -> str:
     if unit.is_row and ONE_ROW_PER_PERSON in plan.budget.allow:
         who, share = "each person", "Nobody has a second row, as the owner states."
     facts = plan.facts
-    assumed = list(plan.assumptions)
+    assumed = [_PLAIN.get(name, f"'{name}'") for name in plan.assumptions if name != ROWS_ASSERTED]  # `share` says it
     if facts.row_bound is not None:
-        assumed.append(f"the owner's word that {'max_rows' if facts.rows is None else 'rows'} = {facts.row_bound}")
+        most = "at most " if facts.rows is None else ""
+        assumed.append(f"the owner's word that the table has {most}{facts.row_bound:,} rows")
     rests = f"It rests on {', '.join(assumed)}." if assumed else "It assumes nothing but correct code."
     gap = f" {unit.gap[0].upper()}{unit.gap[1:]}." if unit.gap else ""
+    own, exist = ("its", "it is") if who == "each row" else ("their", "they are")
     hidden = {
-        Relation.ADD_OR_REMOVE_ONE: "its values, and whether it is in the table",
-        Relation.REPLACE_ONE: "its values, but not that it is in the table",
+        Relation.ADD_OR_REMOVE_ONE: f"{own} values, and whether {exist} in the table",
+        Relation.REPLACE_ONE: f"{own} values, but not that {exist} in the table",
     }[plan.relation]
     return f"This plan protects {who}: {hidden}. {share} {cost} {rests}{gap}"
