@@ -206,7 +206,10 @@ def show_parametrized(times: int, number: int = 500) -> None:
         figures = (
             f"generated {spent * 1e3:.2f} ms, by hand {spent_by_hand * 1e3:.2f} ms, share {spent / spent_by_hand:.2f}"
         )
-        print(f"{name}: {figures}; compiled for each study or round in {first:.2f} s", flush=True)
+        print(
+            f"{name}: {figures}; first call of a study or round {first:.2f} s (it compiles, unless that is kept)",
+            flush=True,
+        )
 
 
 def main() -> None:

@@ -100,6 +100,17 @@ def test_scores_of_ten_million_rows_are_as_near_the_true_ones_as_derived(criteri
     assert criterion == "max" or largest > 0.01  # the bound is about what happens
 
 
+def test_a_cube_root_is_corrected_to_two_unit_roundoffs():
+    """The sum of C cubes is off by C + 1 of them, of which a third counts (see `Criterion.rounding`)."""
+    rng, child_score = np.random.default_rng(17), CRITERIA["norm"].kernels.child_score
+    with localcontext(prec=50):
+        for classes in (1, 2, 3, 9):
+            for _ in range(200):
+                counts = many_counts(rng, classes) + 1
+                exact = Fraction(exact_score(counts, "norm"))
+                assert abs(Fraction(child_score(counts)) / exact - 1) <= (Fraction(classes + 1, 3) + 2) * UNIT_ROUNDOFF
+
+
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_scores_of_splits_are_as_near_the_true_ones_as_declared(criterion):
     """Of two to forty children with up to 10**7 rows a class."""
