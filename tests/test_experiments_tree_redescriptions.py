@@ -14,10 +14,10 @@ from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
 import dpframework as dpf
 from dpframework.lab.evaluation import redescription_quality
 from dpframework.lab.experiment.code import Code
-from dpframework.lab.experiment.table_files import tables_command
 
 PAGE = Path(__file__).parents[1] / "docs" / "experiments" / "tree-redescriptions.md"
 FOLDER = PAGE.with_suffix("")
+tables_command = Code("table_files.py:tables_command", PAGE.parent).load()
 
 
 def function(place):

@@ -155,7 +155,10 @@ def test_a_folder_that_holds_something_is_refused(results, folder):
         ({"results": {"n": {"value": 1}}}, "result 'n': this is not an estimate"),
         ({"results": {"tree": [[]]}}, "result 'tree': this is not a tree"),
         ({"results": {"far": {"schema": {}}}}, "result 'far': "),
-        ({"results": {"far": {"schema": "none"}}}, "result 'far': this is not a result of learned distances"),
+        (
+            {"results": {"far": {"schema": "none"}}},
+            "result 'far': Schema.from_dict: form is a str; Mapping[str, Any] is needed",
+        ),
         ({"results_version": 7}, "results version 7"),
         ({"results_version": None}, "results version None"),
     ],

@@ -279,9 +279,9 @@ def test_rows_that_only_the_owner_bounds_are_an_assumption() -> None:
     [
         ("person", 0, "rows_per_unit is 0; a whole number from 1 to 1000000 is needed"),
         ("person", True, "rows_per_unit is True; a whole number from 1 to 1000000 is needed"),
-        ("person", 2.0, "rows_per_unit is 2.0; a whole number from 1 to 1000000 is needed"),
+        ("person", 2.0, "Study: rows_per_unit is a float; int is needed"),
         (" ", 2, "unit is ' '; give the name of the column whose values name units"),
-        (3, 2, "unit is 3; give the name of the column whose values name units"),
+        (3, 2, "Study: unit is an int; str or None is needed"),
         ("a", 2, "unit 'a' is an attribute of the schema; ids tell whose a row is, and no more"),
     ],
 )

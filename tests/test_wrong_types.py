@@ -73,8 +73,8 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
         lambda: dpf.miner("dp-id3", epsilon=1, target="ill", pruning="yes"),
         "miner 'dp-id3': pruning is a str; bool is needed",
     ),
-    (lambda: dpf.share([], "histogram"), f"share: share is a list; {AMOUNT}"),
-    (lambda: dpf.share(0.5, 5), "share: miner is an int; str or type[Miner] is needed"),
+    (lambda: dpf.share([], "histogram"), "share is []; a finite number is needed"),
+    (lambda: dpf.share(0.5, 5), "a share is given to a miner's name or class, not to 5"),
     (
         lambda: dpf.step("x", Histogram(5), DiscreteLaplace(1)),
         "step 'x': histogram: attribute is an int; Attribute is needed",

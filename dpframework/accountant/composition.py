@@ -20,6 +20,7 @@ is convex and 0 at 0, so that is at most a f(A) / k: the bound survives `sampled
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
@@ -44,7 +45,11 @@ def _largest(amounts: Sequence[Fraction | None]) -> Fraction | None:
 
 def sequential(parts: Sequence[ByRelation]) -> ByRelation:
     """Add up, since every part is released from the same rows (McSherry 2009, Theorem 3)."""
-    return ByRelation(_sum(p.add_or_remove_one for p in parts), _sum(p.replace_one for p in parts))
+    added, replaced = (
+        map(operator.attrgetter("add_or_remove_one"), parts),
+        map(operator.attrgetter("replace_one"), parts),
+    )
+    return ByRelation(_sum(added), _sum(replaced))
 
 
 def either(parts: Sequence[ByRelation]) -> ByRelation:

@@ -73,11 +73,15 @@ class AccountedPlan(Plan):
         """
         return next(iter(self._required_totals().values()))
 
-    def totals(self) -> dict[str, PrivacyLoss]:
-        """Return the total in each notion of loss that has a finite one, the smallest first."""
+    @functools.cached_property
+    def _finite_totals(self) -> dict[str, PrivacyLoss]:
         known = [(name, total.loss) for name, total in self._totals.items() if total.loss is not None]
         finite = [(loss.epsilon, name, loss) for name, loss in known if loss.epsilon is not None]
         return {name: loss for _, name, loss in sorted(finite, key=lambda one: one[0])}
+
+    def totals(self) -> dict[str, PrivacyLoss]:
+        """Return the total in each notion of loss that has a finite one, the smallest first."""
+        return dict(self._finite_totals)
 
     def smallest_total(self) -> PrivacyLoss | None:
         """Return the smallest valid total, or None where `total` refuses."""

@@ -50,10 +50,10 @@ def require_relative(text: str, where: str) -> None:
         raise InputError(f"{where} is the URL '{text}', and a study names no host; {_REMEDY}")
     if "$" in text or text.startswith("~"):
         raise InputError(f"{where} is '{text}', and no variable expands in a study; write the path, or {_REMEDY}")
-    names = PureWindowsPath(text), PurePosixPath(text)  # of both systems: a study travels
-    if any(name.drive or name.root for name in names):
+    windows, posix = PureWindowsPath(text), PurePosixPath(text)  # of both systems: a study travels
+    if windows.drive or windows.root or posix.root:
         raise InputError(f"{where} is the absolute path '{text}'; write a path relative to its folder, or {_REMEDY}")
-    if any(".." in name.parts for name in names):
+    if ".." in windows.parts or ".." in posix.parts:
         raise InputError(f"{where} is '{text}', which leaves its folder by '..'; move the file there, or {_REMEDY}")
 
 

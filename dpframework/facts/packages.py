@@ -36,7 +36,8 @@ def _code_files(root: Path) -> list[str]:
         return [root.name]
     found = []
     for folder, inner, files in os.walk(root):  # pathlib would take ten times as long
-        inner[:] = [name for name in inner if name != "__pycache__"]
+        if "__pycache__" in inner:
+            inner.remove("__pycache__")
         found += [os.path.join(folder, file) for file in files if file.endswith(_CODE_FILES)]
     return sorted([os.path.relpath(file, root.parent).replace(os.sep, "/") for file in found])
 

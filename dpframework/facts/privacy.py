@@ -58,7 +58,7 @@ def exact(value: Amount, what: str = "epsilon") -> Fraction:
     try:
         if isinstance(value, bool):
             raise TypeError
-        number = read_ratio(value)
+        number = Fraction(value) if isinstance(value, Fraction | int) else read_ratio(value)
     except (ValueError, TypeError, ZeroDivisionError, OverflowError):
         raise InputError(f"{what} is {value!r}; a finite number is needed") from None
     if number < 0:

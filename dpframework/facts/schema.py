@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -113,7 +114,7 @@ class Schema:
     @property
     def names(self) -> tuple[str, ...]:
         """The attributes' names, in column order."""
-        return tuple(attribute.name for attribute in self.attributes)
+        return tuple(map(operator.attrgetter("name"), self.attributes))
 
     @property
     def row_bound(self) -> int | None:

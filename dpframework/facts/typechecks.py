@@ -12,7 +12,8 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, ParamSpec, TypeVar
+from fractions import Fraction
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import attrs
 
@@ -20,6 +21,9 @@ from dpframework.facts.errors import InputError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+#: What stands for a number: a fraction, as a study's epsilon is, for a float, and a whole number for a fraction.
+_NUMBERS: Mapping[Any, type] = {float: numbers.Real, Fraction: numbers.Rational}
+_Hint: TypeAlias = "tuple[str, Any, tuple[type, ...] | None]"
 
 
 def typechecked(function: Callable[P, R]) -> Callable[P, R]:
@@ -42,31 +46,30 @@ def typechecked(function: Callable[P, R]) -> Callable[P, R]:
     ...
     dpframework.facts.errors.InputError: double: number is a str; int is needed
     """
-    signature = inspect.signature(function)
-    several = {
-        name
-        for name, parameter in signature.parameters.items()
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-    }
     where = function.__qualname__.removesuffix(".__init__")
 
     @functools.cache
-    def hints() -> Mapping[str, Any]:
+    def read() -> tuple[inspect.Signature, set[str], list[_Hint]]:
         # only now, since an annotation may name what is defined further down in its module
-        found = typing.get_type_hints(function)
-        return {name: found[name] for name in signature.parameters if name in found}
+        signature, found = inspect.signature(function), typing.get_type_hints(function)
+        kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        several = {name for name, parameter in signature.parameters.items() if parameter.kind in kinds}
+        hints = [(name, found[name], _plain(found[name])) for name in signature.parameters if name in found]
+        return signature, several, hints
 
     @functools.wraps(function)
     def boundary(*args: P.args, **kwargs: P.kwargs) -> R:
+        signature, several, hints = read()
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:
             return function(*args, **kwargs)  # Python's own words for what is missing or unknown
-        for name, hint in hints().items():
-            if name in given:
-                values = given[name] if name in several else (given[name],)
-                for value in values.values() if isinstance(values, dict) else values:
-                    _require(value, hint, f"{where}: {name}")
+        for name, hint, plain in hints:
+            if name not in given or (plain is not None and name not in several and isinstance(given[name], plain)):
+                continue
+            values = given[name] if name in several else (given[name],)
+            for value in values.values() if isinstance(values, dict) else values:
+                _require(value, hint, f"{where}: {name}")
         return function(*args, **kwargs)
 
     return boundary
@@ -87,9 +90,10 @@ def require_field_types(instance: Any, where: str) -> None:
     InputError
         If a field has another type; it names the field and no value.
     """
-    for name, hint in _field_hints(instance.__class__).items():
-        if hasattr(instance, name):
-            _require(getattr(instance, name), hint, f"{where}: {name.lstrip('_')}")
+    for name, hint, plain in _field_hints(instance.__class__):
+        value = getattr(instance, name, None)
+        if plain is None or not isinstance(value, plain):
+            _require(value, hint, f"{where}: {name.lstrip('_')}")
 
 
 def require_argument_types(kind: type, arguments: Mapping[str, Any], where: str) -> None:
@@ -109,14 +113,14 @@ def require_argument_types(kind: type, arguments: Mapping[str, Any], where: str)
     InputError
         If an argument has another type; it names the argument and no value.
     """
-    hints = _argument_hints(kind)
-    for name, value in arguments.items():
-        if name in hints:
-            _require(value, hints[name], f"{where}: {name}")
+    for name, hint, plain in _argument_hints(kind):
+        if name in arguments and (plain is None or not isinstance(arguments[name], plain)):
+            _require(arguments[name], hint, f"{where}: {name}")
 
 
 @functools.cache
-def _field_hints(kind: type) -> Mapping[str, Any]:
+def _field_hints(kind: type) -> tuple[_Hint, ...]:
+    """Return the name, the annotation and, if these say all, the classes of each field."""
     fields = attrs.fields(kind) if attrs.has(kind) else ()
     found: dict[str, Any] = {}
     for field in fields:
@@ -125,21 +129,21 @@ def _field_hints(kind: type) -> Mapping[str, Any]:
             module = sys.modules.get(owners[0].__module__)  # a class that a notebook or a page made may have none
             names = {**({} if module is None else vars(module)), owners[0].__name__: owners[0]}
             found.update(_read_hint(field.name, field.type, names))
-    return found
+    return tuple([(name, hint, _plain(hint)) for name, hint in found.items()])
 
 
 @functools.cache
-def _argument_hints(kind: type) -> Mapping[str, Any]:
-    found: dict[str, Any] = {}
+def _argument_hints(kind: type) -> tuple[_Hint, ...]:
+    """Return the same of each argument. A field with a converter takes the type that its converter takes."""
+    own, found = {name: hint for name, hint, _ in _field_hints(kind)}, dict[str, Any]()
     for field in attrs.fields(kind) if attrs.has(kind) else ():
         name = field.alias or field.name
         if field.converter is None:
-            hints: Mapping[str, Any] = _field_hints(kind)
-            found.update({name: hints[field.name]} if field.name in hints else {})
+            found.update({name: own[field.name]} if field.name in own else {})
         elif inspect.isfunction(field.converter):
             taken = next(iter(inspect.signature(field.converter).parameters.values()))
             found.update(_read_hint(name, taken.annotation, field.converter.__globals__))
-    return found
+    return tuple([(name, hint, _plain(hint)) for name, hint in found.items()])
 
 
 def _read_hint(name: str, annotation: Any, names: dict[str, Any]) -> dict[str, Any]:
@@ -177,18 +181,20 @@ def _is_of_numpy(value: Any) -> bool:
 @functools.cache
 def _plain(hint: Any) -> tuple[type, ...] | None:
     """Return the classes that an annotation names, or None if it says more than that."""
-    if hint is Any or isinstance(hint, TypeVar):
-        return (object,)
-    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
-        parts = [_plain(part) for part in typing.get_args(hint)]
-        return None if None in parts else tuple(kind for part in parts for kind in part or ())
-    if hint is None:
-        return (types.NoneType,)
-    if hint is float:
-        return (numbers.Real,)  # also a fraction, as a study's epsilon is
-    if isinstance(hint, type) and typing.get_origin(hint) is None and not getattr(hint, "_is_protocol", False):
-        return (hint,)
-    return None
+    union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+    classes: list[type] = []
+    for part in typing.get_args(hint) if union else (hint,):
+        if part is Any or isinstance(part, TypeVar):
+            classes.append(object)
+        elif part is None:
+            classes.append(types.NoneType)
+        elif part in _NUMBERS:
+            classes.append(_NUMBERS[part])
+        elif isinstance(part, type) and typing.get_origin(part) is None and not getattr(part, "_is_protocol", False):
+            classes.append(part)
+        else:
+            return None
+    return tuple(classes)
 
 
 def _kind(value: Any) -> str:

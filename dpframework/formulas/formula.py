@@ -143,6 +143,8 @@ def as_formula(given: Formula | Number) -> Formula:
     """
     if isinstance(given, Formula):
         return given
+    if type(given) in (Fraction, int):
+        return Formula(Operation.CONSTANT, value=Fraction(given))
     try:
         return Formula(Operation.CONSTANT, value=read_ratio(given))
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, final
 
@@ -255,7 +256,7 @@ class JointHistogram(CellCounts):
     @property
     def answer_length(self) -> int:
         """The number of cells."""
-        return math.prod(a.size for a in self.of)
+        return math.prod(map(operator.attrgetter("size"), self.of))
 
     @property
     def histograms(self) -> tuple[int, ...]:

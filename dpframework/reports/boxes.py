@@ -19,7 +19,7 @@ MOST_NAMED = 4  # of parts that are shown once
 
 def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: Mapping[str, int]) -> NodeDrawing:
     """Return a plan as a page draws it, with how often each step was released if there was a run."""
-    steps = {row.number: k for k, row in enumerate((row for row in root.walk() if row.step is not None), start=1)}
+    steps = {row.number: k for k, row in enumerate([row for row in root.walk() if row.step is not None], start=1)}
 
     def detailed(node: NodeDrawing, row: NodeRow, repeated: bool) -> NodeDrawing:
         below = [inner.step for inner in row.walk() if inner.step is not None]
@@ -28,7 +28,7 @@ def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: M
             notes.append(_count_text(len(below), "step"))
         if row.step is not None and row.step.assumptions != NONE:
             notes.append(f"assumes {row.step.assumptions}")
-        times = sum(made.get(step.path, 0) for step in below)
+        times = sum([made.get(step.path, 0) for step in below])
         released = {0: "not released", 1: "released once"}.get(times, f"released {times} times")
         if row.step is None:
             released = _count_text(times, "release")
@@ -42,8 +42,10 @@ def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: M
             released=released if ran is not None and below else "",
             repeated=repeated,
             children=tuple(
-                detailed(*pair, placed.kind.several(placed.node))
-                for pair in zip(node.children, row.children, strict=True)
+                [
+                    detailed(*pair, placed.kind.several(placed.node))
+                    for pair in zip(node.children, row.children, strict=True)
+                ]
             ),
         )
 

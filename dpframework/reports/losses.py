@@ -59,7 +59,7 @@ def cost_text(loss: PrivacyLoss | None, *, none: str = "no pure epsilon", exactl
     if loss.delta:
         amounts["delta"] = loss.delta
     known = [(name, amount) for name, amount in amounts.items() if amount is not None]
-    return ", ".join(f"{name} {amount if exactly else readable(amount)}" for name, amount in known) or none
+    return ", ".join([f"{name} {amount if exactly else readable(amount)}" for name, amount in known]) or none
 
 
 def loss_text(loss: PrivacyLoss | None) -> str:

@@ -140,8 +140,8 @@ def draw_plan(plan: AccountedPlan) -> NodeDrawing:
             placed.kind,
             placed.label,
             "free" if placed.kind.free else most + cost_text(loss_of(placed.node, plan)),
-            uses=tuple(Use(source.number, source.name or source.label) for source in sources),
-            children=tuple(draw(child) for child in index.children(placed)),
+            uses=tuple([Use(source.number, source.name or source.label) for source in sources]),
+            children=tuple([draw(child) for child in index.children(placed)]),
             name=placed.name,
         )
 

@@ -109,7 +109,7 @@ def learned(loss: PrivacyLoss | None, relation: Relation, unit: PrivacyUnit) -> 
     for claim, log_odds, fails in claims:
         exponent = log_odds + (SLACK if fails else 0.0)
         odds = math.exp(exponent) if exponent < 700 else math.inf
-        shares = tuple(posterior(prior, exponent) for prior in PRIORS)
+        shares = tuple([posterior(prior, exponent) for prior in PRIORS])
         found.append(Learned(claim, odds, shares, min(TIMES_DELTA * fails, 1.0)))
     return found
 

@@ -215,7 +215,7 @@ def _steps(subject: ReportSubject) -> Section:
     formulas: dict[Shape, list[int]] = {}
     by_path = dict(plan.placed_steps())
     groups: dict[str, list[PlacedStep]] = {}
-    for number, node in enumerate((n for n in subject.facts.top.walk() if n.step is not None), start=1):
+    for number, node in enumerate([n for n in subject.facts.top.walk() if n.step is not None], start=1):
         row = node.step
         assert row is not None
         if row.source != NONE:

@@ -195,7 +195,7 @@ class ErrorBound:
         if self.kind is not BoundKind.COUNTS or not self.amount or not math.isfinite(self.amount):
             return ()
         most = self.size.largest
-        return tuple((group, self.amount / group) for group in GROUPS if most is None or group <= most)
+        return tuple([(group, self.amount / group) for group in GROUPS if most is None or group <= most])
 
     @property
     def group_text(self) -> str:

@@ -165,13 +165,14 @@ class Registry:
 
     def _brought(self, hook: str) -> list[tuple[str, Any]]:
         """Call a hook. The core's components come first: no plugin takes their names or their place in a tie."""
-        return sorted(self._hooks.call(hook), key=lambda brought: brought[0] != CORE)
+        brought = self._hooks.call(hook)
+        return [one for one in brought if one[0] == CORE] + [one for one in brought if one[0] != CORE]
 
     def _classes(self, hook: str, base: type[Any]) -> dict[str, Registered]:
         known: dict[str, Registered] = {}
         for plugin, kind in self._brought(hook):
             later = isinstance(kind, EntryPoint)
-            fault = None if later else _fault(kind, base)
+            fault = None if later or plugin == CORE else _fault(kind, base)
             if fault is not None:
                 self._report(plugin, fault)
             elif kind.name in known:
@@ -275,7 +276,6 @@ def miner(name: str, /, **parameters: Any) -> Miner:
     return registry().miner(name, **parameters)
 
 
-@typechecked
 def share(share: Amount, miner: str | type[Miner], /, **parameters: Any) -> Share:
     """Give a miner a share of its study's budget, in place of an epsilon: `Study.add` takes it like a miner.
 

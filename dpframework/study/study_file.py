@@ -225,7 +225,10 @@ def _study(form: Mapping[str, Any], schema: Schema, out_of_domain: OutOfDomain |
     if not isinstance(allow, list) or not all(isinstance(name, str) for name in allow):
         raise InputError(f'{where}allow must be a list of texts, such as ["mcmc-converged"]')
     relation = required_text(form, "relation", where) if "relation" in form else Relation.ADD_OR_REMOVE_ONE
+    unit, rows = form.get("unit"), form.get("rows_per_unit", 1)
+    times = {key: required_text(form, key, where) for key in ("period", "date") if key in form}
     try:
+        PrivacyUnit(unit, rows, **times)  # whose words are about a file's keys, and a study's about arguments
         return Study(
             schema,
             epsilon=positive(form["epsilon"]),
@@ -233,9 +236,9 @@ def _study(form: Mapping[str, Any], schema: Schema, out_of_domain: OutOfDomain |
             delta=exact(form.get("delta", 0), "delta"),
             allow=allow,
             out_of_domain=out_of_domain,
-            unit=form.get("unit"),
-            rows_per_unit=form.get("rows_per_unit", 1),
-            **{key: required_text(form, key, where) for key in ("period", "date") if key in form},
+            unit=unit,
+            rows_per_unit=rows,
+            **times,
         )
     except InputError as error:
         raise InputError(f"{where}{error}") from None

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from dpframework.lab.evaluation import friedman, mann_whitney, page_trend
-from dpframework.lab.experiment.table_files import tables_command
+from dpframework.lab.experiment.code import Code
 
 FOLDER = Path(__file__).parent
 PAGE = FOLDER.with_suffix(".md")
@@ -166,4 +166,5 @@ def fill_page() -> None:
 
 
 if __name__ == "__main__":
+    tables_command = Code("table_files.py:tables_command", FOLDER.parent).load()
     tables_command(__doc__, tables, FOLDER / "results", fill_page)

@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from dpframework.lab.evaluation import mann_whitney
-from dpframework.lab.experiment.table_files import tables_command
+from dpframework.lab.experiment.code import Code
 
 FOLDER = Path(__file__).parent
 LEAST_RUNS = 4
@@ -243,4 +243,5 @@ def fill_page() -> None:
 
 
 if __name__ == "__main__":
+    tables_command = Code("table_files.py:tables_command", FOLDER.parent).load()
     tables_command(__doc__, tables, FOLDER / "results", fill_page)
