@@ -226,7 +226,7 @@ def _study(form: Mapping[str, Any], schema: Schema, out_of_domain: OutOfDomain |
         raise InputError(f'{where}allow must be a list of texts, such as ["mcmc-converged"]')
     relation = required_text(form, "relation", where) if "relation" in form else Relation.ADD_OR_REMOVE_ONE
     unit, rows = form.get("unit"), form.get("rows_per_unit", 1)
-    times = {key: required_text(form, key, where) for key in ("period", "date") if key in form}
+    times: dict[str, Any] = {key: required_text(form, key, where) for key in ("period", "date") if key in form}
     try:
         PrivacyUnit(unit, rows, **times)  # whose words are about a file's keys, and a study's about arguments
         return Study(
