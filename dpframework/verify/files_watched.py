@@ -48,7 +48,8 @@ def _is_new(name: str) -> bool:
 def watched_files() -> Iterator[set[str]]:
     """Yield a set that fills with the files that are opened to be written, or that an earlier run may have written.
 
-    Files that are gone at the end, as temporary ones are, do not count.
+    Files that are gone at the end, as temporary ones are, do not count. Nor do folders, which are opened for a file
+    without a name: numba tries so whether it can keep code there.
     """
     if not _hooked:
         sys.addaudithook(_hook)  # nothing removes it: it looks at nothing while nobody watches
@@ -59,4 +60,4 @@ def watched_files() -> Iterator[set[str]]:
         yield files
     finally:
         _watched.remove(files)
-        files.intersection_update([name for name in files if os.path.exists(name)])
+        files.intersection_update([name for name in files if os.path.exists(name) and not os.path.isdir(name)])
