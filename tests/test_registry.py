@@ -118,7 +118,17 @@ def test_the_core_brings_everyday_miners_and_a_plugin_cannot_take_their_names(
 ) -> None:
     taken = attrs.make_class("Taken", [], bases=(Other,), class_body={"name": "histogram"})
     found = Registry([plugin("p", **bringing("dpframework_miners", taken))])
-    assert list(found.miners) == ["count", "crosstab", "histogram", "keys", "mean", "quantile", "sum"]
+    assert list(found.miners) == [
+        "adaptive-grid",
+        "count",
+        "crosstab",
+        "histogram",
+        "keys",
+        "mean",
+        "private-bounds",
+        "quantile",
+        "sum",
+    ]
     assert found.miners["histogram"].component is not taken
     assert problems(found) == [
         "plugin 'p': 'histogram' is already brought by 'dpframework', which is kept",

@@ -1,9 +1,11 @@
+from .bounds import PrivateBoundsMiner as PrivateBoundsMiner
 from .built_in import BUILT_IN as BUILT_IN
 from .counts import (
     CountMiner as CountMiner,
     CrosstabMiner as CrosstabMiner,
     HistogramMiner as HistogramMiner,
 )
+from .grids import AdaptiveGridMiner as AdaptiveGridMiner
 from .keys import KeysMiner as KeysMiner
 from .numbers import (
     MeanMiner as MeanMiner,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dpframework.basics.bounds import PrivateBoundsMiner
 from dpframework.basics.counts import CountMiner, CrosstabMiner, HistogramMiner
+from dpframework.basics.grids import AdaptiveGridMiner
 from dpframework.basics.keys import KeysMiner
 from dpframework.basics.numbers import MeanMiner, QuantileMiner, SumMiner
 from dpframework.run.miner import Miner
@@ -16,4 +18,6 @@ BUILT_IN: tuple[type[Miner], ...] = (
     MeanMiner,
     QuantileMiner,
     KeysMiner,
+    AdaptiveGridMiner,
+    PrivateBoundsMiner,
 )

@@ -6,6 +6,7 @@ from .base import (
     QueryFacts as QueryFacts,
     Sensitivity as Sensitivity,
 )
+from .boxes import BoxCounts as BoxCounts
 from .counts import (
     CellCounts as CellCounts,
     Count as Count,

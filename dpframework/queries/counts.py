@@ -193,7 +193,7 @@ def _codes(block: Block, attribute: Attribute) -> NDArray[Any]:
     return block.codes(attribute.name)
 
 
-def _binned(block: Block, attribute: Attribute) -> NDArray[Any]:
+def binned_codes(block: Block, attribute: Attribute) -> NDArray[Any]:
     """Return an attribute's codes for a block's rows, from the raw values if the attribute has bins of its own."""
     if not isinstance(attribute, Numeric) or block.schema[attribute.name] == attribute:
         return _codes(block, attribute)
@@ -222,7 +222,7 @@ def cell_counts(block: Block, of: Sequence[Attribute]) -> NDArray[np.int64]:
     shape = [a.size for a in of]
     number = math.prod(shape)
     tiles = block.tiles(_rows_of_a_tile(number))
-    return tally((joint_codes((_binned(tile, a) for a in of), shape) for tile in tiles), number).reshape(shape)
+    return tally((joint_codes((binned_codes(tile, a) for a in of), shape) for tile in tiles), number).reshape(shape)
 
 
 @final

@@ -1,3 +1,4 @@
+from .adaptive import AdaptiveGrid as AdaptiveGrid, FoundBounds as FoundBounds
 from .error_bounds import (
     BoundKind as BoundKind,
     ErrorBound as ErrorBound,

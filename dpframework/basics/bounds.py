@@ -1,0 +1,133 @@
+"""Bounds of a numeric attribute that few rows lie beyond, found by noisy counts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import final
+
+import attrs
+
+from dpframework.basics.adaptive import Looks, SearchMiner
+from dpframework.facts.attributes import Numeric
+from dpframework.facts.parameters import share_of_budget
+from dpframework.facts.schema import Schema
+from dpframework.plan.nodes import Node
+from dpframework.queries.boxes import Box
+from dpframework.results.adaptive import FoundBounds
+from dpframework.run.miner import Example
+from dpframework.run.private_table import PrivateTable
+
+_FIRST_LOOK = Fraction(1, 100)  # of the budget
+_CLEAR = 2  # standard deviations of a count's noise
+
+
+@final
+@attrs.frozen
+class PrivateBoundsMiner(SearchMiner):
+    """Bounds of a numeric attribute that no more than a share of the rows lie beyond on either side.
+
+    A schema needs public bounds, and the safe ones are often far too wide. This search halves the range of either bound
+    by noisy counts of the rows beyond, both at once. The first look is cheap. If its noise leaves open which way to go
+    on either side, and could be half of the share, the next one costs twice as much. The search stops once both bounds
+    are found, or half of the budget is spent; then the last bounds that were wide enough stand. All that is left counts
+    the rows between the bounds and beyond them. How many looks there are, and what each costs, follows from released
+    counts alone.
+
+    Parameters
+    ----------
+    attribute
+        The attribute's name. The bounds are edges of its bins: give it many in the schema.
+    outside
+        The share of the rows that may lie beyond either bound.
+    epsilon, rho
+        The budget; in zCDP, for a study with a delta, as rho instead.
+
+    Examples
+    --------
+    >>> PrivateBoundsMiner("income", epsilon=0.5).outside
+    Fraction(1, 100)
+    """
+
+    name = "private-bounds"
+    result = FoundBounds
+    attribute: str
+    outside: Fraction = attrs.field(default=Fraction(1, 100), converter=share_of_budget, kw_only=True)
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan the block."""
+        return self.plan_of([self.numeric(schema, self.attribute)])
+
+    def mine(self, table: PrivateTable) -> FoundBounds:
+        """Search, and count the rows between the bounds and beyond them."""
+        numeric, looks = self.numeric(table.schema, self.attribute), self.looks(table)
+        search = _Search(numeric, looks, float(self.outside))
+        lower, upper, number = search.run()
+        last, boxes = looks.left, _pieces(lower, upper, search.bins)
+        counts = dict(zip(boxes, looks.counts(boxes, last), strict=True))
+        edges = (numeric.lower, *numeric.interior_cuts, numeric.upper)
+        below, above = _beyond(counts, lower, upper)
+        within = sum(counts.values()) - below - above
+        return FoundBounds(
+            self.attribute, edges[lower], edges[upper], below, within, above, looks.variance(last), number
+        )
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return an attribute with missing values, and a public number of rows."""
+        age = Schema([Numeric("age", 0, 8, bins=4, missing=True)])
+        return {
+            "missing": Example(age, cls("age", outside=0.1, epsilon=1)),
+            "rows-public": Example(attrs.evolve(age, rows=6), cls("age", outside=0.2, epsilon=2)),
+        }
+
+
+class _Search:
+    """Bisection for both bounds by the same counts. Bounds are numbers of edges of bins."""
+
+    def __init__(self, numeric: Numeric, looks: Looks, outside: float) -> None:
+        self.bins = len(numeric.interior_cuts) + 1
+        self._looks, self._outside = looks, outside
+        self._lower, self._upper = (0, self.bins - 1), (1, self.bins)  # between these are the bounds
+
+    def run(self) -> tuple[int, int, int]:
+        """Return the bounds, and how many looks it took."""
+        cost, most, number = _FIRST_LOOK * self._looks.left, self._looks.left / 2, 0
+        while (self._lower[0] < self._lower[1] or self._upper[0] < self._upper[1]) and self._looks.left - cost >= most:
+            number += 1
+            if not self._look(cost):
+                cost = 2 * cost
+        lower, upper = self._lower[0], self._upper[1]
+        return (lower, upper, number) if lower < upper else (0, self.bins, number)
+
+    def _look(self, cost: Fraction) -> bool:
+        """Count the rows beyond both middles, and move where it is clear. Return whether that was on any side."""
+        lower, upper = math.ceil(sum(self._lower) / 2), sum(self._upper) // 2
+        boxes = _pieces(lower, upper, self.bins)
+        counts = dict(zip(boxes, self._looks.counts(boxes, cost), strict=True))
+        goal = self._outside * max(sum(counts.values()), 0.0)
+        noise = _CLEAR * math.sqrt(self._looks.variance(cost))
+        clear = 0.0 if noise <= goal / 2 else noise  # a bound that is off by half of the share is near enough
+        below, above = (count - goal for count in _beyond(counts, lower, upper))
+        moved = False
+        if self._lower[0] < self._lower[1] and abs(below) >= clear:
+            self._lower = (self._lower[0], lower - 1) if below > 0 else (lower, self._lower[1])
+            moved = True
+        if self._upper[0] < self._upper[1] and abs(above) >= clear:
+            self._upper = (upper + 1, self._upper[1]) if above > 0 else (self._upper[0], upper)
+            moved = True
+        return moved
+
+
+def _pieces(lower: int, upper: int, bins: int) -> list[Box]:
+    """Return the pieces into which two edges cut all bins."""
+    ends = sorted({0, lower, upper, bins})
+    return [((first, end),) for first, end in itertools.pairwise(ends)]
+
+
+def _beyond(counts: Mapping[Box, float], lower: int, upper: int) -> tuple[float, float]:
+    """Return the rows below one edge, and those from the other on."""
+    below = sum(count for ((_, end),), count in counts.items() if end <= lower)
+    return below, sum(count for ((first, _),), count in counts.items() if first >= upper)

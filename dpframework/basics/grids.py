@@ -1,0 +1,115 @@
+"""Counts over two numeric attributes, in cells that are small where many rows are."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import final
+
+import attrs
+
+from dpframework.basics.adaptive import SearchMiner
+from dpframework.basics.budgets import EXAMPLE_DELTA
+from dpframework.facts.attributes import Numeric
+from dpframework.facts.errors import InputError
+from dpframework.facts.parameters import names_of, share_of_budget, whole_number
+from dpframework.facts.schema import Schema
+from dpframework.plan.nodes import Node
+from dpframework.queries.boxes import Box
+from dpframework.results.adaptive import AdaptiveGrid
+from dpframework.run.miner import Example
+from dpframework.run.private_table import PrivateTable
+
+
+@final
+@attrs.frozen
+class AdaptiveGridMiner(SearchMiner):
+    """Counts over two numeric attributes, in cells that split where released counts are large.
+
+    It begins with one cell. At each level it counts all new cells at once, and halves those that seem to have enough
+    rows, along both attributes. It stops once no cell has, or none can be halved. Then it counts all cells once more,
+    with all of the budget that is left: the fewer levels it needed, the more exact are the counts. How many levels
+    there are, which cells are counted, and with which noise they are counted last, follows from released counts alone.
+    A plan that is fixed beforehand has to pay for the deepest cells everywhere.
+
+    Parameters
+    ----------
+    attributes
+        The names of the two attributes. Cells are made of their bins.
+    depth
+        The most levels.
+    looks
+        The share of the budget for all looks together, if there are as many as `depth`.
+    rows
+        How many rows a cell must seem to have to be split; at least three standard deviations of a look's noise.
+    epsilon, rho
+        The budget; in zCDP, for a study with a delta, as rho instead.
+
+    Examples
+    --------
+    >>> AdaptiveGridMiner(["age", "income"], epsilon=1).depth
+    5
+    """
+
+    name = "adaptive-grid"
+    result = AdaptiveGrid
+    attributes: tuple[str, ...] = attrs.field(converter=names_of)
+    depth: int = attrs.field(default=5, validator=whole_number(1, 12), kw_only=True)
+    looks_share: Fraction = attrs.field(default=Fraction(3, 10), converter=share_of_budget, kw_only=True, alias="looks")
+    rows: int = attrs.field(default=1, validator=whole_number(), kw_only=True)
+
+    def _bins(self, schema: Schema) -> tuple[Numeric, ...]:
+        if len(set(self.attributes)) != 2:
+            raise InputError("attributes has to name two numeric attributes, such as ['age', 'income']")
+        return tuple(self.numeric(schema, name) for name in self.attributes)
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan the block."""
+        return self.plan_of(self._bins(schema))
+
+    def mine(self, table: PrivateTable) -> AdaptiveGrid:
+        """Split cells while counts are large, and count those that are left."""
+        numeric, looks = self._bins(table.schema), self.looks(table)
+        cost = self.looks_share * looks.left / self.depth
+        enough = max(float(self.rows), 3 * math.sqrt(looks.variance(cost)))
+        new: list[Box] = [tuple((0, len(one.interior_cuts) + 1) for one in numeric)]
+        cells: list[Box] = []
+        for _ in range(self.depth):
+            counts = looks.counts(new, cost)
+            large = {box for box, count in zip(new, counts, strict=True) if count >= enough and _divisible(box)}
+            cells += [box for box in new if box not in large]
+            new = [quarter for box in new if box in large for quarter in _quarters(box)]
+            if not new:
+                break
+        cells += new
+        last = looks.left
+        released = looks.counts(cells, last)
+        edges = [(one.lower, *one.interior_cuts, one.upper) for one in numeric]
+        return AdaptiveGrid(self.attributes, edges, cells, released, looks.variance(last))
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return grids of few and of more bins, with missing values, in pure epsilon and in zCDP."""
+        schema = Schema([Numeric("x", 0, 4, bins=4), Numeric("y", 0, 2, bins=2, missing=True)])
+        names = ["x", "y"]
+        return {
+            "plain": Example(schema, cls(names, depth=2, epsilon=1)),
+            "rows-public": Example(attrs.evolve(schema, rows=6), cls(names, depth=3, rows=3, epsilon=2)),
+            "zcdp": Example(schema, cls(names, depth=1, rho=Fraction(1, 8)), EXAMPLE_DELTA),
+        }
+
+
+def _divisible(box: Box) -> bool:
+    return any(end - first > 1 for first, end in box)
+
+
+def _quarters(box: Box) -> Iterator[Box]:
+    """Yield the parts of a box, halved along each attribute that has more than one bin in it."""
+    return itertools.product(*(_halves(first, end) for first, end in box))
+
+
+def _halves(first: int, end: int) -> Sequence[tuple[int, int]]:
+    middle = (first + end) // 2
+    return [(first, end)] if middle == first else [(first, middle), (middle, end)]

@@ -1,0 +1,86 @@
+"""Counts of rows in boxes that are chosen at run time: ranges of values of some attributes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.errors import InputError
+from dpframework.queries.counts import CellCounts, binned_codes
+from dpframework.tables.blocks import TILE, Block
+from dpframework.tables.tallies import joint_codes, tally
+
+#: A box: for each attribute the first of its codes that is inside, and the first one behind.
+Box: TypeAlias = "tuple[tuple[int, int], ...]"
+
+
+def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
+    return tuple(given)
+
+
+@final
+@attrs.frozen
+class BoxCounts(CellCounts):
+    """The number of rows in each of several boxes, which a miner chooses from what it has released.
+
+    The boxes are an input, `boxes`, and must not overlap: a row lies in one at most. So one row more raises one count
+    by 1, and a replaced row lowers one and raises another, for any boxes (see `histogram_sensitivities`).
+
+    Attributes
+    ----------
+    of
+        The attributes.
+
+    Examples
+    --------
+    >>> from dpframework.facts.attributes import Numeric
+    >>> BoxCounts([Numeric("age", 0, 90, bins=9)]).text
+    'counts of rows in boxes of age'
+    """
+
+    name = "box-counts"
+    of: tuple[Attribute, ...] = attrs.field(converter=_attributes, validator=attrs.validators.min_len(1))
+
+    @property
+    def text(self) -> str:
+        """Name the attributes."""
+        return f"counts of rows in boxes of {', '.join(a.name for a in self.of)}"
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes whose values tell a row's box."""
+        return tuple(a.name for a in self.of)
+
+    def count(self, block: Block, *, boxes: Sequence[Box] = (), **inputs: Any) -> NDArray[np.int64]:
+        """Count this block's rows, shape (boxes,).
+
+        Raises
+        ------
+        InputError
+            If boxes overlap, are empty or reach beyond an attribute's values.
+        """
+        numbers = self._numbers(boxes).ravel()
+        shape = [a.size for a in self.of]
+        tiles = block.tiles(max(TILE, 4 * len(numbers)))
+        cells = (joint_codes((binned_codes(tile, a) for a in self.of), shape) for tile in tiles)
+        return tally((numbers[own] for own in cells), len(boxes) + 1)[:-1]
+
+    def _numbers(self, boxes: Sequence[Box]) -> NDArray[np.int64]:
+        """Return the number of the box that each cell of the attributes' cross table is in, one more for none."""
+        shape = tuple(a.size for a in self.of)
+        numbers = np.full(shape, len(boxes), dtype=np.int64)
+        inside = 0
+        for number, box in enumerate(boxes):
+            if len(box) != len(shape) or not all(0 <= a < b <= size for (a, b), size in zip(box, shape, strict=True)):
+                raise InputError(f"the box {box} is no range of values for each of {', '.join(self.attributes)}")
+            numbers[tuple(slice(a, b) for a, b in box)] = number
+            inside += math.prod(b - a for a, b in box)
+        if inside != int(np.count_nonzero(numbers < len(boxes))):
+            raise InputError("boxes overlap; each row may be in one of them only")
+        return numbers

@@ -1,0 +1,187 @@
+"""Results of searches that go on where released counts are large: a grid of two attributes, and bounds of one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.parameters import finite_from_0, is_whole_number
+from dpframework.facts.values import as_texts, finite_number
+from dpframework.results.alignment import aligned
+from dpframework.results.matrix import Matrix
+from dpframework.results.noisy import Noisy
+from dpframework.results.result import Drawn
+
+_STRIP = {"figsize": (6, 1.5)}  # inches
+MOST_SHOWN = 12  # cells of a grid, as text
+
+
+def _edges(given: Iterable[Iterable[float]]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(finite_number(edge, "an edge") for edge in one) for one in given)
+
+
+def _cells(given: Iterable[Iterable[Iterable[int]]]) -> tuple[tuple[tuple[int, int], ...], ...]:
+    return tuple(tuple((int(first), int(end)) for first, end in one) for one in given)
+
+
+def _counts(given: Iterable[float]) -> tuple[float, ...]:
+    return tuple(finite_number(count, "a count") for count in given)
+
+
+@final
+@attrs.frozen
+class AdaptiveGrid(Drawn):
+    """Noisy counts of the cells of a grid over two numeric attributes, small where many rows are.
+
+    Attributes
+    ----------
+    names
+        The attributes.
+    edges
+        The edges of the bins of each attribute, which cells are made of.
+    cells
+        For each cell and each attribute the first of its bins, and the first one behind. Cells do not overlap.
+    counts
+        What was released, one number a cell; they may be negative.
+    variance
+        Of the noise of each count.
+    """
+
+    called = "an adaptive grid"
+    names: tuple[str, ...] = attrs.field(converter=as_texts)
+    edges: tuple[tuple[float, ...], ...] = attrs.field(converter=_edges)
+    cells: tuple[tuple[tuple[int, int], ...], ...] = attrs.field(converter=_cells)
+    counts: tuple[float, ...] = attrs.field(converter=_counts)
+    variance: float = attrs.field(converter=float, validator=finite_from_0("the variance of a count's noise"))
+
+    def __attrs_post_init__(self) -> None:
+        fits = len(self.names) == len(self.edges) == 2 and len(self.cells) == len(self.counts) > 0
+        bins = [len(one) - 1 for one in self.edges]
+        if not fits or any(
+            len(cell) != 2 or not all(0 <= a < b <= n for (a, b), n in zip(cell, bins, strict=True))
+            for cell in self.cells
+        ):
+            raise InputError("the cells of an adaptive grid are two ranges of bins each, with one count a cell")
+
+    @property
+    def ranges(self) -> list[tuple[tuple[float, float], ...]]:
+        """The values that each cell reaches from and to, for each attribute."""
+        return [tuple((own[a], own[b]) for (a, b), own in zip(cell, self.edges, strict=True)) for cell in self.cells]
+
+    @property
+    def per_bin(self) -> NDArray[np.float64]:
+        """The count of each pair of bins, if the rows of a cell lie evenly in it; negative counts are 0."""
+        shape = [len(one) - 1 for one in self.edges]
+        found = np.zeros(shape)
+        for cell, count in zip(self.cells, self.counts, strict=True):
+            found[tuple(slice(a, b) for a, b in cell)] = max(count, 0.0) / math.prod(b - a for a, b in cell)
+        return found
+
+    def matrices(self) -> Sequence[Matrix]:
+        """Return the map: the second attribute from bottom to top, the first from left to right."""
+        labels = [[f"{one[k]:g} to {one[k + 1]:g}" for k in range(len(one) - 1)] for one in self.edges]
+        title = f"rows by {' and '.join(self.names)}, spread evenly within each cell"
+        return [Matrix(title, labels[1][::-1], labels[0], self.per_bin.T[::-1].tolist())]
+
+    def draw(self, axes: Any) -> None:
+        """Draw each cell as a box, the darker the more rows it has for its size."""
+        from matplotlib.patches import Rectangle
+
+        sizes = [math.prod(b - a for a, b in one) for one in self.ranges]
+        density = [max(count, 0.0) / size for count, size in zip(self.counts, sizes, strict=True)]
+        most = max(density) or 1.0
+        for (x, y), dark in zip(self.ranges, density, strict=True):
+            shade = str(1 - 0.85 * (dark / most) ** 0.5)
+            axes.add_patch(Rectangle((x[0], y[0]), x[1] - x[0], y[1] - y[0], facecolor=shade, edgecolor="0.6", lw=0.4))
+        axes.set(xlabel=self.names[0], ylabel=self.names[1])
+        axes.set(xlim=(self.edges[0][0], self.edges[0][-1]), ylim=(self.edges[1][0], self.edges[1][-1]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form that `from_dict` reads."""
+        return {
+            "names": list(self.names),
+            "edges": [list(one) for one in self.edges],
+            "cells": [[list(pair) for pair in cell] for cell in self.cells],
+            "counts": list(self.counts),
+            "variance": self.variance,
+        }
+
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> AdaptiveGrid:
+        """See `Kept`."""
+        return cls(form["names"], form["edges"], form["cells"], form["counts"], form["variance"])
+
+    def __str__(self) -> str:
+        order = sorted(range(len(self.cells)), key=lambda k: -self.counts[k])[:MOST_SHOWN]
+        rows = [(*(f"{a:g} to {b:g}" for a, b in self.ranges[k]), f"{self.counts[k]:.0f}") for k in order]
+        more = f", the largest {MOST_SHOWN}" if len(self.cells) > MOST_SHOWN else ""
+        within = Noisy(0, self.variance).interval()[1]
+        note = f"{len(self.cells)} cells{more}; each count is within ±{math.ceil(within)} (95 %), from the noise alone."
+        return "\n".join([*aligned([(*self.names, "rows"), *rows]), note])
+
+
+@final
+@attrs.frozen
+class FoundBounds(Drawn):
+    """Bounds of a numeric attribute that few rows lie beyond, with noisy counts of the rows.
+
+    Attributes
+    ----------
+    attribute
+        Its name.
+    lower, upper
+        The bounds, which are edges of bins of the schema.
+    below, within, above
+        The noisy numbers of rows below the lower bound, between the bounds, and from the upper bound on.
+    variance
+        Of the noise of each of the three.
+    looks
+        How often counts were released before.
+    """
+
+    called = "bounds that were found"
+    figure = _STRIP
+    attribute: str
+    lower: float = attrs.field(converter=float)
+    upper: float = attrs.field(converter=float)
+    below: float = attrs.field(converter=float)
+    within: float = attrs.field(converter=float)
+    above: float = attrs.field(converter=float)
+    variance: float = attrs.field(converter=float, validator=finite_from_0("the variance of a count's noise"))
+    looks: int
+
+    def __attrs_post_init__(self) -> None:
+        numbers = self.lower, self.upper, self.below, self.within, self.above
+        if not (all(map(math.isfinite, numbers)) and self.lower < self.upper and is_whole_number(self.looks, 0)):
+            raise InputError("bounds that were found are two finite numbers, the lower one first, with three counts")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form that `from_dict` reads."""
+        return attrs.asdict(self)
+
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> FoundBounds:
+        """See `Kept`."""
+        return cls(str(form["attribute"]), *(form[name] for name in list(attrs.fields_dict(cls))[1:]))
+
+    def draw(self, axes: Any) -> None:
+        """Draw the range between the bounds."""
+        axes.plot([self.lower, self.upper], [0, 0], "|-", color="#0b5394")
+        axes.set_yticks([0], [self.attribute])
+
+    def __str__(self) -> str:
+        within = math.ceil(Noisy(0, self.variance).interval()[1])
+        rows = [
+            (self.attribute, "rows"),
+            (f"below {self.lower:g}", f"{self.below:.0f}"),
+            (f"from {self.lower:g} to {self.upper:g}", f"{self.within:.0f}"),
+            (f"{self.upper:g} and more", f"{self.above:.0f}"),
+        ]
+        looked = f"found by {self.looks} look{'s' * (self.looks != 1)}"
+        return "\n".join([*aligned(rows), f"{looked}; each count is within ±{within} (95 %), from the noise alone."])

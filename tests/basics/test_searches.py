@@ -1,0 +1,163 @@
+"""Miners that search in a block: an adaptive grid, and private bounds."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpframework as dpf
+from dpframework.basics import AdaptiveGridMiner, PrivateBoundsMiner
+from dpframework.queries import BoxCounts
+from dpframework.results import AdaptiveGrid, FoundBounds
+from dpframework.verify import MinerConformance, QueryConformance
+
+X, Y = dpf.Numeric("x", 0, 64, bins=16), dpf.Numeric("y", 0, 64, bins=16, missing=True)
+SCHEMA = dpf.Schema([X, Y])
+
+
+class TestAdaptiveGrid(MinerConformance):
+    miner = AdaptiveGridMiner
+    replays = 400
+    min_tightness = 0.5  # few replays: what is spent last depends on how long a run was
+
+
+class TestPrivateBounds(MinerConformance):
+    miner = PrivateBoundsMiner
+    replays = 400
+    min_tightness = 0.5
+
+
+SMALL = dpf.Schema([dpf.Numeric("x", 0, 3, bins=3), dpf.Boolean("ill")])
+
+
+BOXES = {"two boxes": (BoxCounts(SMALL.attributes), SMALL, {"boxes": (((0, 1), (0, 2)), ((1, 3), (1, 2)))})}
+
+
+class TestBoxCounts(QueryConformance):
+    queries = BOXES
+
+
+def crowded(rows: int = 4000) -> dpf.Table:
+    """Return a table of which nine rows in ten lie in one corner, and the others anywhere."""
+    rng = np.random.default_rng(0)
+    anywhere = rng.integers(0, 16, (2, rows // 10))
+    return dpf.Table.from_codes(SCHEMA, np.hstack([rng.integers(0, 4, (2, rows - rows // 10)), anywhere]))
+
+
+def run(miner: dpf.Miner, table: dpf.Table, seed: int = 0, **options: Any) -> dpf.Results:
+    study = dpf.Study(table.schema, **{"epsilon": 4, "delta": "1e-6", **options})
+    study.add("m", miner)
+    return study.run(table, seed=seed)
+
+
+def sizes(grid: AdaptiveGrid) -> dict[str, list[int]]:
+    """Return the areas of the cells in the crowded corner, and elsewhere."""
+    found: dict[str, list[int]] = {"here": [], "there": []}
+    for (a, b), (c, d) in grid.cells:
+        found["here" if a < 4 and c < 4 else "there"].append((b - a) * (d - c))
+    return found
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 1}, {"rho": "0.1"}])
+def test_cells_are_small_where_many_rows_are(budget: dict[str, Any]) -> None:
+    table = crowded()
+    results = run(AdaptiveGridMiner(["x", "y"], **budget), table)
+    grid = results["m"]
+    found = sizes(grid)
+    assert max(found["here"]) == 1
+    assert np.mean(found["there"]) > 4
+    codes = np.asarray(table.codes)
+    for cell, count in zip(grid.cells, grid.counts, strict=True):
+        inside = np.all([(codes[k] >= a) & (codes[k] < b) for k, (a, b) in enumerate(cell)], axis=0).sum()
+        assert abs(count - inside) <= 25 * np.sqrt(grid.variance)  # beyond: less than 1e-9 in any of 100 cells
+    assert sum((b - a) * (d - c) for (a, b), (c, d) in grid.cells) == 256  # every pair of bins is in one cell
+    assert sum(len(cell) == 2 for cell in grid.cells) == len(grid.counts)
+
+
+def test_a_grid_that_stops_early_counts_with_all_that_is_left() -> None:
+    few = run(AdaptiveGridMiner(["x", "y"], rows=10_000, epsilon=1), crowded())
+    assert [charge.path for charge in few.charges] == [
+        "m/search/counts (epsilon 3/50)",
+        "m/search/counts (epsilon 47/50)",
+    ]
+    (count,) = few["m"].counts
+    assert abs(count - 4000) < 50  # more than 25 scales of the noise: less than 1e-10
+    assert few.spent.epsilon <= 1
+    assert few["m"].variance < run(AdaptiveGridMiner(["x", "y"], epsilon=1), crowded())["m"].variance
+
+
+def test_bounds_leave_about_as_many_rows_outside_as_they_may() -> None:
+    rng = np.random.default_rng(1)
+    income = dpf.Schema([dpf.Numeric("income", 0, 1_000_000, bins=500)])
+    codes = (rng.lognormal(10, 0.6, 20_000) / 2000).astype(int).clip(0, 499)
+    table = dpf.Table.from_codes(income, [codes])
+    found = run(PrivateBoundsMiner("income", outside="0.01", epsilon=1), table)["m"]
+    below, above = np.mean(codes < found.lower / 2000), np.mean(codes >= found.upper / 2000)
+    assert 0 <= below <= 0.02
+    assert 0 < above <= 0.02
+    assert found.upper < 200_000
+    assert abs(found.within + found.below + found.above - 20_000) < 200
+    none = run(PrivateBoundsMiner("income", epsilon=1), dpf.Table.from_codes(income, [[]]))["m"]
+    assert none.lower < none.upper
+
+
+def test_bounds_of_clear_data_take_fewer_looks() -> None:
+    income = dpf.Schema([dpf.Numeric("income", 0, 1_000_000, bins=500)])
+    looks = {}
+    for rows in (100, 1_000_000):
+        table = dpf.Table.from_codes(income, [np.arange(rows) % 50])
+        looks[rows] = run(PrivateBoundsMiner("income", epsilon="0.2"), table)["m"]
+    assert looks[1_000_000].variance < looks[100].variance  # what was not needed for looks counts in the end
+    assert looks[1_000_000].upper == 100_000
+    assert looks[100].upper >= 100_000
+
+
+@pytest.mark.parametrize(
+    ("miner", "why"),
+    [
+        (AdaptiveGridMiner(["x"], epsilon=1), "attributes has to name two numeric attributes"),
+        (AdaptiveGridMiner(["x", "x"], epsilon=1), "attributes has to name two numeric attributes"),
+        (AdaptiveGridMiner(["x", "ill"], epsilon=1), "'adaptive-grid' searches numeric attributes; 'ill' is none"),
+        (PrivateBoundsMiner("ill", epsilon=1), "'private-bounds' searches numeric attributes; 'ill' is none"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(miner: dpf.Miner, why: str) -> None:
+    with pytest.raises(dpf.InputError, match=why):
+        miner.plan(SMALL)
+
+
+@pytest.mark.parametrize(
+    ("boxes", "why"),
+    [
+        ((((0, 2), (0, 1)), ((1, 3), (0, 2))), "boxes overlap"),
+        ((((0, 4), (0, 1)),), "is no range of values"),
+        ((((1, 1), (0, 1)),), "is no range of values"),
+        ((((0, 1),),), "is no range of values"),
+    ],
+)
+def test_boxes_that_are_none_or_overlap_are_refused(boxes: Any, why: str) -> None:
+    with pytest.raises(dpf.InputError, match=why):
+        BoxCounts(SMALL.attributes)._numbers(boxes)
+
+
+def test_results_are_kept_and_drawn() -> None:
+    grid = AdaptiveGrid(["x", "y"], [[0, 1, 3], [0, 2]], [[[0, 1], [0, 1]], [[1, 2], [0, 1]]], [10, -1], 2)
+    bounds = FoundBounds("income", 10, 50, 3, 400, 2, Fraction(2), 7)
+    for one in (grid, bounds):
+        assert type(one).from_dict(one.to_dict()) == one
+        with pytest.raises(dpf.InputError):
+            type(one).from_dict({**one.to_dict(), "variance": -1})
+        assert one.plot() is not None
+    assert grid.per_bin.tolist() == [[10.0], [0.0]]
+    (shown,) = grid.matrices()
+    assert (shown.rows, shown.columns, shown.values) == (("0 to 2",), ("0 to 1", "1 to 3"), ((10.0, 0.0),))
+    assert "2 cells; each count is within ±4 (95 %)" in str(grid)
+    assert "found by 7 looks" in str(bounds)
+    for wrong in ({"cells": [[[0, 3], [0, 1]]]}, {"counts": [1]}, {"edges": [[0, 1]]}):
+        with pytest.raises(dpf.InputError):
+            AdaptiveGrid.from_dict({**grid.to_dict(), **wrong})
+    with pytest.raises(dpf.InputError):
+        FoundBounds.from_dict({**bounds.to_dict(), "upper": 1})
