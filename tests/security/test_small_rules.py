@@ -11,11 +11,12 @@ from types import SimpleNamespace
 import pytest
 
 import dpframework as dpf
-from dpframework.facts import printable as shown
+from dpframework.facts import outputs, printable as shown
 from dpframework.facts.errors import NotOpened
 from dpframework.facts.inner_paths import inner_path, require_inside, require_relative
 from dpframework.facts.json_text import parsed_json
 from dpframework.facts.limits import MOST_KEY_PARTS, MOST_NESTED, MOST_NESTED_JSON, MOST_TOML_BYTES
+from dpframework.facts.outputs import IN_OWN_FOLDER, FileKind, require_output
 from dpframework.facts.toml import expanded, parsed_toml, resolved_path, toml_lines
 from dpframework.study.owner_places import VARIABLE, owner_places
 
@@ -147,3 +148,41 @@ def test_the_owner_s_file_is_the_owner_s_or_root_s_and_only_they_write_it(
 
     assert [user for user in range(8) if allowed(user, 0o644)] == [0, 5]
     assert [bit for bit in range(9) if not allowed(5, 1 << bit)] == [1, 4]  # others and the group may write
+
+
+def test_what_may_be_replaced_is_of_its_kind_and_of_its_size(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(outputs, "MOST_JSON_BYTES", 8)
+    kind, file = FileKind.of_beginning("a list", "ab"), tmp_path / "out"
+
+    def refused(found: bytes | None, given: FileKind | None = kind) -> str:
+        file.unlink(missing_ok=True)
+        if found is not None:
+            file.write_bytes(found)
+        try:
+            require_output(file, given)
+        except dpf.InputError as error:
+            return str(error).removeprefix(f"{file}: ")
+        return ""
+
+    assert refused(None) == refused(None, None) == refused(b"ab") == refused(b"ab345678") == ""
+    assert refused(b"b") == refused(b"") == refused(b"ab3456789")
+    assert refused(b"b").startswith("exists already, and is not a list that dpframework wrote, so it is not replaced;")
+    assert refused(b"ab", None).startswith("exists already, and is never replaced")
+    assert refused(b"0123456789", IN_OWN_FOLDER) == ""
+    assert IN_OWN_FOLDER.holds(b"")
+    assert FileKind.of_pattern("a line", r"^\{x}").holds(b"{x} y")
+    assert not FileKind.of_pattern("a line", r"^\{x}").holds(b"\n{x} y")
+    asked: list[int] = []
+    monkeypatch.setattr(os, "access", lambda path, mode: bool(asked.append(mode)))
+    assert refused(None).startswith("cannot be written: its folder takes no new files")
+    assert asked == [os.W_OK | os.X_OK]
+    for path, says in ((tmp_path / "none" / "x", "its folder does not exist"), (tmp_path, "it is a folder")):
+        with pytest.raises(dpf.InputError, match=says):
+            require_output(path, kind)
+    with pytest.raises(dpf.InputError, match=r"cannot be written: it is no path$"):
+        require_output(Path("a\0b"), kind)
+    with pytest.raises(dpf.InputError, match=r"cannot be written: Not a directory$"):
+        require_output(Path(__file__) / "x", kind)
+    file.symlink_to(tmp_path / "none")
+    with pytest.raises(dpf.InputError, match="is a symbolic link"):
+        require_output(file, IN_OWN_FOLDER)
