@@ -17,7 +17,15 @@ from dpframework.facts.inner_paths import inner_path, require_inside, require_re
 from dpframework.facts.json_text import parsed_json
 from dpframework.facts.limits import MOST_KEY_PARTS, MOST_NESTED, MOST_NESTED_JSON, MOST_TOML_BYTES
 from dpframework.facts.outputs import IN_OWN_FOLDER, FileKind, require_output
-from dpframework.facts.toml import expanded, parsed_toml, resolved_path, toml_lines
+from dpframework.facts.toml import (
+    expanded,
+    parsed_toml,
+    refuse_unknown,
+    required_table,
+    required_text,
+    resolved_path,
+    toml_lines,
+)
 from dpframework.study.owner_places import VARIABLE, owner_places
 
 
@@ -186,3 +194,22 @@ def test_what_may_be_replaced_is_of_its_kind_and_of_its_size(monkeypatch: pytest
     file.symlink_to(tmp_path / "none")
     with pytest.raises(dpf.InputError, match="is a symbolic link"):
         require_output(file, IN_OWN_FOLDER)
+
+
+def test_keys_of_toml_are_there_and_of_their_type() -> None:
+    form = {"table": {"a": 1}, "text": " x ", "blank": " ", "number": 1}
+    assert required_table(form, "table") == {"a": 1}
+    assert required_text(form, "text", "here: ") == " x "
+    for key, says in (("none", r"^has no \[none\] table$"), ("text", r"written as \[text\], not a text$")):
+        with pytest.raises(dpf.InputError, match=says):
+            required_table(form, key)
+    for key, says in (
+        ("none", "has no 'none'$"),
+        ("number", "number must be a text, not a number$"),
+        ("blank", "blank must not be blank$"),
+    ):
+        with pytest.raises(dpf.InputError, match=f"^here: {says}"):
+            required_text(form, key, "here: ")
+    refuse_unknown(form, form, "an unknown key")
+    with pytest.raises(dpf.InputError, match=r"^an unknown key 'text'; "):
+        refuse_unknown(form, ("table", "blank", "number"), "an unknown key")
