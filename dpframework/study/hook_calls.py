@@ -40,8 +40,8 @@ class HookCalls:
         """Return the names of the functions that a plugin marks as hooks."""
         return [name for name in dir(module) if self._manager.parse_hookimpl_opts(module, name) is not None]
 
-    def register(self, module: ModuleType, plugin: str) -> bool:
-        """Add a plugin; return whether it implements a hook.
+    def register(self, module: ModuleType, plugin: str, marked: Iterable[str]) -> bool:
+        """Add a plugin, of which some functions are marked as hooks; return whether it implements one.
 
         Raises
         ------
@@ -49,7 +49,7 @@ class HookCalls:
             Whatever pluggy finds wrong with it. It then brings nothing.
         """
         guarded = ModuleType(plugin)
-        for name in self.marked(module):
+        for name in marked:
             options: dict[str, Any] = dict(self._manager.parse_hookimpl_opts(module, name) or {})
             guard = self._guarded_wrapper if options["wrapper"] or options["hookwrapper"] else self._guarded
             setattr(guarded, name, hookspecs.hookimpl(guard(name, plugin, getattr(module, name)), **options))

@@ -96,7 +96,7 @@ class Registry:
     def __init__(self, found: Iterable[EntryPoint] | None = None) -> None:
         self._problems: list[Problem] = []
         self._hooks = HookCalls(self._report)
-        self._hooks.register(components, CORE)
+        self._hooks.register(components, CORE, self._hooks.marked(components))
         self._load(entry_points(group=GROUP) if found is None else found)
         self.miners: dict[str, Registered] = self._classes("dpframework_miners", Miner)
         self.accountants: dict[str, Registered] = self._classes("dpframework_accountants", Accountant)
@@ -153,8 +153,9 @@ class Registry:
         try:
             # pluggy ignores a marked function that no hook is named after, so a typing error would go unseen.
             known = [name for name in vars(hookspecs) if name.startswith("dpframework_")]
-            misspelt = [(name, nearest(name, known)) for name in self._hooks.marked(module) if name not in known]
-            implements = self._hooks.register(module, plugin)
+            marked = self._hooks.marked(module)
+            misspelt = [(name, nearest(name, known)) for name in marked if name not in known]
+            implements = self._hooks.register(module, plugin, marked)
         except (Exception, SystemExit) as error:
             self._report(plugin, f"cannot be registered ({type(error).__name__}: {_reason(error)})")
             return
