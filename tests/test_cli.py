@@ -539,7 +539,8 @@ def test_schema_infer_names_its_options(capsys, tmp_path):
     code, _, err = run(capsys, "schema", "infer", tmp_path / "names.csv", "--max-categories", 5)
     assert code == 2
     assert err.endswith(
-        "column 'exclude' has more than 5 distinct values; leave it out with --exclude, or raise --max-categories\n"
+        "column 'exclude' has more than 5 distinct values; leave it out with --exclude, declare it open with --open, "
+        "or raise --max-categories\n"
     )
     code, _, err = run(capsys, "schema", "infer", tmp_path / "names.csv", "--exclude", "exclud")
     assert err.endswith("there is no 'exclud'; did you mean 'exclude'?\n")

@@ -145,8 +145,8 @@ def _infer_schema(file: Path, right: Path | None, key: str | None, choices: dict
     except InputError as error:
         # The remedy names parameters of `infer_schema`; here they are options. A column's name in quotes is kept.
         what, semicolon, remedy = str(error).rpartition("; ")
-        pattern = r"(?<!['\w])(exclude|bins|max_categories)(?!['\w])"
-        remedy = re.sub(pattern, lambda found: f"--{found.group().replace('_', '-')}", remedy)
+        pattern = r"(?<!['\w])(exclude|bins|max_categories|open_columns)(?!['\w])"
+        remedy = re.sub(pattern, lambda found: f"--{found.group().removesuffix('_columns').replace('_', '-')}", remedy)
         raise InputError(what + semicolon + remedy) from None
 
 
