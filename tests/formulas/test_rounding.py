@@ -127,3 +127,9 @@ def test_whole_numbers_are_exact_up_to_two_to_the_53() -> None:
 def test_what_has_no_rule_is_to_be_declared(body: Any, says: str) -> None:
     with pytest.raises(InputError, match=says):
         rounding_of(Cells((a, b), body), Fraction(1), 9)
+
+
+@pytest.mark.parametrize("degree", [2, 3, 4, 5])
+def test_roots_are_those_of_powers(degree: int) -> None:
+    rooted = Cells((a, b), root(a, degree)).scores([[0, 0], [1, 0], [3**degree, 1], [10**degree, 2]])
+    assert rooted.tolist() == pytest.approx([0, 1, 3, 10])
