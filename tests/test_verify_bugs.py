@@ -57,7 +57,7 @@ def each_mechanism_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def sampled_once(mechanism: dpf.Mechanism, *, given: Any = None) -> SamplerReport:
         return sampled(mechanism) if given is None else check_sampler(mechanism, given=given)
 
-    def compared_once(mechanism: dpf.Mechanism, *, given: Any, relations: Any) -> LossReport:
+    def compared_once(mechanism: dpf.Mechanism, *, given: Any, relations: Any, seconds: float) -> LossReport:
         key = mechanism, tuple(asked.facts for asked in given), tuple(relations)
         if key not in compared:
             compared[key] = check_losses(mechanism, given=given, relations=relations)

@@ -13,8 +13,9 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import CandidateScores, Histogram, Norm, Sensitivity
-from dpframework.verify import MinerConformance, assert_private, audit, verify_examples
+from dpframework.verify import MinerConformance, assert_private, audit, check_losses, verify_examples
 from dpframework.verify.adversary import outputs, worst_transcript
+from dpframework.verify.answers import made_up
 from dpframework.verify.replay import Weigher
 from dpframework.verify.subject import Subject
 
@@ -228,6 +229,19 @@ def test_a_limit_in_seconds_ends_a_search_and_is_told():
     for audits in ((free, shown), (shown, free)):
         assert attrs.evolve(found, audits=audits).tightness == full.tightness
         assert attrs.evolve(found, audits=audits).verdict == f"every {full.verdict.removeprefix('the ')} (one, {ADD})"
+
+
+def test_a_limit_in_seconds_ends_a_comparison_of_losses_after_a_pair_of_answers():
+    five = Histogram(dpf.Categorical("five", [*"vwxyz"])).facts()
+    full, short = (
+        check_losses(DiscreteLaplace(1), given=[made_up(five)], relations=[ADD], seconds=seconds)
+        for seconds in (np.inf, 1e-9)
+    )
+    assert full.pairs > 1
+    assert full.tightness > 0.99
+    assert not full.cut_short
+    assert (short.pairs, short.cut_short, short.passed) == (1, True, True)
+    assert short.to_dict()["cut_short"] is True
 
 
 @attrs.frozen

@@ -20,6 +20,7 @@ from dpframework.formulas.formula import Formula, Operation, as_formula, rows
 from dpframework.formulas.shapes import Cells, Parts, Scored
 from dpframework.formulas.small_tables import MOST_ROWS, cell_gaps, climb, part_changes, searched_change
 
+SHARES = (4, 16)  # of the rows of the table of the largest change: how much less a smaller one has
 NEAR = 1e-9
 LARGE = MOST_ROWS // 50  # rows from which a change counts as approached, not attained
 
@@ -134,7 +135,7 @@ def _of_cells(shape: Cells, change: Change, group: int) -> Derived:
     if max(sizes) <= LARGE and value.denominator <= 10**6:
         return Derived(Claim(change, as_formula(value), group), found)
     # It grows up to the largest tables that are tried: towards a limit, if it grows less and less, or without end.
-    ends = [climb(shape, change, -(-np.array(found.low) // k), group, max(sizes) // k) for k in (4, 16)]
+    ends = [climb(shape, change, -(-np.array(found.low) // k), group, max(sizes) // k) for k in SHARES]
     less, least = (float(cell_gaps(shape, change, end[None], group)[0][0]) for end in ends)
     limit = next((one for one in _simple_above(value) if one <= value * Fraction(11, 10)), None)
     if limit is None or float(value) - less > 0.75 * max(less - least, NEAR):

@@ -21,6 +21,10 @@ CLASSES = 3  # of the small tables of a part
 PART_ROWS, CELL_ROWS = 9, 6
 SLACK = 1e-9
 MOST_ROWS = 20_000  # of a table that a climb reaches
+MOVES = (1, 2, 5, 20, 100, 1000)  # rows that a step of a climb adds to a cell, or takes from it
+SCATTERED, SPREAD, TURNS = 200, 0.4, 200  # of a climb: tables around each, how far they are, and steps
+DRAWN, LOG_ROWS, FILLED = 400, 7, 0.7  # tables that a search draws, how large, and the share of their cells with rows
+SEEDS = (3, 7)
 
 
 @functools.cache
@@ -147,11 +151,11 @@ def climb(shape: Cells, change: Change, start: NDArray[Any], group: int = 1, mos
     pairs = [steps[a] - steps[b] for a in range(cells) for b in range(cells) if a != b]
     both = [sign * (steps[a] + steps[b]) for a in range(cells) for b in range(a) for sign in (1, -1)]
     directions = np.array([*steps, *-steps, *pairs, *both])
-    moves = np.concatenate([directions * size for size in (1, 2, 5, 20, 100, 1000)])
+    moves = np.concatenate([directions * size for size in MOVES])
     at, best = start, float(cell_gaps(shape, change, start[None], group)[0][0])
-    random = np.random.default_rng(3)
-    for _ in range(200):
-        scattered = np.rint((at + 1) * random.normal(0, 0.4, (200, cells))).astype(np.int64)
+    random = np.random.default_rng(SEEDS[0])
+    for _ in range(TURNS):
+        scattered = np.rint((at + 1) * random.normal(0, SPREAD, (SCATTERED, cells))).astype(np.int64)
         near = np.maximum(at + np.concatenate([moves, scattered]), 0)
         near = near[near.sum(axis=1) <= most]
         if not len(near):
@@ -168,8 +172,9 @@ def searched_change(shape: Cells, change: Change, group: int = 1) -> Neighbours:
     """Return the neighbours with the largest change found: all small tables, random ones, and climbs from the best."""
     cells = len(shape.cells)
     small = tables_of(CELL_ROWS if cells <= 5 else 4, cells)
-    random = np.random.default_rng(7)
-    drawn = np.floor(np.exp(random.uniform(0, 7, (400, cells)))).astype(np.int64) * (random.random((400, cells)) < 0.7)
+    random = np.random.default_rng(SEEDS[1])
+    large = np.floor(np.exp(random.uniform(0, LOG_ROWS, (DRAWN, cells)))).astype(np.int64)
+    drawn = large * (random.random((DRAWN, cells)) < FILLED)
     starts = np.concatenate([small, drawn])
     gaps, *_ = cell_gaps(shape, change, starts, group)
     tops = starts[np.argsort(-gaps, kind="stable")[:2]]

@@ -17,6 +17,7 @@ from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity, histogram_sensitivities
 from dpframework.results.keys import ReleasedKeys
+from dpframework.verify.patience import Patience
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Pairs: TypeAlias = Callable[[Mechanism, Calibration, Relation], Iterator[tuple[Any, Any]]]
@@ -177,9 +178,12 @@ def _deviation(mechanism: Mechanism, calibration: Calibration) -> float:
 
 
 def listed_outputs(
-    mechanism: Mechanism, calibration: Calibration, one: Any, other: Any
+    mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, patience: Patience | None = None
 ) -> tuple[Sequence[Any], Floats | float]:
-    """Return outputs that two answers can both give, and the logarithm of how much of the whole each stands for."""
+    """Return outputs that two answers can both give, and the logarithm of how much of the whole each stands for.
+
+    Where they are drawn, two are drawn in any case, and further ones as long as there is time.
+    """
     if isinstance(one, PiecewiseScores):
         breaks = np.unique(np.concatenate([one.breaks, other.breaks]))
         return list((breaks[:-1] + breaks[1:]) / 2), np.log(np.diff(breaks))
@@ -189,7 +193,7 @@ def listed_outputs(
         return range(one.size), 0.0
     if isinstance(one, np.ndarray | int | float | np.generic) and np.size(one) in WIDTH and not mechanism.selects:
         return _grid(mechanism, calibration, np.asarray(one), np.asarray(other))
-    return _drawn(mechanism, calibration, one, other), 0.0
+    return _drawn(mechanism, calibration, one, other, patience), 0.0
 
 
 def _of_shown_keys(
@@ -232,13 +236,17 @@ def _grid(
     return points, base.size * math.log(stride)
 
 
-def _drawn(mechanism: Mechanism, calibration: Calibration, one: Any, other: Any) -> list[Any]:
+def _drawn(
+    mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, patience: Patience | None = None
+) -> list[Any]:
     """Return distinct outputs, drawn with wide noise from either answer."""
     randomness = SeededRandomness(0).handed(mechanism.assumptions)
     power = 2 if mechanism.norm is Norm.SQUARED_L2 else 1
     wide = attrs.evolve(calibration, scale=calibration.scale * FLATTENING**power)
     found: dict[Any, Any] = {}
     for k in range(MOST_DRAWN):
+        if k >= 2 and patience is not None and patience.over:
+            break
         output = mechanism.release((one, other)[k % 2], wide, randomness)
         found.setdefault(output.tobytes() if isinstance(output, np.ndarray) else output, output)
     return list(found.values())

@@ -36,6 +36,7 @@ from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import PiecewiseScores
 from dpframework.verify.answers import WIDTH, Answers, answers_of, listed_outputs
 from dpframework.verify.findings import reach
+from dpframework.verify.patience import Patience
 from dpframework.verify.refusals import refusal
 from dpframework.verify.search import last_before
 
@@ -43,6 +44,7 @@ ORDERS = (1.25, 1.5, 2.0, 3.0, 5.0, 9.0, 17.0, 33.0)
 DELTAS = tuple(Fraction(text) for text in ("0.3", "0.1", "0.03", "0.01", "0.001", "0.00001"))
 DELTA = "delta"  # how the kind of a claim about an event begins
 TOLERANCE = 1e-3  # relative, of a sum on a grid
+PAIR = 0.2  # of the time that is left, for the outputs of one pair
 TRIED = 16  # pairs of answers of a query that releases are made from
 MANY = 10**8  # rows
 FARTHEST = 2**40  # steps of the lattice from an answer, where an output should be possible yet
@@ -100,12 +102,15 @@ class LossReport:
         What else was found wrong, such as an event that no accountant knows.
     pairs
         How many pairs of answers were compared.
+    cut_short
+        Whether a limit on its time ended it.
     """
 
     mechanism: str
     claims: tuple[Claimed, ...]
     wrong: tuple[str, ...]
     pairs: int
+    cut_short: bool = False
 
     @property
     def passed(self) -> bool:
@@ -134,6 +139,7 @@ class LossReport:
             "claims": [{**one, "found": one["found"] if math.isfinite(one["found"]) else None} for one in claims],
             "wrong": list(self.wrong),
             "pairs": self.pairs,
+            "cut_short": self.cut_short,
             "tightness": self.tightness if math.isfinite(self.tightness) else None,
             "verdict": self.verdict,
             "passed": self.passed,
@@ -152,6 +158,7 @@ def check_losses(
     *,
     given: Sequence[Answers] | None = None,
     relations: Sequence[Relation] = tuple(Relation),
+    seconds: float = math.inf,
 ) -> LossReport:
     """Compare a mechanism's epsilon, rho and event with its own log-density on answers of neighbouring tables.
 
@@ -163,8 +170,10 @@ def check_losses(
         Facts of queries with pairs of answers; by default some that every kind of mechanism can serve.
     relations
         The neighbouring relations.
+    seconds
+        Of this processor. One pair of answers is compared in any case; further ones as long as there is time.
     """
-    checked = _Checked(mechanism)
+    checked = _Checked(mechanism, Patience(seconds))
     served = 0
     for asked in answers_of(mechanism) if given is None else given:
         for relation in relations:
@@ -174,12 +183,13 @@ def check_losses(
                 checked.compare(asked, calibration, relation)
     if not served:
         raise InputError(f"mechanism '{mechanism.name}' serves none of the queries; give answers of its own kind")
-    return LossReport(mechanism.name, tuple(checked.claims), tuple(dict.fromkeys(checked.wrong)), checked.pairs)
+    wrong = tuple(dict.fromkeys(checked.wrong))
+    return LossReport(mechanism.name, tuple(checked.claims), wrong, checked.pairs, checked.cut_short)
 
 
 class _Checked:
-    def __init__(self, mechanism: Mechanism) -> None:
-        self.mechanism = mechanism
+    def __init__(self, mechanism: Mechanism, patience: Patience) -> None:
+        self.mechanism, self.patience, self.cut_short = mechanism, patience, False
         self.claims: list[Claimed] = []
         self.wrong: list[str] = []
         self.pairs = 0
@@ -262,9 +272,12 @@ class _Checked:
     ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
         """Yield the log-probabilities of some outputs on either answer of each pair."""
         for k, (one, other) in enumerate(asked.pairs(self.mechanism, calibration, relation)):
+            if k and self.patience.over:
+                self.cut_short = True
+                return
             if k < TRIED:
                 self._release(f"{asked.facts.text}, {relation}", [one, other, *_of_many_rows(one)], calibration)
-            outputs, log_size = listed_outputs(self.mechanism, calibration, one, other)
+            outputs, log_size = listed_outputs(self.mechanism, calibration, one, other, self.patience.part(PAIR))
             here, there = (
                 np.array([self.mechanism.log_density(answer, output, calibration) for output in outputs]) + log_size
                 for answer in (one, other)

@@ -174,7 +174,9 @@ class StepChecks:
             self._tell(f"comparing the claims of {mechanism.name}")
             given = [call_answers(subject, asked, tables)]
             relations = [subject.relation]
-            found = check_losses(mechanism, given=given, relations=relations)
+            found = check_losses(mechanism, given=given, relations=relations, seconds=patience.left / 2)
+            if found.cut_short:
+                self._left_out.append(f"comparing all claims of {mechanism.name} on {facts.text}")
             self.losses[mechanism, facts, subject.relation] = found
 
 

@@ -205,6 +205,17 @@ def test_what_was_said_before_and_after_is_shown(capfd, monkeypatch):
     assert (shown.out, shown.err) == ("before\nafter\n", "error")
 
 
+def test_only_reading_drops_what_is_written(capfd):
+    """A run's own warnings are dropped, and its output is not."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        with silenced():
+            warnings.warn("dropped", stacklevel=1)
+            print("shown")
+    assert capfd.readouterr().out == "shown\n"
+    assert warned == []
+
+
 def test_a_progress_bar_goes_on_while_reading_is_silent(monkeypatch):
     terminal, end = os.openpty()
     with os.fdopen(end, "w") as stream:

@@ -1,0 +1,171 @@
+"""The small plans on which accountants are tried, beside their totals by hand, and the tables of these plans."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from dpframework.accountant import PureAccountant, ZCDPAccountant
+from dpframework.facts.privacy import Relation
+from dpframework.verify.accountant_plans import MISTAKES, cases
+from dpframework.verify.enumeration import (
+    KINDS,
+    SOME_KINDS,
+    delta_at,
+    largest_ratio,
+    neighbours,
+    pairs_of,
+    renyi,
+    unit_neighbours,
+)
+
+ADD, REPLACE = Relation
+
+
+def sampled(rate: float, epsilon: float) -> float:
+    """The epsilon of a release of a sample (Balle, Barthe and Gaboardi 2018, Theorem 8)."""
+    return math.log1p(rate * math.expm1(epsilon))
+
+
+NO = None  # no claim
+# Epsilon and rho where a row is added, then where one is replaced, by hand. A step of epsilon e has a rho of e**2 / 2,
+# one with Gaussian noise no epsilon. A row that is replaced enters one part and leaves another, and no count of all
+# rows changes then. A sample keeps rho as it is, and hides no replaced row.
+TOTALS: list[tuple[str, str, Any, Any, Any, Any]] = [
+    ("release", "a count", 0.5, 0.125, 0.5, 0.125),
+    ("release", "a histogram", 1, 0.5, 1, 0.5),
+    ("release", "a selection", 1, 0.5, 1, 0.5),
+    ("release", "a histogram with Gaussian noise", NO, 0.125, NO, 0.125),
+    ("no claim", "a step that has a claim under replace-one only, beside a count", NO, NO, 2, 1),
+    ("sequential", "two histograms of epsilon 0.5 and 1", 1.5, 0.625, 1.5, 0.625),
+    ("sequential", "two equal histograms", 2, 1, 2, 1),
+    ("sequential", "two releases with Gaussian noise", NO, 0.25, NO, 0.25),
+    ("repeat", "the same histogram, three times", 1.5, 0.375, 1.5, 0.375),
+    ("repeat", "Gaussian noise, twice", NO, 0.25, NO, 0.25),
+    ("either", "a cheap branch or an expensive one", 2, 2, 2, 2),
+    ("either", "an expensive branch or a cheap one", 2, 2, 2, 2),
+    ("either", "a choice of branches after a selection, with post-processing", 1.5, 17 / 32, 1.5, 17 / 32),
+    ("parallel", "a count in each part", 1, 0.5, 1, 0.25),
+    ("parallel", "a histogram in each part", 1, 0.5, 1, 0.5),
+    ("parallel", "Gaussian noise in each part", NO, 0.125, NO, 0.125),
+    ("parallel", "a cheap part and an expensive one", 1.5, 0.625, 1, 0.1875),
+    ("parallel", "an expensive part and a cheap one", 1, 0.5, 1, 0.5),
+    ("parallel", "one part, of the rows that a description holds for", 1, 0.5, 0.5, 0.125),
+    ("parallel", "parts of parts", 1.5, 0.625, 1.5, 0.3125),
+    ("parallel", "parts, twice", 1, 0.25, 1, 0.125),
+    ("overlap", "a partition, and another of the same rows", 2, 1, 2, 0.5),
+    ("overlap", "all rows, and then their parts", 2, 1, 2, 1),
+    ("overlap", "a tree: a selection, and then a leaf or the parts that were selected", 1.5, 0.625, 1.5, 0.625),
+    ("sample", "a count of a sample", sampled(0.3, 1), 0.5, NO, NO),
+    ("sample", "a count of a small sample", sampled(0.01, 2), 2, NO, NO),
+    ("sample", "two counts of one sample", sampled(0.3, 1.75), 0.78125, NO, NO),
+    ("sample", "Gaussian noise on a sample", NO, 0.125, NO, NO),
+    ("sample", "counts of two samples", sampled(0.3, 1) + sampled(0.6, 1), 1, NO, NO),
+    ("sample", "a sample of a sample", sampled(0.2, 1), 0.5, NO, NO),
+    ("sample", "parts of a sample", sampled(0.3, 1), 0.5, NO, NO),
+    ("replaced sample", "a number that shows whether a row is in the sample", NO, NO, NO, NO),
+    ("exact delta", "a count with an exact delta", NO, 0.5, NO, 0.5),
+    ("exact delta", "the same beside Gaussian noise", NO, 0.625, NO, 0.625),
+    ("exact delta", "the same in each part", NO, 0.5, NO, 0.25),
+    ("exact delta", "the same on a sample", NO, 0.5, NO, NO),
+    ("exact delta", "the same for people", NO, 0.5, NO, 0.5),
+    ("unit", "a histogram", 1, 0.5, 1, 0.5),
+    ("unit", "two histograms", 1.5, 0.625, 1.5, 0.625),
+    ("unit", "Gaussian noise", NO, 0.125, NO, 0.125),
+    ("unit in parts", "a count in each part", 1, 0.5, 1, 0.25),
+    ("unit in parts", "a cheap part and an expensive one", 1.5, 0.625, 1, 0.1875),
+    ("unit in a sample", "a count of a sample of people", sampled(0.3, 1), 0.5, NO, NO),
+    ("unit in a sample", "a count of a sample of rows", 2 * sampled(0.3, 0.5), 0.5, NO, NO),
+]
+
+
+def test_the_plans_are_those_that_are_totalled_by_hand() -> None:
+    assert [(case.rule, case.text) for case in cases()] == [case[:2] for case in TOTALS]
+    assert list(dict.fromkeys(case.rule for case in cases() if case.rule in MISTAKES)) == [
+        rule for rule in MISTAKES if rule != "move"
+    ]
+    assert [case.unit.rows for case in cases()] == [1] * 36 + [2] * 8
+    assert [case.unit.id for case in cases()[-8:]] == ["person"] * 7 + [None]
+
+
+@pytest.mark.parametrize(
+    ("number", "totals"), [*enumerate(TOTALS)], ids=lambda one: one[1] if type(one) is tuple else ""
+)
+def test_totals_are_those_by_hand(number: int, totals: tuple[Any, ...]) -> None:
+    case = cases()[number]
+    for relation, epsilon, rho in ((ADD, *totals[2:4]), (REPLACE, *totals[4:6])):
+        pure = PureAccountant(relation, delta=0).total(case.plan(relation, Fraction(0)))
+        zcdp = ZCDPAccountant(relation, delta="0.1").total(case.plan(relation, Fraction(1, 10)))
+        if epsilon is None:
+            assert pure is None or pure.epsilon is None
+        else:
+            assert float(pure.epsilon) == pytest.approx(epsilon, abs=2e-9)
+        assert (None if zcdp is None or zcdp.rho is None else float(zcdp.rho)) == rho
+        assert case.plan(relation, Fraction(0)) is case.plan(relation, Fraction(0))
+        assert (case.rule_under(relation) == "move") is (relation is REPLACE and case.rule == "parallel")
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize("named", [False, True])
+def test_neighbours_differ_by_one_unit_of_every_kind(rows: int, named: bool) -> None:
+    """Beside no other row, or one of another unit; tables of different sizes only where units may differ in size."""
+    mine, theirs = (("one's",), ("another's",)) if named else ((), ())
+    groups = [
+        tuple((*row, *mine) for row in group)
+        for size in range(1, rows + 1)
+        for group in itertools.combinations_with_replacement(SOME_KINDS, size)
+    ]
+    rests = [(), ((*KINDS[1], *theirs),)]
+    added = {(rest + group, rest) for rest in rests for group in groups}
+    both = added | {(other, one) for one, other in added}
+    found = list(unit_neighbours(ADD, rows, named=named))
+    assert len(found) == len(set(found))
+    assert set(found) == both
+    moved = {(rest + one, rest + other) for rest in rests for one in groups for other in groups if one != other}
+    assert set(unit_neighbours(REPLACE, rows, named=named)) == moved | both
+    same_size = {pair for pair in moved if len(pair[0]) == len(pair[1])}
+    assert set(unit_neighbours(REPLACE, rows, resizes=False, named=named)) == same_size
+    assert len(SOME_KINDS) == 4
+
+
+def test_neighbours_of_rows_are_beside_no_other_row_or_one_of_each_kind() -> None:
+    rests = [(), *((kind,) for kind in KINDS)]
+    added = {((*rest, kind), rest) for rest in rests for kind in KINDS}
+    assert set(neighbours(ADD)) == added | {(other, one) for one, other in added}
+    assert set(neighbours(REPLACE)) == {
+        ((*rest, one), (*rest, other)) for rest in rests for one in KINDS for other in KINDS if one != other
+    }
+
+
+def test_the_pairs_of_a_plan_are_of_its_unit() -> None:
+    for case in cases():
+        for relation in Relation:
+            plan = case.plan(relation, Fraction(0))
+            named = any(len(row) == 3 for pair in pairs_of(plan, few=True) for side in pair for row in side)
+            assert named is (case.text in ("a count of a sample of people",))
+            few, every = pairs_of(plan, few=True), pairs_of(plan)
+            assert max(min(map(len, pair)) for pair in few) == 1
+            assert max(abs(len(one) - len(other)) for one, other in few) == (
+                case.unit.rows if relation is ADD or case.unit.rows > 1 else 0
+            )
+            if case.unit.rows == 1:
+                assert set(every) == set(neighbours(relation))
+            else:
+                assert set(few) == {pair for pair in every if min(map(len, pair)) <= 1}
+
+
+def test_what_a_count_loses_is_that_of_its_noise() -> None:
+    """Discrete Laplace noise of epsilon 1/2: ratios of exp(1/2), and the sums over all outputs in closed form."""
+    plan, q = cases()[0].plan(ADD, Fraction(0)), math.exp(-0.5)
+    assert largest_ratio(plan) == pytest.approx(0.5, abs=1e-9)
+    below = 1 / (1 + q)  # the probability of 0 or less, where the other count is 1
+    for epsilon in (0.0, 0.2, 0.5, 0.7):
+        expected = max(0.0, below - math.exp(epsilon) * (1 - below))
+        assert delta_at(plan, epsilon) == pytest.approx(expected, abs=1e-9)
+    for order in (1.5, 2.0, 8.0):
+        moment = below * math.exp(0.5 * (order - 1)) + (1 - below) * math.exp(-0.5 * (order - 1))
+        assert renyi(plan, order) == pytest.approx(math.log(moment) / (order - 1), abs=1e-9)
