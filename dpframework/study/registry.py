@@ -166,8 +166,11 @@ class Registry:
 
     def _brought(self, hook: str) -> list[tuple[str, Any]]:
         """Call a hook. The core's components come first: no plugin takes their names or their place in a tie."""
-        brought = self._hooks.call(hook)
-        return [one for one in brought if one[0] == CORE] + [one for one in brought if one[0] != CORE]
+        core: list[tuple[str, Any]] = []
+        others: list[tuple[str, Any]] = []
+        for brought in self._hooks.call(hook):
+            (core if brought[0] == CORE else others).append(brought)
+        return core + others
 
     def _classes(self, hook: str, base: type[Any]) -> dict[str, Registered]:
         known: dict[str, Registered] = {}
