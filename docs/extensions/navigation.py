@@ -76,19 +76,22 @@ def _of_titles(app: Any, page: str, template: str, context: dict[str, Any], doct
     Sphinx copies all that the pages of the reference list for each page, and leaves it out then. On pages that show
     source it is the same for each depth, and there are hundreds.
     """
-    made = context["toctree"]
+    whole_toctree = context["toctree"]
 
-    def toctree(**options: Any) -> Any:
-        key = (page.count("/"), tuple(sorted(options.items()))) if page.startswith("_modules/") else (page, ())
+    def of_titles(**options: Any) -> Any:
+        whole, app.env.tocs = app.env.tocs, _titles(app.env.tocs)
+        try:
+            return whole_toctree(**options)
+        finally:
+            app.env.tocs = whole
+
+    def once(**options: Any) -> Any:
+        key = (page.count("/"), tuple(sorted(options.items())))
         if key not in _MADE:
-            whole, app.env.tocs = app.env.tocs, _titles(app.env.tocs)
-            try:
-                _MADE[key] = made(**options)
-            finally:
-                app.env.tocs = whole
+            _MADE[key] = of_titles(**options)
         return _MADE[key]
 
-    context["toctree"] = toctree
+    context["toctree"] = once if page.startswith("_modules/") else of_titles
 
 
 def _titles(contents: dict[str, Any]) -> dict[str, Any]:
