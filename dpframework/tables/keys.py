@@ -6,7 +6,7 @@ its count, once a mechanism has chosen to show it, in the order of the texts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, final
 
 import attrs
@@ -45,10 +45,6 @@ class KeyBook:
     def number(self, key: str | None) -> int:
         """Return the number of a key, a new one if it was not met before, and `NO_KEY` for none."""
         return NO_KEY if key is None else self._numbers.setdefault(key, len(self._numbers) + 1)
-
-    def find(self, key: str) -> int:
-        """Return the number of a key, `NO_KEY` if it was not met."""
-        return self._numbers.get(key, NO_KEY)
 
     def codes(self, column: KeyColumn) -> NDArray[np.uint32]:
         """Return the codes of a column in the numbers of this book."""
@@ -96,19 +92,16 @@ class KeyColumn:
         """Return the keys of the rows at some positions."""
         return KeyColumn(self.codes.take(index), self.book)
 
+    def texts(self) -> list[str | None]:
+        """Return the key of each row, None for a row without one."""
+        named = (None, *self.book.texts)
+        return [named[code] for code in self.codes.tolist()]
+
     def counted(self) -> dict[str, int]:
         """Return how many rows have each key, for those that some row has."""
         counts, texts = np.bincount(self.codes, minlength=1), self.book.texts
         present = np.flatnonzero(counts[1:])
         return {texts[place]: int(counts[place + 1]) for place in present.tolist()}
-
-    def cells(self, keys: Collection[str]) -> NDArray[np.integer]:
-        """Return for each row the place of its key among some, and their number where it is none of them."""
-        cell_of = np.full(len(self.book) + 1, len(keys), dtype=np.min_scalar_type(len(keys)))
-        for k, key in enumerate(keys):
-            if (number := self.book.find(key)) != NO_KEY:
-                cell_of[number] = k
-        return np.asarray(cell_of[self.codes])
 
     def __repr__(self) -> str:
         """Show no key and no count."""

@@ -176,8 +176,7 @@ class _People:
         table = universe.table(bytes(rng.integers(0, universe.kinds, len(whose)).tolist()))
         for attribute, codes in zip(universe.schema, table.columns, strict=True):
             values, keys = table.values.get(attribute.name), table.keys.get(attribute.name)
-            of_open = None if keys is None else [("", *keys.book.texts)[code] or None for code in keys.codes.tolist()]
-            columns[attribute.name] = of_open or _cells(attribute, codes, values)
+            columns[attribute.name] = _cells(attribute, codes, values) if keys is None else keys.texts()
         return cls(columns, whose)
 
     def without(self, person: int) -> Cells:

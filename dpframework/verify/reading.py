@@ -199,7 +199,7 @@ def _compared(reader: Reader, schema: Schema, rows: Sequence[Row], more: Row, pl
 def _read_of(table: Table, position: int) -> NDArray[Any]:
     """Return what was read of each row for an attribute: its codes, or its keys."""
     keys = table.keys.get(table.schema.names[position])
-    return table.columns[position] if keys is None else np.array([None, *keys.book.texts], dtype=object)[keys.codes]
+    return table.columns[position] if keys is None else np.array(keys.texts(), dtype=object)
 
 
 # Cells
