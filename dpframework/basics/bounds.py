@@ -67,7 +67,7 @@ class PrivateBoundsMiner(SearchMiner):
         lower, upper, number = search.run()
         last, boxes = looks.left, _pieces(lower, upper, search.bins)
         counts = dict(zip(boxes, looks.counts(boxes, last), strict=True))
-        edges = (numeric.lower, *numeric.interior_cuts, numeric.upper)
+        edges = numeric.edges
         below, above = _beyond(counts, lower, upper)
         within = sum(counts.values()) - below - above
         return FoundBounds(

@@ -86,7 +86,7 @@ class AdaptiveGridMiner(SearchMiner):
         cells += new
         last = looks.left
         released = looks.counts(cells, last)
-        edges = [(one.lower, *one.interior_cuts, one.upper) for one in numeric]
+        edges = [one.edges for one in numeric]
         return AdaptiveGrid(self.attributes, edges, cells, released, looks.variance(last))
 
     @classmethod

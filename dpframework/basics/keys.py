@@ -14,7 +14,7 @@ import attrs
 
 from dpframework.facts.attributes import Boolean
 from dpframework.facts.open_attribute import Open, require_open
-from dpframework.facts.privacy import Amount, positive
+from dpframework.facts.privacy import positive, positive_delta
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.partitions import PartitionSelection
 from dpframework.plan.nodes import Node, step
@@ -24,10 +24,6 @@ from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.keys import KeyTable
 from dpframework.run.miner import Example, Miner
 from dpframework.run.private_table import PrivateTable
-
-
-def _delta(value: Amount) -> Fraction:
-    return positive(value, "delta")
 
 
 @final
@@ -54,7 +50,7 @@ class KeysMiner(Miner):
     result = KeyTable
     attribute: str
     epsilon: Fraction = attrs.field(converter=positive, kw_only=True)
-    delta: Fraction = attrs.field(converter=_delta, kw_only=True)
+    delta: Fraction = attrs.field(converter=positive_delta, kw_only=True)
 
     def plan(self, schema: Schema) -> Node:
         """Plan the one release."""

@@ -284,7 +284,7 @@ class Numeric(Attribute):
             self._set("bins", positive_count(self.bins, "bins"))
             if self.bins > MOST_CODES:
                 raise InputError(f"bins must be at most {MOST_CODES}")
-            if not is_increasing((self.lower, *self.interior_cuts, self.upper)):
+            if not is_increasing(self.edges):
                 raise InputError("has more bins than floating-point numbers tell apart in its range")
             return
         if len(self.cuts) >= MOST_CODES:
@@ -293,6 +293,11 @@ class Numeric(Attribute):
             raise InputError("cuts must be strictly increasing")
         if not (self.lower < self.cuts[0] and self.cuts[-1] < self.upper):
             raise InputError("cuts must lie strictly between lower and upper")
+
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """The ends of its bins, increasing, from the lower bound to the upper one."""
+        return (self.lower, *self.interior_cuts, self.upper)
 
     @functools.cached_property
     def interior_cuts(self) -> tuple[float, ...]:
@@ -303,7 +308,7 @@ class Numeric(Attribute):
         return tuple(self.lower + width * k for k in range(1, self.bins))
 
     def _domain_labels(self) -> tuple[str, ...]:
-        edges = (self.lower, *self.interior_cuts, self.upper)
+        edges = self.edges
         # %g reads best; narrow bins far from zero need more digits for their labels to differ.
         for digits in range(6, 18):
             texts = [f"{edge:.{digits}g}" for edge in edges]

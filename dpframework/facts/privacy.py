@@ -87,6 +87,11 @@ def positive_rho(value: Amount) -> Fraction:
     return positive(value, "rho")
 
 
+def positive_delta(value: Amount) -> Fraction:
+    """Return `positive(value, "delta")`."""
+    return positive(value, "delta")
+
+
 def exact_or_none(value: Amount | None) -> Fraction | None:
     """Return `exact(value)`, keeping None."""
     return None if value is None else exact(value)

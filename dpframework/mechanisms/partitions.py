@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.privacy import Amount, ByRelation, Relation, positive
+from dpframework.facts.privacy import ByRelation, Relation, positive_delta
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
 from dpframework.mechanisms.laplace import from_lattice, to_lattice
@@ -34,10 +34,6 @@ from dpframework.queries.keys import KeyCounts
 from dpframework.results.keys import ReleasedKeys
 
 _BEYOND = 0.025  # of 5 %: half for a cell that is not shown, half for the noise of one that is
-
-
-def _delta(value: Amount) -> Fraction:
-    return positive(value, "delta")
 
 
 @final
@@ -87,7 +83,7 @@ class PartitionSelection(PureMechanism):
     norm: ClassVar[Norm] = Norm.L1
     shows_keys: ClassVar[bool] = True
     outputs: ClassVar[tuple[type[Any], ...]] = (ReleasedKeys,)
-    delta: Fraction = attrs.field(converter=_delta)
+    delta: Fraction = attrs.field(converter=positive_delta)
 
     def misfit(self, facts: QueryFacts) -> str | None:
         """Refuse queries whose answers are not known to be counts that change by 1 at most."""

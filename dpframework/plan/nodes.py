@@ -254,15 +254,24 @@ def step(
     >>> step("rows", Count(), DiscreteLaplace(0.5)).name
     'rows'
     """
-    if not isinstance(query, Query):
-        raise InputError(
-            f"step '{name}': {query!r} is not a query; pass an instance of a dpframework.queries.Query class"
-        )
+    require_query(query, f"step '{name}'")
     if not isinstance(mechanism, Mechanism):
         raise InputError(f"step '{name}': {mechanism!r} is not a mechanism; pass an instance, such as Laplace(epsilon)")
-    for part in (query, mechanism):
-        require_field_types(part, f"step '{name}': {part.name}")
+    require_field_types(mechanism, f"step '{name}': {mechanism.name}")
     return Step(name, query, mechanism, uses=uses, assumptions=assumptions, threshold=threshold)
+
+
+def require_query(query: object, where: str) -> None:
+    """Refuse what is no query, and a query of which a field has another type than it should.
+
+    Raises
+    ------
+    InputError
+        With `where` as its first words.
+    """
+    if not isinstance(query, Query):
+        raise InputError(f"{where}: {query!r} is not a query; pass an instance of a dpframework.queries.Query class")
+    require_field_types(query, f"{where}: {query.name}")
 
 
 def sequential(*parts: Node, name: str | None = None) -> Sequential:

@@ -45,7 +45,7 @@ from dpframework.facts.typechecks import require_field_types
 from dpframework.mechanisms.base import Mechanism
 from dpframework.mechanisms.losses import Losses, half_square
 from dpframework.mechanisms.selection import BoundedRange
-from dpframework.plan.nodes import Node, Step, named_as_in_plan
+from dpframework.plan.nodes import Node, Step, named_as_in_plan, require_query
 from dpframework.queries.base import Query
 
 #: The parameters of mechanisms that a miner chooses for each release.
@@ -271,16 +271,12 @@ def kind(
 
 
 def _require_parts(name: str, query: Query, mechanism: type[Mechanism]) -> None:
-    if not isinstance(query, Query):
-        raise InputError(
-            f"kind '{name}': {query!r} is not a query; pass an instance of a dpframework.queries.Query class"
-        )
+    require_query(query, f"kind '{name}'")
     if not (isinstance(mechanism, type) and issubclass(mechanism, Mechanism)):
         raise InputError(
             f"kind '{name}': {mechanism!r} is not a class of mechanisms; pass a class, such as Laplace, whose epsilon "
             "is chosen when the miner runs"
         )
-    require_field_types(query, f"kind '{name}': {query.name}")
 
 
 def spend(

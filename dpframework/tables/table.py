@@ -199,7 +199,7 @@ def _checked_keys(schema: Schema, given: Mapping[str, Sequence[str | None]], row
 
 def _bin_middles(attribute: Numeric) -> NDArray[np.float64]:
     """Return the middle of each bin, and NaN for the missing code."""
-    edges = np.array([attribute.lower, *attribute.interior_cuts, attribute.upper])
+    edges = np.array(attribute.edges)
     middles = edges[:-1] + np.diff(edges) / 2
     return np.append(middles, np.nan) if attribute.missing else middles
 

@@ -180,7 +180,7 @@ def _points(attribute: Attribute, rng: np.random.Generator) -> tuple[NDArray[np.
         return np.arange(len(KEYS) + 1), None
     if not isinstance(attribute, Numeric):
         return np.arange(attribute.size), None
-    edges = np.array([attribute.lower, *attribute.interior_cuts, attribute.upper])
+    edges = np.array(attribute.edges)
     bins = np.arange(len(edges) - 1)
     inside = edges[:-1] + np.diff(edges) * rng.uniform(0.1, 0.9, len(bins))
     codes = np.concatenate([bins, bins, bins[-1:]])

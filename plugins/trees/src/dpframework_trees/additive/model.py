@@ -68,7 +68,7 @@ class Term:
             codes = [code for code, own in enumerate(self.bins) if own == cell]
             labels = [self.attribute.labels[code] for code in codes]
             if len(labels) > 1 and isinstance(self.attribute, Numeric):
-                edges = (self.attribute.lower, *self.attribute.interior_cuts, self.attribute.upper)
+                edges = self.attribute.edges
                 end = "]" if codes[-1] + 2 == len(edges) else ")"
                 labels = [f"[{edges[codes[0]]:g}, {edges[codes[-1] + 1]:g}{end}"]
             of_cells.append(" or ".join(labels))
