@@ -117,11 +117,15 @@ def people() -> pl.DataFrame:
 
 
 def results(people: pl.DataFrame, seed: int, schema: dpf.Schema = PEOPLE, **miners: dpf.Miner) -> dpf.Results:
+    return study_of(schema, **miners).run(dpf.table_from_frame(people, schema), seed=seed)
+
+
+def study_of(schema: dpf.Schema, **miners: dpf.Miner) -> dpf.Study:
     relation = "add-or-remove-one" if schema.rows is None else "replace-one"
     study = dpf.Study(schema, epsilon=10**6, delta="1e-9", relation=relation)
     for name, miner in miners.items():
         study.add(name, miner)
-    return study.run(dpf.table_from_frame(people, schema), seed=seed)
+    return study
 
 
 def exact_mean(people: pl.DataFrame) -> float:
@@ -175,7 +179,8 @@ def test_an_interval_holds_the_exact_number_19_times_in_20(name: str, people: pl
 
 
 def held(people: pl.DataFrame, miner: dpf.Miner, exact: float, schema: dpf.Schema = PEOPLE) -> int:
-    runs = [results(people, seed, schema, one=miner)["one"] for seed in range(300)]
+    study, table = study_of(schema, one=miner), dpf.table_from_frame(people, schema)
+    runs = [study.run(table, seed=seed)["one"] for seed in range(300)]
     assert len({run.value for run in runs}) > 5  # drawn anew each time
     return sum(run.low <= exact <= run.high for run in runs)
 

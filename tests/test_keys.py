@@ -251,6 +251,7 @@ class TestKeysMiner(MinerConformance):
 
 
 class TestKeysQuery(QueryConformance):
+    pairs = 400
     queries: ClassVar = {"keys": (Keys("town"), SCHEMA, {})}
 
 

@@ -234,18 +234,19 @@ class EachAlone(Claims):
 
 
 def test_replays_add_up_over_samples_and_come_near_the_claim() -> None:
-    report = audit(Sampler(), SCHEMA, "add-or-remove-one", seed=1, replays=1500)
+    report = audit(Sampler(), SCHEMA, "add-or-remove-one", seed=1, replays=600)
     assert report.passed, str(report)
     assert report.tightness >= 0.9
 
 
 class TestSampler(MinerConformance):
     miner = Sampler
+    replays = 1_000
 
 
 @pytest.mark.parametrize("wrong", [RateTwice, EachAlone])
 def test_a_wrong_claim_about_samples_is_caught_by_replays(wrong: Any) -> None:
-    report = audit(Sampler(), SCHEMA, "add-or-remove-one", seed=1, replays=1500, accounting=wrong)
+    report = audit(Sampler(), SCHEMA, "add-or-remove-one", seed=1, replays=600, accounting=wrong)
     assert not report.passed
     assert any("claims" in str(violation) for violation in report.violations)
 

@@ -167,7 +167,7 @@ class TestAboveThreshold(MechanismConformance):
 
 
 class TestBuiltInQueries(QueryConformance):
-    pairs = 500
+    pairs = 250
     min_tightness: ClassVar = {"all rows": 0.0}  # a replaced row changes their number between parts only
     queries: ClassVar = {
         "count": (Count(dpf.Equals("ill", "true")), SCHEMA, {}),

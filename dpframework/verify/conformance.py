@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from reprlib import repr as short
+from types import MappingProxyType
 from typing import Any, ClassVar, final
 
 import attrs
@@ -94,6 +95,8 @@ class MinerConformance:
         The miner's class; its `examples` are what is tested.
     replays
         Of each audit.
+    more_replays
+        Of the audits of some examples, by name, for which the search needs more than `replays`.
     min_tightness
         How near the search must come to the pure claim of each example. A smaller number, for all examples or by an
         example's name, needs a reason beside it: the search could miss a mistake that does not
@@ -102,6 +105,7 @@ class MinerConformance:
 
     miner: ClassVar[type[Miner]]
     replays: ClassVar[int] = 4_000
+    more_replays: ClassVar[Mapping[str, int]] = MappingProxyType({})
     min_tightness: ClassVar[float | Mapping[str, float]] = MIN_TIGHTNESS
 
     @classmethod
@@ -201,16 +205,16 @@ class MinerConformance:
 
     def test_no_transcript_loses_more_than_the_plan_claims(self, example: Example, relation: Relation) -> None:
         """The audit finds no larger loss than claimed in any notion, and comes near the claim."""
+        names = [name for name, known in self.miner.examples().items() if known.miner == example.miner]
         least = self.min_tightness
         if isinstance(least, Mapping):
-            names = [name for name, known in self.miner.examples().items() if known.miner == example.miner]
             least = min(least.get(name, MIN_TIGHTNESS) for name in names)
         report = assert_private(
             example.miner,
             example.schema,
             relation,
             delta=example.delta,
-            replays=self.replays,
+            replays=max((self.more_replays.get(name, self.replays) for name in names), default=self.replays),
             min_tightness=least,
             witnesses=example.witnesses,
         )

@@ -38,6 +38,7 @@ BOXES = {"two boxes": (BoxCounts(SMALL.attributes), SMALL, {"boxes": (((0, 1), (
 
 class TestBoxCounts(QueryConformance):
     queries = BOXES
+    pairs = 400
 
 
 def crowded(rows: int = 4000) -> dpf.Table:

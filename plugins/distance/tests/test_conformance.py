@@ -49,7 +49,11 @@ QUERIES = {
 
 class TestDPDilca(MinerConformance):
     miner = DPDilca
-    replays = 800
+    replays = 270
+    more_replays: ClassVar = dict.fromkeys(
+        ("tree", "none", "baseline", "max-relevance", "max-relevance-published", "mean-su-published", "add-or-remove"),
+        800,
+    )
     min_tightness: ClassVar = {
         "tree": 0.9,
         "none": 0.9,

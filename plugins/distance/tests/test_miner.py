@@ -244,7 +244,7 @@ def test_half_the_claimed_noise_is_caught():
     whole = module.RowBounds.changes
     try:
         module.RowBounds.changes = lambda self, rows, values: whole(self, rows, values) / 2
-        report = audit(attrs.evolve(example.miner, context_share="0.9"), example.schema, "replace-one", replays=3000)
+        report = audit(attrs.evolve(example.miner, context_share="0.9"), example.schema, "replace-one", replays=1000)
     finally:
         module.RowBounds.changes = whole
     assert not report.passed

@@ -66,18 +66,18 @@ JACCARD = 0.4
 
 class TestSerenadeCS(MinerConformance):
     miner = SerenadeCS
-    replays = 250
+    replays = 120
     min_tightness: ClassVar = {"jaccard": JACCARD, "logistic": 0.88}
 
 
 class TestSerenadeES(MinerConformance):
     miner = SerenadeES
-    replays = 400
+    replays = 200
     min_tightness: ClassVar = {"jaccard": JACCARD, "logistic": 0.88}
 
 
 class TestQueries(QueryConformance):
-    pairs = 700
+    pairs = 350
     # The pool's lowest index to be surpassed is 0.6: a rise of 0.4, where 0.5 is declared for any index. For
     # "extensions, jaccard" two of eight seeds, and some versions of Hypothesis, find no more than 2/3; the others all.
     min_tightness: ClassVar = {"extensions, surplus": 0.75, "extensions, jaccard": 0.65}

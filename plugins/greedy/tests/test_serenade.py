@@ -385,12 +385,12 @@ class Planted(dpf.Miner):
 
 @pytest.mark.parametrize("query", [FromSeen, FromFiltered])
 def test_candidates_and_filters_from_true_counts_are_caught(query: type[Any]) -> None:
-    assert audit(Planted(), SCHEMA, "add-or-remove-one", replays=1000).passed
+    assert audit(Planted(), SCHEMA, "add-or-remove-one", replays=300).passed
     # the weights are summed by the kernel over all candidates; a pool that leaves some out sums over its own
     query.pool.log_weights = lambda self, groups, unit, scale: np.array(
         [round(scale * np.log(np.exp(self.scores(g, unit)[1] / scale).sum())) for g in groups]
     )
-    assert not audit(Planted(query), SCHEMA, "add-or-remove-one", replays=2000).passed
+    assert not audit(Planted(query), SCHEMA, "add-or-remove-one", replays=600).passed
 
 
 class Small(Pool):

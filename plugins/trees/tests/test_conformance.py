@@ -13,7 +13,8 @@ from dpframework.verify.conformance import MinerConformance
 
 class TestDPID3(MinerConformance):
     miner = DPID3
-    replays = 1_500
+    replays = 500
+    more_replays: ClassVar = {"costs": 1_500, "published": 1_500}
     min_tightness: ClassVar = {
         # a threshold that is likely at all has other thresholds between equal values beside it
         "density": 0.7,
@@ -23,7 +24,8 @@ class TestDPID3(MinerConformance):
 
 class TestDPTree(MinerConformance):
     miner = DPTree
-    replays = 4_000
+    replays = 1_400
+    more_replays: ClassVar = {"lookahead": 4_000}
     min_tightness: ClassVar = {"information-gain": 0.9}
 
 
@@ -32,20 +34,23 @@ PUBLISHED = 0.55  # the published sensitivities are too large by design, see `Ex
 
 class TestAltExpM(MinerConformance):
     miner = AltExpM
-    replays = 1_000
+    replays = 350
+    more_replays: ClassVar = {"rounds": 1_000}
     # so few replays come this near where a row is added; the witnesses are of rows replaced
     min_tightness: ClassVar = {"published": PUBLISHED, "default": 0.7, "rounds": 0.6}
 
 
 class TestAltMCMC(MinerConformance):
     miner = AltMCMC
-    replays = 1_500
+    replays = 500
+    more_replays: ClassVar = {"exact": 1_500, "mcmc": 1_500}
     min_tightness: ClassVar = {"published": PUBLISHED}
 
 
 class TestMCMCTreePair(MinerConformance):
     miner = MCMCTreePair
-    replays = 8_000  # the worst tables of a product hold hundreds of unlike rows
+    replays = 2_700
+    more_replays: ClassVar = {"product": 8_000}  # the worst tables of a product hold hundreds of unlike rows
     min_tightness: ClassVar = {"published": PUBLISHED}
 
 

@@ -138,7 +138,7 @@ def test_no_neighbour_sees_a_transcript_with_more_than_epsilon(sampler, depth, r
         ]
     )
     miner = DPTree("c", epsilon=2, max_depth=depth, sampler=sampler)
-    assert assert_private(miner, schema, relation, replays=1_500).tightness > 0.5
+    assert assert_private(miner, schema, relation, replays=500).tightness > 0.5
 
 
 def test_a_refused_schema_or_parameter_says_why_in_one_sentence():

@@ -120,7 +120,7 @@ def test_a_private_run_draws_from_the_system_and_says_so():
 def test_no_neighbour_sees_a_transcript_with_more_than_epsilon(variant, relation):
     """Two levels deep, by turns; the conformance suite audits one under both, where the worst case is nearer."""
     miner = DPID3("class", epsilon=2, max_depth=2, **VARIANTS[variant])
-    assert assert_private(miner, SCHEMA, relation, replays=600).tightness > 0.1
+    assert assert_private(miner, SCHEMA, relation, replays=200).tightness > 0.1
 
 
 def test_a_refused_schema_or_parameter_says_why_in_one_sentence():

@@ -26,7 +26,7 @@ ROWS = 5000
 
 class TestMatchedTrees(MinerConformance):
     miner = MatchedTrees
-    replays = 250
+    replays = 100
 
 
 @pytest.fixture(scope="module")

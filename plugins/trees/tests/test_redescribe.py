@@ -50,7 +50,7 @@ def tree(candidates: Candidates, *tests: int) -> CompleteTree:
 
 
 class TestQueries(QueryConformance):
-    pairs = 600
+    pairs = 300
     min_tightness: ClassVar = {
         # two tests move apart by 2 on tables of very many rows only: 0.65 on 60 rows
         "associations": 0.6,

@@ -363,7 +363,7 @@ class TestSamplers(MechanismConformance):
 
 
 class TestQueries(QueryConformance):
-    pairs = 600
+    pairs = 300
     queries: ClassVar = {
         "leaves": (LeavesByClass(CLASS, 4), SCHEMA, {"tree": CompleteTree(TESTS, np.array([0, 2, 3]))}),
         "trees": (TreeScores(CRITERIA["norm"], CLASS, KnownRows(200), TESTS, 2), SCHEMA, {}),

@@ -72,10 +72,10 @@ def _shrunk_directions(deviations: Array, variance: float) -> Array:
 
 def fitted(table: Array, first: Array, second: Array) -> Array:
     """Return a table with the given marginals that keeps odds ratios, where it can."""
+    from dpframework_distance.kernels import fit_to_marginals
+
     found = table + 1e-9 * np.outer(first, second) / max(float(first.sum()), 1e-300)
-    for _ in range(_ROUNDS):
-        found = found * (first / np.maximum(found.sum(axis=1), 1e-300))[:, np.newaxis]
-        found = found * (second / np.maximum(found.sum(axis=0), 1e-300))
+    fit_to_marginals(found, first, second, _ROUNDS)
     return np.asarray(found)
 
 

@@ -17,6 +17,8 @@ Integers: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
 Counts: TypeAlias = "NDArray[np.int32]"
 
+TINY = 1e-300  # divides where a sum is 0
+
 
 class Room(NamedTuple):
     """The arrays that `add_joint_counts` writes to, allocated by its caller.
@@ -154,3 +156,25 @@ def add_squares(left: Integers, right: Integers, squares: Floats, total: Floats)
         row = squares[left[i]]
         for j in range(len(right)):
             total[i, j] += row[right[j]]
+
+
+@njit(nogil=True, cache=True)
+def fit_to_marginals(table: Floats, first: Floats, second: Floats, rounds: int) -> None:
+    """Multiply the rows of a table, then its columns, to sum to the given marginals, by turns and in place."""
+    height, width = table.shape
+    sums = np.empty(width)
+    for _ in range(rounds):
+        sums[:] = 0.0
+        for i in range(height):
+            own = 0.0
+            for j in range(width):
+                own += table[i, j]
+            factor = first[i] / max(own, TINY)
+            for j in range(width):
+                table[i, j] *= factor
+                sums[j] += table[i, j]
+        for j in range(width):
+            sums[j] = second[j] / max(sums[j], TINY)
+        for i in range(height):
+            for j in range(width):
+                table[i, j] *= sums[j]
