@@ -15,6 +15,7 @@ from dpframework.accountant import BUILT_IN, AdditiveAccountant, PureAccountant,
 from dpframework.facts import ByRelation
 from dpframework.plan.nodes import Node, Parallel
 from dpframework.plan.plan import Plan
+from dpframework.plan.spending import Spend
 from dpframework.run.miner import Example
 from dpframework.verify import AccountantConformance, audit, check_accountant, verify_examples
 
@@ -163,6 +164,13 @@ class HidesReplacements(Pure):
         return part.map(lambda epsilon: composition.amplified(epsilon, rate))
 
 
+class FreeBlocks(Pure):
+    """Blocks that cost nothing: an accountant that knows steps only."""
+
+    def amount_of(self, node: Node, plan: Plan) -> ByRelation:
+        return ByRelation(Fraction(0), Fraction(0)) if isinstance(node, Spend) else super().amount_of(node, plan)
+
+
 class FreeWithoutClaim(Pure):
     """What has no claim costs nothing."""
 
@@ -245,6 +253,7 @@ PLANTED: dict[type[dpf.Accountant[Any]], str] = {
     NoRelation: f"a histogram {REPLACE} .*; under add-or-remove-one it holds: the relation is ignored",
     HidesReplacements: "a sample is claimed to hide a replaced row",
     FreeWithoutClaim: "a step of it has no claim: a step without a claim is charged as if it had one",
+    FreeBlocks: f"a block, spent on one histogram {ADD} totals epsilon 0.0, and loses 1: a block costs less",
     Kept: "its rules compose to 1.0, so the mistake is in `total` or `amount_of`, such as a total kept from another",
     DropsDelta: "the delta is dropped: this epsilon holds at the study's delta only",
     HalfOfRho: "a histogram with Gaussian noise .*: a single release costs less than it loses",

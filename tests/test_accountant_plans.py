@@ -80,6 +80,16 @@ TOTALS: list[tuple[str, str, Any, Any, Any, Any]] = [
     ("unit in parts", "a cheap part and an expensive one", 1.5, 0.625, 1, 0.1875),
     ("unit in a sample", "a count of a sample of people", sampled(0.3, 1), 0.5, NO, NO),
     ("unit in a sample", "a count of a sample of rows", 2 * sampled(0.3, 0.5), 0.5, NO, NO),
+    # a block costs its caps; in parts half of them for a row that moves, whose new place costs what the old one does
+    ("block", "a block, spent on one histogram", 1, 0.5, 1, 0.5),
+    ("block", "a block, spent on two histograms", 1, 0.5, 1, 0.5),
+    ("block", "a block with Gaussian noise", NO, 0.125, NO, 0.125),
+    ("block", "a block with a cap on delta", NO, 0.5, NO, 0.5),
+    ("block", "a block for people", 1, 0.5, 1, 0.5),
+    ("block in a plan", "a block in each part", 1, 0.5, 1, 0.5),
+    ("block in a plan", "a block, or two others", 1.5, 0.5625, 1.5, 0.5625),
+    ("block in a plan", "a block on a sample", sampled(0.3, 1), 0.5, NO, NO),
+    ("block in a plan", "a block in each part, for people", 1, 0.5, 1, 0.5),
 ]
 
 
@@ -88,8 +98,8 @@ def test_the_plans_are_those_that_are_totalled_by_hand() -> None:
     assert list(dict.fromkeys(case.rule for case in cases() if case.rule in MISTAKES)) == [
         rule for rule in MISTAKES if rule != "move"
     ]
-    assert [case.unit.rows for case in cases()] == [1] * 36 + [2] * 8
-    assert [case.unit.id for case in cases()[-8:]] == ["person"] * 7 + [None]
+    assert [case.unit.rows for case in cases()] == [1] * 36 + [2] * 8 + [1, 1, 1, 1, 2, 1, 1, 1, 2]
+    assert [case.unit.id for case in cases() if case.unit.rows == 2] == ["person"] * 7 + [None] + ["person"] * 2
 
 
 @pytest.mark.parametrize(

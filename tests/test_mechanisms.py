@@ -27,6 +27,7 @@ from dpframework.mechanisms import (
     Exponential,
     ExponentialInterval,
     Gaussian,
+    GaussianThreshold,
     KNorm,
     Laplace,
     Mechanism,
@@ -284,7 +285,7 @@ def drawn_cells(name: str, calibration: Calibration, source: Randomness, draws: 
         none = np.zeros(4, dtype=np.int64)
         first = [mechanism.release(none, calibration, source)[0] for _ in range(draws)]
         return np.histogram(first, bins=EDGES)[0]
-    rows = FEW_ROWS if name == "partition-selection" else 0
+    rows = FEW_ROWS if name in KEY_MECHANISMS else 0
     noise = np.asarray(mechanism.release(np.full(draws, rows), calibration, source)) - rows
     return np.histogram(noise, bins=EDGES)[0]
 
@@ -309,7 +310,9 @@ CASES: dict[str, tuple[Mechanism, QueryFacts, Fraction, int]] = {
     "above-threshold": (AboveThreshold(2, threshold=5), VOTES, Fraction(13, 10), 4_000),
     "k-norm": (KNorm("0.5"), HISTOGRAMS, Fraction(13, 10), 3_000),
     "partition-selection": (PartitionSelection(1, "0.02"), MANY, Fraction(13, 10), 10_000),
+    "gaussian-threshold": (GaussianThreshold("0.125", "0.02"), MANY, Fraction(169, 100), 10_000),
 }
+KEY_MECHANISMS = ("partition-selection", "gaussian-threshold")
 FEW_ROWS = 5  # of a cell that is shown more often than not
 
 
@@ -329,7 +332,7 @@ def expected(name: str, calibration: Calibration) -> Any:
         return first_entry(calibration)
     points = np.arange(-60, 61)
     one = attrs.evolve(calibration, facts=COUNT)
-    rows = FEW_ROWS if name == "partition-selection" else 0
+    rows = FEW_ROWS if name in KEY_MECHANISMS else 0
     weights = [math.exp(mechanism.log_density(rows, rows + k, one)) for k in points]
     return np.histogram(points, bins=EDGES, weights=weights)[0]
 

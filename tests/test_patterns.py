@@ -19,8 +19,8 @@ from dpframework.facts.descriptions import (
     Not,
     Or,
     description_from_dict,
-    first_overlap,
 )
+from dpframework.facts.overlaps import first_overlap
 from dpframework.facts.shortener import Shortener, otherwise, shortened
 
 SCHEMA = dpf.Schema(

@@ -21,6 +21,7 @@ from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
 from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.descriptions import Below, Description, Equals, description_from_dict
 from dpframework.facts.errors import InputError
+from dpframework.facts.open_attribute import Open
 from dpframework.facts.parameters import list_of_names, named_once
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Mechanism
@@ -77,7 +78,7 @@ class CountMiner(BasicMiner):
     def plan(self, schema: Schema) -> Node:
         """Plan the one count."""
         for literal in () if self.where is None else self.where.literals():
-            if isinstance(literal, Equals):
+            if isinstance(literal, Equals) and not isinstance(schema[literal.attribute], Open):
                 literal.code(schema)
             elif isinstance(literal, Below):
                 literal.numeric(schema)

@@ -87,7 +87,8 @@ def mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
     for path, step in plan.placed_steps():
         facts = step.facts
         problem = step.mechanism.misfit(facts) if facts.sensitivities else None
-        if problem is None and plan.unit.rows > 1 and step.mechanism.for_rows(plan.unit.rows) is None:
+        of_rows = plan.unit.rows == 1 or step.mechanism.for_rows(plan.unit.rows) is not None
+        if problem is None and not of_rows and plan.calibration(step) is None:
             problem = f"has no claim for {plan.unit}; define Mechanism.for_rows"
         if problem is None:
             problem = _outside_caps(plan, step)

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from dpframework.checks.base import Severity
-from dpframework.facts.descriptions import first_overlap
 from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.overlaps import first_overlap
 from dpframework.plan.index import PlacedNode, ScopeNodes
 from dpframework.plan.nodes import FromRelease, Parallel, Post, Sequential, Step
 from dpframework.plan.plan import Plan

@@ -16,7 +16,6 @@ from .descriptions import (
     Not as Not,
     Or as Or,
     description_from_dict as description_from_dict,
-    first_overlap as first_overlap,
 )
 from .errors import (
     DoesNotFit as DoesNotFit,
@@ -34,6 +33,7 @@ from .notebook import Shown as Shown
 from .open_attribute import OTHER as OTHER, Open as Open
 from .output_text import csv_text as csv_text
 from .outputs import FileKind as FileKind
+from .overlaps import first_overlap as first_overlap
 from .parameters import (
     between_0_and_1 as between_0_and_1,
     from_0_to_1 as from_0_to_1,

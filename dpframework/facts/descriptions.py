@@ -7,8 +7,6 @@ disjoint, and a row is in one. A literal on a missing value neither holds nor fa
 from __future__ import annotations
 
 import abc
-import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
@@ -16,12 +14,24 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.attributes import Attribute, Numeric
+from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.open_attribute import Open
 from dpframework.facts.printable import printable
 from dpframework.facts.schema import Schema
 
 Mask = NDArray[np.bool_]
+
+
+class KeyCodes(Protocol):
+    """The keys of an open attribute, a code for each row, 0 for none."""
+
+    @property
+    def codes(self) -> NDArray[np.unsignedinteger]:
+        """Return the codes."""
+
+    def cells(self, keys: Sequence[str | None]) -> NDArray[np.unsignedinteger]:
+        """Return for each row the first place of its key among some, and their number where it is none of them."""
 
 
 class Columns(Protocol):
@@ -40,6 +50,9 @@ class Columns(Protocol):
 
     def values(self, name: str) -> NDArray[np.float64]:
         """Return the raw values of a numeric attribute, one per row, NaN where missing."""
+
+    def keys(self, name: str) -> KeyCodes:
+        """Return the keys of an open attribute, one per row."""
 
 
 class Description(abc.ABC):
@@ -82,6 +95,8 @@ class Literal(Description):
 class Equals(Literal):
     """The attribute has this value (one of the labels that the schema lists, "missing" included).
 
+    Of an open attribute it is any key, from public knowledge or a release: whether some row has it is not told.
+
     Examples
     --------
     >>> str(Equals("sex", "Male"))
@@ -104,11 +119,16 @@ class Equals(Literal):
         return labels.index(self.value)
 
     def holds(self, columns: Columns) -> Mask:
-        """Compare codes."""
+        """Compare codes, or keys."""
+        attribute = columns.schema[self.attribute]
+        if isinstance(attribute, Open):
+            return np.asarray(columns.keys(self.attribute).cells([attribute.key_of(self.value)]) == 0)
         return np.asarray(columns.codes(self.attribute) == self.code(columns.schema))
 
     def fails(self, columns: Columns) -> Mask:
         """Compare codes with other known values, or with all values if the test is for missing ones."""
+        if isinstance(columns.schema[self.attribute], Open):
+            return np.asarray(columns.keys(self.attribute).codes != 0) & ~self.holds(columns)
         code, missing = self.code(columns.schema), columns.schema[self.attribute].missing_code
         codes = columns.codes(self.attribute)
         return np.asarray((codes != code) & (codes != missing) if missing not in (None, code) else codes != code)
@@ -313,86 +333,21 @@ class Cases:
 
     def cells(self, columns: Columns) -> NDArray[np.unsignedinteger]:
         """Return the cell of each row, shape (rows,), in [0, len(descriptions)], in the smallest type."""
+        if (keys := self._keys(columns.schema)) is not None:
+            return columns.keys(keys[0].name).cells([keys[0].key_of(value) for value in keys[1]])
         cells = np.full(columns.rows, len(self.descriptions), dtype=np.min_scalar_type(len(self.descriptions)))
         for k in range(len(self.descriptions) - 1, -1, -1):  # the first description that holds has the last word
             np.copyto(cells, k, where=self.descriptions[k].holds(columns), casting="unsafe")
         return cells
 
+    def _keys(self, schema: Schema) -> tuple[Open, list[str]] | None:
+        """Return the open attribute and the keys, if these cells are by nothing else."""
+        tests = [one for one in self.descriptions if isinstance(one, Equals)]
+        if not tests or len(tests) < len(self.descriptions) or len({one.attribute for one in tests}) > 1:
+            return None
+        attribute = schema[tests[0].attribute]
+        return (attribute, [one.value for one in tests]) if isinstance(attribute, Open) else None
+
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
         return {"cases": [d.to_dict() for d in self.descriptions]}
-
-
-@attrs.frozen(eq=False)
-class _Grid:
-    """Every cell of the schema's grid over a few attributes, as columns."""
-
-    schema: Schema
-    rows: int
-    code_columns: Mapping[str, NDArray[np.int64]]
-    value_columns: Mapping[str, NDArray[np.float64]]
-
-    def codes(self, name: str) -> NDArray[Any]:
-        return self.code_columns[name]
-
-    def values(self, name: str) -> NDArray[np.float64]:
-        return self.value_columns[name]
-
-
-def _representatives(attribute: Attribute, thresholds: Sequence[float]) -> list[tuple[int, float]]:
-    """One (code, raw value) for each cell that the attribute's grid and the thresholds make."""
-    if not isinstance(attribute, Numeric):
-        return [(code, math.nan) for code in range(attribute.size)]
-    points = sorted({attribute.lower, *attribute.interior_cuts, *thresholds})
-    cells = [
-        (int(np.searchsorted(attribute.interior_cuts, x, side="right")), x)
-        for x in points
-        if attribute.lower <= x <= attribute.upper
-    ]
-    return cells if attribute.missing_code is None else [*cells, (attribute.missing_code, math.nan)]
-
-
-def first_overlap(
-    descriptions: Sequence[Description], schema: Schema, most_cells: int = 1 << 20
-) -> tuple[int, int] | None:
-    """Return the first two descriptions that some possible row fits both, or None if all are disjoint.
-
-    Decided on the schema alone, by trying every cell of the grid over the attributes that occur.
-
-    Raises
-    ------
-    InputError
-        If the grid has more than `most_cells` cells.
-
-    Examples
-    --------
-    >>> from dpframework.facts.attributes import Boolean
-    >>> schema = Schema([Boolean("a"), Boolean("b")])
-    >>> first_overlap([Equals("a", "true"), Equals("b", "true")], schema)
-    (0, 1)
-    """
-    literals = [literal for d in descriptions for literal in d.literals()]
-    names = sorted({literal.attribute for literal in literals})
-    axes = [
-        _representatives(
-            schema[n], [test.threshold for test in literals if isinstance(test, Below) and test.attribute == n]
-        )
-        for n in names
-    ]
-    cells = math.prod(len(axis) for axis in axes)
-    if cells > most_cells:
-        raise InputError(
-            f"parts over {len(names)} attributes span {cells} cells, too many to compare; use Cases instead"
-        )
-    product = list(itertools.product(*axes))
-    grid = _Grid(
-        schema,
-        len(product),
-        {n: np.array([cell[k][0] for cell in product], dtype=np.int64) for k, n in enumerate(names)},
-        {n: np.array([cell[k][1] for cell in product]) for k, n in enumerate(names)},
-    )
-    masks = [d.holds(grid) for d in descriptions]
-    for i, j in itertools.combinations(range(len(masks)), 2):
-        if bool(np.any(masks[i] & masks[j])):
-            return i, j
-    return None

@@ -7,6 +7,7 @@ from .base import (
 from .built_in import BUILT_IN as BUILT_IN
 from .gaussian import Gaussian as Gaussian
 from .interval import ExponentialInterval as ExponentialInterval
+from .key_thresholds import GaussianThreshold as GaussianThreshold
 from .knorm import (
     KNorm as KNorm,
     cell_variances as cell_variances,
@@ -17,7 +18,10 @@ from .laplace import (
     Laplace as Laplace,
 )
 from .losses import Losses as Losses
-from .partitions import PartitionSelection as PartitionSelection
+from .partitions import (
+    PartitionSelection as PartitionSelection,
+    Shows as Shows,
+)
 from .randomness import (
     Noise as Noise,
     Randomness as Randomness,

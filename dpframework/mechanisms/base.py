@@ -172,7 +172,10 @@ class Mechanism(abc.ABC):
         if facts.sensitivity(self.norm) is None:
             return f"needs a sensitivity in the {self.norm} norm, which the query does not declare"
         if facts.unlisted and not self.shows_keys:
-            return "releases a number for each cell of a list, and nobody lists the keys; use partition-selection"
+            return (
+                "releases a number for each cell of a list, and nobody lists the keys; use partition-selection, or "
+                "gaussian-threshold where a unit has several"
+            )
         if not facts.integer and facts.answer_length is None and self.needs_length:
             return "needs to know the length of a real-valued answer beforehand (Query.answer_length)"
         return None

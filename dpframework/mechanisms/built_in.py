@@ -5,6 +5,7 @@ from __future__ import annotations
 from dpframework.mechanisms.base import Mechanism
 from dpframework.mechanisms.gaussian import Gaussian
 from dpframework.mechanisms.interval import ExponentialInterval
+from dpframework.mechanisms.key_thresholds import GaussianThreshold
 from dpframework.mechanisms.knorm import KNorm
 from dpframework.mechanisms.laplace import DiscreteLaplace, Laplace
 from dpframework.mechanisms.partitions import PartitionSelection
@@ -22,4 +23,5 @@ BUILT_IN: tuple[type[Mechanism], ...] = (
     AboveThreshold,
     KNorm,
     PartitionSelection,
+    GaussianThreshold,
 )

@@ -108,7 +108,7 @@ class Gaussian(Mechanism):
 
     def release_many(self, answers: Sequence[Any], calibration: Calibration, randomness: Randomness) -> list[Any]:
         """Draw the independent noise of all coordinates of all answers at once."""
-        sigma = _lattice_deviation(calibration)
+        sigma = lattice_deviation(calibration)
         return with_noise(answers, calibration, lambda size: randomness.discrete_gaussian(size, sigma))
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
@@ -117,9 +117,9 @@ class Gaussian(Mechanism):
         points = to_lattice(output, calibration)
         if points is None or points.shape != exact.shape:
             return -math.inf
-        sigma = _lattice_deviation(calibration)
+        sigma = lattice_deviation(calibration)
         squares = np.square((points - exact).astype(np.float64)).sum()
-        return float(-exact.size * _log_normalizer(sigma) - squares / (2 * sigma**2))
+        return float(-exact.size * log_normalizer(sigma) - squares / (2 * sigma**2))
 
     def preview(self, calibration: Calibration) -> Preview:
         """Return the noise's mean absolute value and 95 % quantile, rounded up for integer noise."""
@@ -145,7 +145,7 @@ class Gaussian(Mechanism):
         with a slack: for real answers, and large noise on integers.
         """
         changed = unit_changes(calibration.facts, relation)
-        return _event(calibration, relation, None if changed is None else (changed, 1), 1)
+        return event_of(calibration, relation, None if changed is None else (changed, 1), 1)
 
     def unit_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return discrete Gaussian events of the unit's shift (see `unit_shifts`), or one on a fine lattice.
@@ -153,12 +153,12 @@ class Gaussian(Mechanism):
         On that, k rows one after another move the answer k times as far in the l2 norm, and no more numbers than k
         times as many.
         """
-        return _event(calibration, relation, unit_shifts(calibration, relation), calibration.by.rows)
+        return event_of(calibration, relation, unit_shifts(calibration, relation), calibration.by.rows)
 
 
-def _event(calibration: Calibration, relation: Relation, shifts: tuple[int, int] | None, rows: int) -> Any | None:
+def event_of(calibration: Calibration, relation: Relation, shifts: tuple[int, int] | None, rows: int) -> Any | None:
     """Return events of noise on integers that move, or the one of noise on a fine lattice."""
-    sigma = _lattice_deviation(calibration)
+    sigma = lattice_deviation(calibration)
     if shifts is None or sigma > LARGEST_DEVIATION:
         return _fine_event(calibration, relation, sigma, rows)
     import dp_accounting
@@ -190,11 +190,12 @@ def _fine_event(calibration: Calibration, relation: Relation, sigma: float, rows
     return FineGaussianEvent(sigma / moved, slack) if slack <= MOST_SLACK and moved <= _FURTHEST * sigma else None
 
 
-def _lattice_deviation(calibration: Calibration) -> float:
+def lattice_deviation(calibration: Calibration) -> float:
+    """Return the standard deviation that noise is drawn with, in lattice steps."""
     return math.nextafter(math.sqrt(float_above(calibration.scale)) / float(calibration.unit), math.inf)
 
 
-def _log_normalizer(sigma: float) -> float:
+def log_normalizer(sigma: float) -> float:
     """Return the log of the sum of exp(-k**2 / (2 sigma**2)) over all integers k.
 
     If sigma is large it is sqrt(2 pi) sigma: the next summand of Poisson's sum is exp(-2 (pi sigma)**2) of that.

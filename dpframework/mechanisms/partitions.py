@@ -51,6 +51,8 @@ class Shows:
         A cell of more rows is left out with a probability of at most 2.5 %.
     expected
         The mean of the noise's absolute value.
+    sure
+        The probability that stands for "always", 1 or nearly.
     """
 
     half: int
@@ -58,6 +60,17 @@ class Shows:
     within: float
     hidden: int
     expected: float
+    sure: Fraction = Fraction(1)
+
+    def preview(self, cells: str) -> Preview:
+        """Return the mean error of a count that is shown, and a bound on any cell's that holds for 95 %.
+
+        A cell that is not shown is off by all its rows.
+        """
+        within = max(self.within, float(self.hidden))
+        always = "always" if self.sure == 1 else f"in {float(100 * self.sure):g} %"
+        text = f"{cells} of {self.half} rows are shown half of the time, of {self.always} {always}, without rows never"
+        return Preview(self.expected, within, f"{text}; each count within ±{within:.3g} (95 %)")
 
 
 @final
@@ -135,14 +148,14 @@ class PartitionSelection(PureMechanism):
         counts = np.where(noisy >= noise.reach, noisy - noise.centre, 0)
         if not isinstance(answer, KeyCounts):
             return from_lattice(counts, calibration)
-        shown = [(key, count) for key, count in zip(answer.keys, counts.tolist(), strict=True) if count]
-        return ReleasedKeys([key for key, _ in shown], [count for _, count in shown])
+        return ReleasedKeys.shown(answer.keys, counts.tolist())
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the log-probability of the counts that are shown, and of not showing the others."""
         if isinstance(answer, KeyCounts):
-            return _log_density_of_keys(answer, output, _noise_of(calibration))
-        exact, points = calibration.on_lattice(answer), to_lattice(output, calibration)
+            exact, points = points_of_keys(answer, output)
+        else:
+            exact, points = calibration.on_lattice(answer), to_lattice(output, calibration)
         if points is None or points.shape != exact.shape:
             return -math.inf
         return _log_density(exact, points, _noise_of(calibration))
@@ -159,15 +172,8 @@ class PartitionSelection(PureMechanism):
         return Shows(half, noise.reach, float(within), hidden, float(noise.chances @ errors))
 
     def preview(self, calibration: Calibration) -> Preview:
-        """Return the mean error of a count that is shown, and a bound on any cell's that holds for 95 %.
-
-        A cell that is not shown is off by all its rows.
-        """
-        shows = self.shows(calibration)
-        within = max(shows.within, float(shows.hidden))
-        cells = "keys" if calibration.facts.unlisted else "cells"
-        text = f"{cells} of {shows.half} rows are shown half of the time, of {shows.always} always, without rows never"
-        return Preview(shows.expected, within, f"{text}; each count within ±{within:.3g} (95 %)")
+        """Return the mean error of a count that is shown, and a bound on any cell's (see `Shows.preview`)."""
+        return self.shows(calibration).preview("keys" if calibration.facts.unlisted else "cells")
 
 
 def _log_density(exact: NDArray[np.int64], points: NDArray[np.int64], noise: SelectionNoise) -> float:
@@ -177,13 +183,12 @@ def _log_density(exact: NDArray[np.int64], points: NDArray[np.int64], noise: Sel
     return float(np.where(points == 0, noise.log_hidden(exact), shown).sum())
 
 
-def _log_density_of_keys(answer: KeyCounts, output: Any, noise: SelectionNoise) -> float:
-    """Return the log-probability of the keys that are shown. One without rows is impossible, and 0 is no count."""
+def points_of_keys(answer: KeyCounts, output: Any) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """Return the exact and the released counts of all keys of both, 0 for none; None where no keys were released."""
     if not isinstance(output, ReleasedKeys) or 0 in output.counts:
-        return -math.inf
+        return answer.counts, None
     keys = tuple(sorted({*answer.keys, *output}))
-    points = np.array([output.get(key, 0) for key in keys], dtype=np.int64)
-    return _log_density(answer.at(keys), points, noise)
+    return answer.at(keys), np.array([output.get(key, 0) for key in keys], dtype=np.int64)
 
 
 def _noise_of(calibration: Calibration) -> SelectionNoise:

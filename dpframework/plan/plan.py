@@ -212,12 +212,18 @@ class Plan:
         """
         facts, mechanism = step.facts, step.mechanism
         by = self.unit_change
-        declared = () if by.rows == 1 or in_parts else tuple(step.query.for_rows(by.rows))
+        in_rows = in_parts or (facts.unlisted and not self.unit.groups_rows)  # nobody knows whose keys are
+        declared = () if by.rows == 1 or in_rows else tuple(step.query.for_rows(by.rows))
         if declared:
             of_unit = attrs.evolve(facts, sensitivities=declared)
             if mechanism.misfit(of_unit) is None:
                 return mechanism.calibrate(of_unit, self.relation, by=UnitChange(1, by.resizes))
         return mechanism.calibrate(facts, self.relation, in_parts=in_parts, by=by)
+
+    @property
+    def reads_units(self) -> bool:
+        """Whether a run must know whose each row is, to sample whole units or to count each once for a key."""
+        return self.index.samples or any(step.facts.unlisted for step in self.steps())
 
     @functools.cached_property
     def has_exact_delta(self) -> bool:

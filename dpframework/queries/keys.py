@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import attrs
@@ -15,7 +15,7 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import require_open
 from dpframework.formulas.claims import ScoreClaims
-from dpframework.queries.base import Query, Sensitivity
+from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims, histogram_sensitivities
 from dpframework.tables.blocks import Block
 
@@ -65,10 +65,11 @@ def _counted(name: str, block: Block) -> Mapping[str, int]:
 @final
 @attrs.frozen
 class Keys(Query):
-    """The number of rows with each value of an open attribute.
+    """The number of rows with each value of an open attribute; of units with several rows, the number of units.
 
     Which keys there are is as private as how many rows they have: only a mechanism that never shows a key without rows
-    may release it, at an epsilon and a delta. A row has one key, or none.
+    may release it, at an epsilon and a delta. A row has one key, or none. A unit counts once for each key of its rows,
+    if ids tell whose they are. In a part of the table it may count for none that it has in another.
 
     Attributes
     ----------
@@ -103,6 +104,18 @@ class Keys(Query):
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """See `histogram_sensitivities`: keys are disjoint cells, however many there are."""
         return histogram_sensitivities(None)
+
+    def for_rows(self, rows: int) -> Sequence[Sensitivity]:
+        """Declare the change by a unit that counts once for each of its keys, of which it has as many as rows at most.
+
+        This holds where ids tell whose each row is. A unit that comes raises up to so many counts by 1 each.
+        """
+        source = "each unit counts once for a key, and has as many keys as rows at most"
+        return (
+            Sensitivity(Norm.L1, rows, 2 * rows, fall=0, source=source),
+            Sensitivity(Norm.SQUARED_L2, rows, 2 * rows, fall=0, source=source),
+            Sensitivity(Norm.LINF, 1, 1, fall=0, source=source),
+        )
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:

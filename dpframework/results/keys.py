@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.parameters import finite_from_0
+from dpframework.facts.parameters import finite_from_0, from_0_to_1
 from dpframework.facts.values import as_texts
 from dpframework.results.alignment import aligned
 from dpframework.results.result import Drawn
@@ -57,6 +57,12 @@ class ReleasedKeys(Mapping[str, int]):
         if list(self.texts) != sorted(set(self.texts)):
             raise InputError("released keys must be sorted, each once")
 
+    @classmethod
+    def shown(cls, texts: Iterable[str], counts: Iterable[int]) -> ReleasedKeys:
+        """Return some sorted keys without those whose counts are 0."""
+        pairs = [(text, count) for text, count in zip(texts, counts, strict=True) if count]
+        return cls([text for text, _ in pairs], [count for _, count in pairs])
+
     def __len__(self) -> int:
         """Return how many there are."""
         return len(self.texts)
@@ -98,6 +104,10 @@ class KeyTable(Drawn):
         The noise of a count is no larger, in 95 % of releases.
     half, always
         A key of so many rows is shown with probability 1/2, or more; and always. A key without rows never is.
+    sure
+        The probability that stands for "always", 1 or nearly.
+    unit
+        What is counted, such as "rows".
 
     Examples
     --------
@@ -105,8 +115,8 @@ class KeyTable(Drawn):
     town  count  95 %
     Oslo  210    [205, 215]
     Rome  38     [33, 43]
-    Keys that enough rows have: one of 14 rows is shown half of the time, of 28 rows or more always, without rows never.
-    Brackets: 95 % intervals, from the noise alone.
+    Keys that enough rows have: one of 14 is shown half of the time, of 28 or more always, of none never. Brackets: 95 %
+    intervals, from the noise alone.
     """
 
     called = "a table of keys"
@@ -115,6 +125,8 @@ class KeyTable(Drawn):
     within: float = attrs.field(converter=float, validator=finite_from_0("how far a count may be off"))
     half: int = attrs.field(converter=int, validator=finite_from_0("the rows of a key that is shown half of the time"))
     always: int = attrs.field(converter=int, validator=finite_from_0("the rows of a key that is always shown"))
+    sure: float = attrs.field(default=1.0, converter=float, validator=from_0_to_1)
+    unit: str = attrs.field(default="rows", converter=str)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -162,13 +174,16 @@ class KeyTable(Drawn):
             "within": self.within,
             "half": self.half,
             "always": self.always,
+            "sure": self.sure,
+            "unit": self.unit,
         }
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> KeyTable:
         """See `Kept`."""
         released = ReleasedKeys(form["keys"], form["counts"])
-        return cls(str(form["attribute"]), released, form["within"], form["half"], form["always"])
+        shown = form["within"], form["half"], form["always"]
+        return cls(str(form["attribute"]), released, *shown, form["sure"], form["unit"])
 
     def largest_first(self) -> list[tuple[str, int]]:
         """Return the keys with their counts, those of the largest counts first."""
@@ -181,7 +196,7 @@ class KeyTable(Drawn):
         axes.barh(range(len(shown)), counts, xerr=self.within, color="#0b5394", ecolor="0.5")
         axes.set_yticks(range(len(shown)), [key for key, _ in shown])
         axes.invert_yaxis()
-        axes.set(xlabel="noisy count (rows)", ylabel=self.attribute)
+        axes.set(xlabel=f"noisy count ({self.unit})", ylabel=self.attribute)
 
     def __str__(self) -> str:
         lines = [(self.attribute, "count", "95 %")]
@@ -191,8 +206,9 @@ class KeyTable(Drawn):
         text = aligned(lines)
         if len(self) > _SHOWN:
             text.append(f"and {len(self) - _SHOWN} more, in to_frame and to_json")
+        always = "always" if self.sure == 1 else f"in {100 * self.sure:g} %"
         legend = (
-            f"Keys that enough rows have: one of {self.half} rows is shown half of the time, of {self.always} rows or "
-            "more always, without rows never. Brackets: 95 % intervals, from the noise alone."
+            f"Keys that enough {self.unit} have: one of {self.half} is shown half of the time, of {self.always} or "
+            f"more {always}, of none never. Brackets: 95 % intervals, from the noise alone."
         )
         return "\n".join([*text, *textwrap.wrap(legend, _WIDTH)])

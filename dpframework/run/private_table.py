@@ -10,8 +10,9 @@ import numpy as np
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import NOTHING_DERIVED, Cut, MadeOf, with_sources
-from dpframework.facts.descriptions import Cases, Description, first_overlap
+from dpframework.facts.descriptions import Cases, Description
 from dpframework.facts.errors import InputError, ReleaseRefused
+from dpframework.facts.overlaps import first_overlap
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Step

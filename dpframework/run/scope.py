@@ -11,6 +11,7 @@ from typing import final
 import attrs
 
 from dpframework.facts.cuts import NOTHING_DERIVED, Cut, MadeOf, number_of_parts, sources_of
+from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import ReleaseRefused, nearest
 from dpframework.facts.privacy import PrivacyLoss
 from dpframework.facts.process import ProcessMark, this_process
@@ -54,7 +55,10 @@ class _Parts:
             return False
         if not isinstance(node.by, FromRelease):
             return node.by == self.cut
-        return of_any or not node.by.attributes or (bool(self.sources) and self.sources <= set(node.by.attributes))
+        whole = isinstance(self.cut, Cases) and not self.cut.descriptions  # nothing to test, such as no released key
+        if of_any or whole or not node.by.attributes:
+            return True
+        return bool(self.sources) and self.sources <= set(node.by.attributes)
 
 
 @attrs.frozen

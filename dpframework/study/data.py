@@ -299,7 +299,7 @@ def require_read_for(unit: PrivacyUnit, table: Table, ledger: Recorder | None) -
 
 
 def group_rows(table: Table, unit: PrivacyUnit) -> Table:
-    """Return a table that knows the unit of each row, so that whole units can be sampled.
+    """Return a table that knows the unit of each row, to sample whole units or count each once for a key.
 
     Raises
     ------
@@ -310,7 +310,7 @@ def group_rows(table: Table, unit: PrivacyUnit) -> Table:
         return table
     if table.unit.rows > 1:
         raise InputError(
-            f"the plan samples whole units, and the table does not say whose each row is; read it with its {unit.id}, "
-            "or give Table.with_units"
+            "the plan samples whole units or counts their keys, and the table does not say whose each row is; read it "
+            f"with its {unit.id}, or give Table.with_units"
         )
     return table.with_units(range(table.rows))

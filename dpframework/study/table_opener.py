@@ -79,7 +79,7 @@ def open_table(
             )
         plan.require_schema(loaded.schema)
         require_read_for(plan.unit, loaded, ledger)
-        own = group_rows(loaded, plan.unit) if plan.index.samples else loaded.with_units(None)
+        own = group_rows(loaded, plan.unit) if plan.reads_units else loaded.with_units(None)
         return own.with_values(values), loaded.unit.span
     raise InputError(says)
 

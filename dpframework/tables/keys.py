@@ -46,6 +46,10 @@ class KeyBook:
         """Return the number of a key, a new one if it was not met before, and `NO_KEY` for none."""
         return NO_KEY if key is None else self._numbers.setdefault(key, len(self._numbers) + 1)
 
+    def find(self, key: str | None) -> int:
+        """Return the number of a key, `NO_KEY` for none and for one that was not met."""
+        return NO_KEY if key is None else self._numbers.get(key, NO_KEY)
+
     def codes(self, column: KeyColumn) -> NDArray[np.uint32]:
         """Return the codes of a column in the numbers of this book."""
         numbers = np.array([NO_KEY, *map(self.number, column.book.texts)], dtype=KEY_CODES)
@@ -75,10 +79,14 @@ class KeyColumn:
         A number for each row, shape (rows,), read-only: that of its key, or `NO_KEY`.
     book
         The keys by their numbers. Some of them may be no row's.
+    firsts
+        Which rows are the first of their unit with their key, shape (rows,), where the unit of each is known: these are
+        counted. None counts all.
     """
 
     codes: NDArray[np.uint32] = attrs.field(converter=_locked)
     book: KeyBook
+    firsts: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         """Return the number of rows (private)."""
@@ -86,11 +94,23 @@ class KeyColumn:
 
     def __getitem__(self, rows: slice) -> KeyColumn:
         """Return the keys of some rows in turn."""
-        return KeyColumn(self.codes[rows], self.book)
+        return KeyColumn(self.codes[rows], self.book, None if self.firsts is None else self.firsts[rows])
 
     def take(self, index: NDArray[np.integer]) -> KeyColumn:
         """Return the keys of the rows at some positions."""
-        return KeyColumn(self.codes.take(index), self.book)
+        return KeyColumn(self.codes.take(index), self.book, None if self.firsts is None else self.firsts.take(index))
+
+    def of_units(self, units: NDArray[np.integer] | None) -> KeyColumn:
+        """Return the keys of rows of some units, by their numbers, so that each unit counts once for each of its keys.
+
+        Which rows count depends on the rows of each unit alone, and there is one for each of its keys.
+        """
+        if units is None:
+            return attrs.evolve(self, firsts=None)
+        pairs = units.astype(np.uint64) << np.uint64(32) | self.codes.astype(np.uint64)
+        firsts = np.zeros(len(pairs), dtype=np.bool_)
+        firsts[np.unique(pairs, return_index=True)[1]] = True
+        return attrs.evolve(self, firsts=firsts)
 
     def texts(self) -> list[str | None]:
         """Return the key of each row, None for a row without one."""
@@ -98,10 +118,22 @@ class KeyColumn:
         return [named[code] for code in self.codes.tolist()]
 
     def counted(self) -> dict[str, int]:
-        """Return how many rows have each key, for those that some row has."""
-        counts, texts = np.bincount(self.codes, minlength=1), self.book.texts
+        """Return how many rows have each key, or how many units, for those that some row has."""
+        counted = self.codes if self.firsts is None else self.codes[self.firsts]
+        counts, texts = np.bincount(counted, minlength=1), self.book.texts
         present = np.flatnonzero(counts[1:])
         return {texts[place]: int(counts[place + 1]) for place in present.tolist()}
+
+    def cells(self, keys: Sequence[str | None]) -> NDArray[np.unsignedinteger]:
+        """Return for each row the first place of its key among some, and their number where it is none of them.
+
+        None is no row's key. It takes one pass over the rows, however many keys there are.
+        """
+        cell_of = np.full(len(self.book) + 1, len(keys), dtype=np.min_scalar_type(len(keys)))
+        for k in range(len(keys) - 1, -1, -1):  # the first of two equal keys has the last word
+            cell_of[self.book.find(keys[k])] = k
+        cell_of[NO_KEY] = len(keys)
+        return np.asarray(cell_of[self.codes])
 
     def __repr__(self) -> str:
         """Show no key and no count."""
@@ -109,7 +141,7 @@ class KeyColumn:
 
     def __reduce__(self) -> tuple[type[KeyColumn], tuple[Any, ...]]:
         """Pickle as the parts, so that an unpickled column is read-only again."""
-        return KeyColumn, (np.asarray(self.codes), self.book)
+        return KeyColumn, (np.asarray(self.codes), self.book, self.firsts)
 
 
 def keys_of_texts(attribute: Open, given: Sequence[str | None]) -> KeyColumn:

@@ -64,8 +64,8 @@ class Table:
     key
         What these were chosen by; None if nothing was to be chosen.
     unit_codes
-        Whose each row is, as a number, shape (rows,): for samples of whole units, and for nothing else. None where that
-        is not known, or each unit has one row.
+        Whose each row is, as a number, shape (rows,): for samples of whole units, and for keys, for which a unit counts
+        once. None where that is not known, or each unit has one row.
     keys
         The keys of each open attribute, whose codes are all 0.
     """
@@ -97,14 +97,16 @@ class Table:
             If there is not one whole number a row, or a unit has more rows than the table's may have.
         """
         if codes is None:
-            return attrs.evolve(self, unit_codes=None)
+            keys = {name: column.of_units(None) for name, column in self.keys.items()}
+            return attrs.evolve(self, unit_codes=None, keys=keys)
         given = quietly(lambda: np.asarray(codes), "unit_codes must be an array of whole numbers")
         if given.shape != (self.rows,) or (given.size and not np.issubdtype(given.dtype, np.integer)):
             raise InputError("unit_codes must hold one whole number a row")
         numbered, counts = np.unique(given, return_inverse=True, return_counts=True)[1:]
         if counts.max(initial=0) > self.unit.rows:
             raise InputError(f"unit_codes give a unit more than {self.unit.rows} rows; its table may have so many")
-        return attrs.evolve(self, unit_codes=numbered.astype(np.uint32))
+        keys = {name: column.of_units(numbered) for name, column in self.keys.items()}
+        return attrs.evolve(self, unit_codes=numbered.astype(np.uint32), keys=keys)
 
     def with_values(self, names: Collection[str] | None) -> Table:
         """Return this table with the raw values of some attributes only, or of all for None."""

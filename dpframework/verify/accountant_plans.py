@@ -28,6 +28,7 @@ from dpframework.plan.nodes import (
     step,
 )
 from dpframework.plan.plan import Budget, Plan, PublicFacts
+from dpframework.plan.spending import Spend, kind, spend
 from dpframework.queries import Count, Histogram, Query, Sensitivity
 from dpframework.tables.blocks import Block
 from dpframework.verify.enumeration import SCHEMA
@@ -53,6 +54,8 @@ MISTAKES = {
     "unit": "a unit of several rows costs less than its rows lose, as if it had fewer",
     "unit in parts": "parts cost less than a unit loses whose rows lie in one of them, or in several",
     "unit in a sample": "a sample costs less than a unit of several rows loses",
+    "block": "a block costs less than its caps, which its miner can reach",
+    "block in a plan": "blocks in parts, branches, repetitions or samples cost less than their caps do there",
 }
 
 
@@ -71,18 +74,28 @@ class Case:
         The plan's nodes.
     unit
         Whom it protects.
+    spent
+        The same plan with steps for blocks, which the caps allow; None for a plan without blocks.
     """
 
     rule: str
     text: str
     node: Node
     unit: PrivacyUnit = ROW
+    spent: Node | None = None
 
-    @functools.lru_cache(maxsize=1024)  # noqa: B019 the cases are module constants
     def plan(self, relation: Relation, delta: Fraction) -> Plan:
         """Return the plan under a relation, the same one each time."""
-        budget = Budget(1, delta)
-        return Plan(sequential(self.node), relation, PublicFacts.of(SCHEMA), budget, SCHEMA, unit=self.unit)
+        return self._planned(self.node, relation, delta)
+
+    def made(self, relation: Relation, delta: Fraction) -> Plan:
+        """Return the plan whose outputs are listed: what a miner makes of the blocks, or the plan itself."""
+        return self._planned(self.node if self.spent is None else self.spent, relation, delta)
+
+    @functools.lru_cache(maxsize=1024)  # noqa: B019 the cases are module constants
+    def _planned(self, node: Node, relation: Relation, delta: Fraction) -> Plan:
+        facts, budget = PublicFacts.of(SCHEMA), Budget(1, delta)
+        return Plan(sequential(node), relation, facts, budget, SCHEMA, unit=self.unit)
 
     def rule_under(self, relation: Relation) -> str:
         """Return the rule that it is a case of under a relation."""
@@ -119,7 +132,7 @@ def _parts(node: Node, by: Any, *, name: str | None = None) -> Parallel:
 @functools.cache
 def cases() -> tuple[Case, ...]:
     """Return all plans, the simplest first."""
-    return (*_of_rules(), *_of_parts(), *_of_samples(), *_of_exact_delta(), *_of_units())
+    return (*_of_rules(), *_of_parts(), *_of_samples(), *_of_exact_delta(), *_of_units(), *_of_blocks())
 
 
 def _of_rules() -> tuple[Case, ...]:
@@ -248,4 +261,29 @@ def _of_units() -> tuple[Case, ...]:
         Case("unit in parts", "a cheap part and an expensive one", unequal, PERSON),
         Case("unit in a sample", "a count of a sample of people", sample("0.3", _count("n")), PERSON),
         Case("unit in a sample", "a count of a sample of rows", sample("0.3", _count("n")), ASSERTED),
+    )
+
+
+def _block(name: str, kinds: type[Mechanism] = DiscreteLaplace, **caps: Any) -> Spend:
+    return spend(name, kind("h", Histogram(C), kinds), **caps)
+
+
+def _of_blocks() -> tuple[Case, ...]:
+    whole, half = _histogram("h", DiscreteLaplace(1)), _histogram("h", DiscreteLaplace("0.5"))
+    one, gaussian = _block("b", epsilon=1), _block("b", Gaussian, rho="0.125")
+    counts = spend("b", kind("n", Count(), DiscreteLaplace), epsilon=1)
+    selects = spend("b", kind("n", Count(), PartitionSelection), epsilon=1, delta="0.02")
+    selected = step("n", Count(), PartitionSelection(1, "0.02"))
+    nested = either(one, repeat(2, _block("c", epsilon="0.75")))
+    twice = repeat(2, _histogram("k", DiscreteLaplace("0.75")))
+    return (
+        Case("block", "a block, spent on one histogram", one, spent=whole),
+        Case("block", "a block, spent on two histograms", one, spent=repeat(2, half)),
+        Case("block", "a block with Gaussian noise", gaussian, spent=_histogram("h", Gaussian("0.125"))),
+        Case("block", "a block with a cap on delta", selects, spent=selected),
+        Case("block", "a block for people", one, PERSON, spent=whole),
+        Case("block in a plan", "a block in each part", _parts(one, A), spent=_parts(whole, A)),
+        Case("block in a plan", "a block, or two others", nested, spent=either(whole, twice)),
+        Case("block in a plan", "a block on a sample", sample("0.3", counts), spent=sample("0.3", _count("n"))),
+        Case("block in a plan", "a block in each part, for people", _parts(one, A), PERSON, spent=_parts(whole, A)),
     )

@@ -152,8 +152,9 @@ class _AccountantCheck:
                 continue
             self.claimed.add(case.rule)
             self.tried += 1
-            if found := self._excess(plan, total, has_claim(plan)):
-                self.faults[rule, relation] = self._sentence(case, plan, total, found)
+            made = case.made(relation, delta)
+            if found := self._excess(made, total, has_claim(plan)):
+                self.faults[rule, relation] = self._sentence(case, plan, made, total, found)
 
     def _total(self, case: Case, plan: Plan, delta: Fraction) -> PrivacyLoss | None:
         what = f"the total of {case.text} under {plan.relation}"
@@ -189,15 +190,15 @@ class _AccountantCheck:
                     return f"totals rho {decimal_text(total.rho)}, and loses {rho:.6g} at order {order:g}"
         return ""
 
-    def _sentence(self, case: Case, plan: Plan, total: PrivacyLoss, found: str) -> str:
+    def _sentence(self, case: Case, plan: Plan, made: Plan, total: PrivacyLoss, found: str) -> str:
         """Describe the mistake in the total of a plan."""
         whom = "" if case.unit is ROW else f", for {case.unit}"
         why = MISTAKES[case.rule_under(plan.relation)]
         own = self._of_its_rules(plan)
-        if own is not None and own.epsilon is not None and not self._excess(plan, own, has_claim(plan)):
+        if own is not None and own.epsilon is not None and not self._excess(made, own, has_claim(plan)):
             told = f"; its rules compose to {decimal_text(own.epsilon)}, so the mistake is in `total` or `amount_of`"
             why += f"{told}, such as a total kept from another plan"
-        elif not total.delta and self._delta_of(total, plan):
+        elif not total.delta and self._delta_of(total, made):
             why = "the delta is dropped: this epsilon holds at the study's delta only"
         return f"accountant '{self.name}': {case.text} under {plan.relation}{whom} {found}: {why}"
 

@@ -236,7 +236,7 @@ class _Checked:
             claims = [
                 Claimed(
                     where,
-                    f"{DELTA} beyond the epsilon {float(epsilon):.6g} of its rho",
+                    f"exact delta and {float(delta):g} beyond the epsilon {float(epsilon):.6g} of its rho",
                     float(exact + delta),
                     beyond(epsilon),
                     slack,

@@ -19,6 +19,7 @@ from dpframework.facts.unit import UnitChange
 from dpframework.queries import Norm, PiecewiseScores, Query
 from dpframework.queries.answers import answer_of
 from dpframework.verify.answer_changes import FALL, RISE, SPREAD, answer_problem, change_of, measure
+from dpframework.verify.halves import Halves
 from dpframework.verify.many import largest_number, pairs_of_many
 from dpframework.verify.other_process import is_foreign
 from dpframework.verify.patience import Patience
@@ -26,7 +27,6 @@ from dpframework.verify.search import Search
 from dpframework.verify.tables import (
     MOST_KINDS,
     Change,
-    Halves,
     Held,
     Pair,
     Rows,
@@ -227,7 +227,7 @@ class _Searched:
     ) -> None:
         self.query, self.relation, self.inputs, self.derived, self.pairs = query, relation, inputs, derived, pairs
         self.universe = Universe(schema)
-        self.engine = SmallTables(self.universe)
+        self.engine = SmallTables(self.universe, rows if query.facts().unlisted else 1)
         self.sizes = Sizes.of(schema, relation, MOST_ROWS, rows)
         self.most = largest_number(schema, relation, rows)
         self.changes = changes(self.universe, relation, UnitChange(rows, rows > 1 and schema.rows is None))
@@ -289,7 +289,7 @@ class _Searched:
         """Compare the answers of some rows in one block and in two, as threads and files have them."""
         for number in (BLOCKS, self.sizes.most):
             rows = self._sized(bytes(k % self.universe.kinds for k in range(number)))
-            held = Held(rows, self.derived, 0)
+            held = self._held(rows)
             try:
                 whole, cut = (answer_of(self.query, e, held, self.inputs) for e in (self.engine, Halves(self.universe)))
                 change = change_of(*map(self._coordinates, (whole, cut)))
@@ -321,8 +321,11 @@ class _Searched:
         if rows not in self.answers:
             if len(self.answers) > 10_000:
                 self.answers.clear()
-            self.answers[rows] = answer_of(self.query, self.engine, Held(rows, self.derived, 0), self.inputs)
+            self.answers[rows] = answer_of(self.query, self.engine, self._held(rows), self.inputs)
         return self.answers[rows]
+
+    def _held(self, rows: Rows) -> Held:
+        return Held(rows, self.derived, 0, self.engine.hold(rows).units)
 
     def _coordinates(self, answer: Any) -> Any:
         return answer if isinstance(answer, PiecewiseScores) else self.query.coordinates(answer)

@@ -108,8 +108,8 @@ class Subject:
 
     @functools.cached_property
     def together(self) -> int:
-        """The number of rows that the plan samples together, more than 1 for units of several rows."""
-        return self.unit.rows if self.unit.groups_rows and self.plan.index.samples else 1
+        """The number of rows of a unit, where the plan samples them together or counts them once for a key; else 1."""
+        return self.unit.rows if self.unit.groups_rows and self.plan.reads_units else 1
 
     @functools.cached_property
     def claim(self) -> Fraction | None:

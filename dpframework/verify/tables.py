@@ -91,11 +91,14 @@ class Universe:
             if values is not None
         }
 
-    def block(self, rows: Rows) -> Block:
-        """Return a table's rows as a block."""
+    def block(self, rows: Rows, units: Sequence[int] | None = None) -> Block:
+        """Return a table's rows as a block; with the numbers of their units, each counts once for a key."""
         kinds = np.frombuffer(rows, dtype=np.uint8)
         numbers = {name: own.take(kinds, axis=0).ravel() for name, own in self._beside_another.items()}
         keys = {name: KeyColumn(numbers[name], book) for name, book in self._books.items()}
+        if units is not None:  # those of the rows beside are others
+            whose = np.stack([np.array(units) + len(kinds), np.array(units)], axis=1).astype(np.int64).ravel()
+            keys = {name: column.of_units(whose) for name, column in keys.items()}
         columns = tuple(np.zeros(len(own), np.uint8) if name in keys else own for name, own in numbers.items())
         index = np.arange(1, 2 * len(kinds), 2, dtype=np.int32)
         for column in columns:
@@ -300,7 +303,7 @@ class Held:
     number
         Of the handle, in a transcript.
     units
-        The number of each row's unit, where a plan samples units of several rows; else None: each row is one.
+        The number of each row's unit, where a plan samples or counts units of several rows; else None: each row is one.
     """
 
     __slots__ = ("_block", "derived", "number", "rows", "units")
@@ -330,7 +333,7 @@ class Held:
     def block(self, universe: Universe) -> Block:
         """Return the rows as a block, made once."""
         if self._block is None:
-            block = universe.block(self.rows)
+            block = universe.block(self.rows, self.units)
             for attribute, cases in self.derived:
                 block = block.with_derived(attribute, cases)
             self._block = block
@@ -385,14 +388,3 @@ class SmallTables(Engine):
     def derive(self, rows: Held, attribute: Attribute, cases: Cases) -> Held:
         """See `Engine`."""
         return Held(rows.rows, (*rows.derived, (attribute, cases)), 0, rows.units)
-
-
-@final
-class Halves(SmallTables):  # type: ignore[misc]  # final, for all but this
-    """An engine that counts on two blocks, one part of the rows and the rest."""
-
-    def map(self, rows: Held, function: Callable[[Block], Any]) -> list[Any]:
-        """Evaluate on both blocks."""
-        middle = len(rows.rows) // 2
-        halves = [Held(part, rows.derived, 0) for part in (rows.rows[:middle], rows.rows[middle:])]
-        return [function(half.block(self.universe)) for half in halves]

@@ -1,0 +1,218 @@
+"""Keys whose noisy counts reach a threshold, where a unit may have several, at a rho and an exact delta.
+
+Each count gets discrete Gaussian noise. A key is shown, with its noisy count, if that is t or more; one without rows is
+never shown. Let a unit change up to m counts, each by 1, and let p be the probability that 1 plus noise is t or more.
+
+**Claim.** The release has a rho of m / (2 sigma**2) beside a delta of d = 1 - (1 - p)**m, and under replace-one of
+2 m / (2 sigma**2) beside the same d. *Proof.* Let a unit come, from table u to v, and let k of its keys be new, so that
+nobody has them in u. On v none of them is shown with probability (1 - p)**k. Let Q be the release on v if none is. Then
+the release on v is (1 - d) Q + d E for some E, as 1 - (1 - p)**k <= d, and that on u is (1 - d) P + d P, where P is the
+release itself. P and Q differ in at most m - k counts, of which each has changed by 1 and is shown or not by its own
+noisy count: a divergence of order a of at most a (m - k) / (2 sigma**2), by the Gaussian mechanism and post-processing
+(Bun and Steinke 2016; on integers Canonne, Kamath and Steinke 2020). Under replace-one a unit leaves and another comes:
+P is the release on u if none of the keys is shown that only the first has, Q that on v if none is that only the second
+has, both of probability 1 - d or more, and the other counts that differ are at most 2 m. ∎
+
+**One split for all notions**: the core is m counts with Gaussian noise, or 2 m, so that their event dominates it in PLD
+accounting too.
+
+**On integers.** sigma is the double that noise is drawn with. p is a sum of at most a few hundred exponentials, rounded
+up by more than their error; so d is no smaller than the true one.
+
+Where a unit has one key, `PartitionSelection` shows more keys: its rule is optimal. From about four keys a unit on,
+this one does, since noise for m keys grows with the root of m only.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from fractions import Fraction
+from typing import Any, ClassVar, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import ByRelation, Relation, float_above, positive_delta, positive_rho, rounded_up
+from dpframework.facts.unit import ONE_ROW, UnitChange
+from dpframework.mechanisms.base import Calibration, Mechanism, Preview
+from dpframework.mechanisms.gaussian import event_of, lattice_deviation, log_normalizer
+from dpframework.mechanisms.laplace import from_lattice, to_lattice
+from dpframework.mechanisms.losses import Losses, divided
+from dpframework.mechanisms.partitions import Shows, points_of_keys
+from dpframework.mechanisms.randomness import Randomness
+from dpframework.mechanisms.shifts import unit_changes
+from dpframework.queries.base import Norm, QueryFacts
+from dpframework.queries.keys import KeyCounts
+from dpframework.results.keys import ReleasedKeys
+
+SURE = Fraction(999, 1000)  # the probability with which a key is called shown
+_MARGIN = 1e-9  # relative, by which a tail is rounded up: far above the error of its sum
+_FURTHEST = 40  # deviations: what lies beyond is below 1e-300
+LARGEST_DEVIATION = 1e5
+LEAST_DELTA = Fraction(1, 1 << 100)
+
+
+@final
+@attrs.frozen
+class GaussianThreshold(Mechanism):
+    """The keys whose counts reach a threshold with Gaussian noise, sorted, with the noisy counts.
+
+    Of cells of a list it releases the noisy counts that reach the threshold, and 0 for all others.
+
+    Attributes
+    ----------
+    rho
+        What the noise costs, of one privacy unit under the study's relation.
+    delta
+        The probability with which a key is shown that only one unit has, of any of its keys.
+
+    Examples
+    --------
+    >>> GaussianThreshold("0.1", "1e-6").delta
+    Fraction(1, 1000000)
+    """
+
+    name: ClassVar[str] = "gaussian-threshold"
+    norm: ClassVar[Norm] = Norm.SQUARED_L2
+    shows_keys: ClassVar[bool] = True
+    outputs: ClassVar[tuple[type[Any], ...]] = (ReleasedKeys,)
+    rho: Fraction = attrs.field(converter=positive_rho)
+    delta: Fraction = attrs.field(converter=positive_delta)
+
+    def misfit(self, facts: QueryFacts) -> str | None:
+        """Refuse queries whose answers are not known to be counts that change by 1 at most when a unit comes."""
+        if unit_changes(facts, Relation.ADD_OR_REMOVE_ONE) is None:
+            return "selects cells by their counts, and the query's answer is not known to change by 1 in each cell"
+        return super().misfit(facts)
+
+    def calibrate(
+        self, facts: QueryFacts, relation: Relation, *, in_parts: bool = False, by: UnitChange = ONE_ROW
+    ) -> Calibration | None:
+        """Fix the noise. In parts a unit that moves may show keys in both, so that each has half of delta.
+
+        Raises
+        ------
+        InputError
+            If delta is below 2**-100, or the noise too wide for a threshold.
+        """
+        halved = in_parts and relation is Relation.REPLACE_ONE
+        fixed = attrs.evolve(self, delta=self.delta / 2) if halved else self
+        return Mechanism.calibrate(fixed, facts, relation, in_parts=in_parts, by=by)
+
+    def change(self, facts: QueryFacts) -> ByRelation:
+        """Return the number of counts that change."""
+        declared = facts.sensitivity(Norm.SQUARED_L2)
+        assert declared is not None  # `misfit` has been asked
+        return declared.change
+
+    def scale(self, change: Fraction) -> Fraction:
+        """Return the variance."""
+        return change / (2 * self.rho)
+
+    def losses(self, change: ByRelation, scale: Fraction) -> Losses:
+        """Return no pure epsilon, the noise's rho, and the delta of a unit's new keys under either relation."""
+        assert change.add_or_remove_one is not None  # `misfit` has been asked
+        keys = math.floor(change.add_or_remove_one)
+        delta = _delta_at(_threshold(scale, keys, self.delta), _sigma(scale), keys)
+        claimed = [None if change.under(relation) is None else delta for relation in Relation]
+        return Losses(ByRelation(None, None), divided(change, 2 * scale), ByRelation(*claimed))
+
+    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
+        """Return the noisy counts that are shown. Noise is drawn for all cells, so that its time tells nothing."""
+        exact = answer.counts if isinstance(answer, KeyCounts) else calibration.on_lattice(answer)
+        noise = randomness.discrete_gaussian(exact.size, lattice_deviation(calibration)).reshape(exact.shape)
+        noisy = exact + noise
+        counts = np.where((exact > 0) & (noisy >= threshold_of(calibration)), noisy, 0)
+        if not isinstance(answer, KeyCounts):
+            return from_lattice(counts, calibration)
+        return ReleasedKeys.shown(answer.keys, counts.tolist())
+
+    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
+        """Return the log-probability of the counts that are shown, and of not showing the others."""
+        if isinstance(answer, KeyCounts):
+            exact, points = points_of_keys(answer, output)
+        else:
+            exact, points = calibration.on_lattice(answer), to_lattice(output, calibration)
+        if points is None or points.shape != exact.shape:
+            return -math.inf
+        sigma, least = lattice_deviation(calibration), threshold_of(calibration)
+        squares = np.square((points - exact).astype(np.float64))
+        shown = np.where((exact > 0) & (points >= least), -squares / (2 * sigma**2) - log_normalizer(sigma), -np.inf)
+        missed = np.array([_log_below(least - int(count), sigma) if count > 0 else 0.0 for count in exact.ravel()])
+        return float(np.where(points == 0, missed.reshape(exact.shape), shown).sum())
+
+    @staticmethod
+    def shows(calibration: Calibration) -> Shows:
+        """Return which cells are shown, and how far their counts are off."""
+        sigma, least = lattice_deviation(calibration), threshold_of(calibration)
+        rows = range(least, least + math.ceil(_FURTHEST * sigma))
+        sure = next(n for n in rows if _tail(least - n, sigma) >= SURE)
+        hidden = next(n for n in rows if _tail(least - n, sigma) >= 0.975) - 1
+        within = float(math.ceil(1.959964 * sigma))
+        return Shows(least, sure, within, hidden, sigma * math.sqrt(2 / math.pi), SURE)
+
+    def preview(self, calibration: Calibration) -> Preview:
+        """Return the mean error of a count that is shown, and a bound on any cell's that holds for 95 %."""
+        shows = self.shows(calibration)
+        return shows.preview("keys" if calibration.facts.unlisted else "cells")
+
+    def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
+        """Return the core's event, a discrete Gaussian one for each count that changes."""
+        changed = unit_changes(calibration.facts, relation)
+        return event_of(calibration, relation, None if changed is None else (changed, 1), 1)
+
+
+def threshold_of(calibration: Calibration) -> int:
+    """Return the least noisy count that is shown."""
+    mechanism, changed = calibration.mechanism, unit_changes(calibration.facts, Relation.ADD_OR_REMOVE_ONE)
+    assert isinstance(mechanism, GaussianThreshold)
+    assert changed is not None  # `misfit` has been asked
+    return _threshold(calibration.scale, changed, mechanism.delta)
+
+
+def _sigma(scale: Fraction) -> float:
+    """Return the deviation that noise of a variance is drawn with, as `lattice_deviation` does for counts."""
+    return math.nextafter(math.sqrt(float_above(scale)), math.inf)
+
+
+@functools.lru_cache(maxsize=256)
+def _threshold(scale: Fraction, keys: int, delta: Fraction) -> int:
+    """Return the least threshold at which the new keys of a unit are shown with probability delta at most."""
+    sigma = _sigma(scale)
+    if delta < LEAST_DELTA:
+        raise InputError(f"delta is {float(delta):g}; keys need one of 1e-30 or more")
+    if sigma > LARGEST_DEVIATION:
+        raise InputError("the noise of keys would be wider than 100,000 rows; raise rho")
+    low, high = 0, 2 + math.ceil(_FURTHEST * sigma)  # never, and always, at most delta
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _delta_at(middle, sigma, keys) <= delta else (middle, high)
+    return high
+
+
+def _delta_at(least: int, sigma: float, keys: int) -> Fraction:
+    """Return the probability that one of so many keys of a single unit is shown, rounded up."""
+    chance = _tail(least - 1, sigma) * (1 + _MARGIN)
+    if chance >= 1:
+        return Fraction(1)
+    return rounded_up(-math.expm1(keys * math.log1p(-chance)) * (1 + _MARGIN))
+
+
+@functools.lru_cache(maxsize=4096)
+def _tail(least: int, sigma: float) -> float:
+    """Return the probability that discrete Gaussian noise is at least `least`."""
+    if least <= 0:
+        return 1 - _tail(1 - least, sigma)
+    numbers: NDArray[np.float64] = np.arange(least, least + math.ceil(_FURTHEST * sigma) + 1, dtype=np.float64)
+    logs = -np.square(numbers) / (2 * sigma**2)
+    largest = float(logs[0])
+    return math.exp(largest + math.log(float(np.exp(logs - largest)[::-1].sum())) - log_normalizer(sigma))
+
+
+def _log_below(least: int, sigma: float) -> float:
+    """Return the logarithm of the probability that the noise is below `least`."""
+    below = 1 - _tail(least, sigma) if least > 0 else _tail(1 - least, sigma)
+    return math.log(below) if below > 0 else -math.inf
