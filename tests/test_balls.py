@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpframework.mechanisms.balls import Balls, WholeNumbers, draw_section, section_size
+from dpframework.mechanisms.balls import Balls, WholeNumbers, balls, draw_section, section_size
 from dpframework.mechanisms.randomness import SeededRandomness
 
 
@@ -102,6 +103,18 @@ def test_every_point_of_a_ball_is_as_likely_as_any_other(sizes: tuple[int, ...],
     if not same_rows:
         by_sum = Counter(sum(point[: sizes[0]]) for point in ball)
         assert {t: space.section(abs(t), radius) for t in by_sum} == by_sum
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (2, 3), (3,), (2, 3, 5), (2,) * 6])
+@pytest.mark.parametrize("radius", [0, 1, 7, 40, 41, 150])
+def test_totals_are_found_where_a_search_one_by_one_finds_them(sizes: tuple[int, ...], radius: int) -> None:
+    space = balls(sizes, False)
+    number, rng = space.number(radius), random.Random(radius)
+    for position in {0, number // 2, number - 1, *(rng.randrange(number) for _ in range(40))}:
+        total, left = 0, position
+        while (points := (1 if total == 0 else 2) * space.section(total, radius)) <= left:
+            total, left = total + 1, left - points
+        assert space.find_total(position, radius) == (total, left)
 
 
 def test_a_number_takes_as_many_bits_as_its_bound_needs() -> None:

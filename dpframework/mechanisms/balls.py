@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections import Counter
 from collections.abc import Sequence
 from math import comb
 from typing import Any, final
@@ -78,6 +79,8 @@ def section_size(size: int, total: int, depth: int) -> int:
     """
     if depth < 0:
         return 0
+    if size == 2:  # in closed form, since most histograms have two cells
+        return total + 2 * depth + 1
     free = size - 1
     choose, above, below, count = 1, comb(total + depth + free, free), comb(depth + free, free), 0
     # the sum of (-1)**k C(free, k) C(total + depth - k + free, free) C(depth - k + free, free)
@@ -138,7 +141,12 @@ class Balls:
     def section(self, total: int, radius: int) -> int:
         """Return how many points of a ball have that sum, of 0 or more, in each histogram."""
         depth = radius if self.same_rows else (radius - total) // 2
-        return math.prod(section_size(size, total, depth) for size in self.sizes)
+        return math.prod(section_size(size, total, depth) ** number for size, number in self._alike)
+
+    @functools.cached_property
+    def _alike(self) -> tuple[tuple[int, int], ...]:
+        """How many histograms there are of each size."""
+        return tuple(Counter(self.sizes).items())
 
     def number(self, radius: int) -> int:
         """Return the number of points of a ball, the sum over k of h_k C(radius - k + D, D)."""
@@ -175,16 +183,56 @@ class Balls:
             for radius in range(radii)
         ]  # totals t and -t have equally many
 
+    def find_total(self, position: int, radius: int) -> tuple[int, int]:
+        """Return the total of the point of a ball at a position, and its position among those of this total.
+
+        Points are in the order of their totals, 0, 1 and -1, 2 and -2, and so on. The first totals are tried in turn.
+        Beyond them the points are counted by polynomials: `section_size` is one in total and depth, of twice `size` - 1
+        at most, so that the sections of every second total, whose depths fall by one, are one in their place. By
+        Newton's forward differences of the first n of them, the first m add up to the sum of d_k C(m, k + 1).
+        """
+        degree = 2 * sum(size - 1 for size in self.sizes)
+        sections, before = [], 0
+        for total in range(min(radius, 2 * degree + 1) + 1):
+            sections.append(self.section(total, radius))
+            points = (1 if total == 0 else 2) * sections[-1]
+            if before + points > position:
+                return total, position - before
+            before += points
+        differences = [_forward_differences(sections[parity::2]) for parity in (0, 1)]
+
+        def up_to(total: int) -> int:
+            """Return how many points have that total at most."""
+            numbers = total // 2 + 1, (total + 1) // 2  # of even and of odd totals
+            sums = (
+                sum(d * comb(m, k + 1) for k, d in enumerate(known))
+                for known, m in zip(differences, numbers, strict=True)
+            )
+            return 2 * sum(sums) - sections[0]
+
+        low, high = len(sections), radius
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if up_to(middle) > position else (middle + 1, high)
+        return low, position - up_to(low - 1)
+
     def draw(self, radius: int, numbers: WholeNumbers) -> list[int]:
         """Draw a uniform point of a ball, one histogram after another."""
         total, sign = 0, 1
         if not self.same_rows:
-            position = numbers.below(self.number(radius))
-            while (points := (1 if total == 0 else 2) * self.section(total, radius)) <= position:
-                position, total = position - points, total + 1
+            total, position = self.find_total(numbers.below(self.number(radius)), radius)
             sign = -1 if total and position % 2 else 1
         depth = radius if self.same_rows else (radius - total) // 2
         return [sign * z for size in self.sizes for z in draw_section(size, total, depth, numbers)]
+
+
+def _forward_differences(values: Sequence[int]) -> list[int]:
+    """Return the first of some numbers, of their differences, of the differences of these, and so on."""
+    found, left = [], list(values)
+    while left:
+        found.append(left[0])
+        left = [after - before for before, after in itertools.pairwise(left)]
+    return found
 
 
 @functools.lru_cache(maxsize=64)

@@ -62,7 +62,7 @@ from dpframework.mechanisms.randomness import GUARD_DIGITS, Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
 LARGEST_DIMENSION = 1_000
-LARGEST_SCALE = 1 << 12  # of noise with a sum of its own, whose draw looks at as many sums
+LARGEST_SCALE = 1 << 30  # of noise with a sum of its own, whose draw counts points by numbers that grow with it
 _BITS = 128  # of the number that a weight is chosen by, at first
 _NODES = 32  # of a quadrature
 _CONTINUOUS = 1000  # scale of an entry from which noise is taken for continuous
