@@ -34,7 +34,7 @@ and so they are drawn; where neighbours have as many rows as each other, under t
 then has a variance of about 4 (s-1) (2s-1) / (s (s+1)) over epsilon**2, for s cells, instead of 8: a quarter for two
 cells, half for four, 98 % for a hundred.
 
-**Time.** How long a draw takes grows with the number of cells and with the noise's radius, which is independent of the
+**Time.** How long a draw takes grows with the number of cells and the digits of the radius, which is independent of the
 rows; somebody who times a draw very closely learns of the noise, as with other exact samplers.
 """
 
