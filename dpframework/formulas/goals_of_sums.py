@@ -46,9 +46,7 @@ def _added(body: Formula) -> set[Formula]:
         if one.operation is Operation.CELL:
             return {one}, set()
         parts = [inner(part) for part in one.parts]
-        if one.operation is Operation.ADD or any(part.constant is not None for part in one.parts[-1:]):
-            pass
-        elif not (one.operation is Operation.MULTIPLY and one.parts[0].constant is not None):
+        if one.operation is not Operation.ADD and all(part.constant is None for part in one.parts):
             return set(), {cell for added, others in parts for cell in added | others}
         return {c for added, _ in parts for c in added}, {c for _, others in parts for c in others}
 

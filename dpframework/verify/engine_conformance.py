@@ -16,7 +16,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -178,7 +178,7 @@ class EngineConformance(abc.ABC):
             pytest.skip("the engine draws no samples; plans that have one are refused")
         rows, expected = self._opened(write(tmp_path, (40, 0, 25)))
         generator = np.random.default_rng(1)
-        once = generator.random(65) < 0.6
+        once = generator.random(self.engine.number(rows)) < 0.6
         first = self._sampled(rows, expected, lambda n: once[:n], "a sample")
         counts = JOINT.evaluate(self.engine, first).tolist()
         self._sampled(
@@ -210,7 +210,8 @@ class EngineConformance(abc.ABC):
             del first
             found.append(counts + [JOINT.evaluate(engine, part).tolist() for part in parts])
             engine.drop(rows)
-        self._require(found[0] == found[1], "samples of parts or of samples, or their parts, are not those in memory")
+        in_memory, here = found
+        self._require(here == in_memory, "samples of parts or of samples, or their parts, are not those in memory")
 
     def test_samples_take_whole_units(self) -> None:
         """All rows of a unit are in a sample, or none (see `assert_units_sampled`)."""
@@ -318,10 +319,11 @@ class EngineConformance(abc.ABC):
         few = TableFiles(tmp_path, Schema(SCHEMA.attributes, rows=12))
         none = TableFiles(tmp_path / "none.parquet", SCHEMA)
         for refused in (files, few, none):
-            said: Sequence[Any] = [self._refusal(engine, refused) for engine in (InMemory(), self.engine)]
-            self._require(said[1] is not None, f"files are opened that are refused in memory: {said[0]}")
-            self._require(said[0] == said[1], f"files are refused in other words than in memory: {said}")
-        assert said[0][0] is NotOpened
+            in_memory, here = (self._refusal(engine, refused) for engine in (InMemory(), self.engine))
+            self._require(here is not None, f"files are opened that are refused in memory: {in_memory}")
+            self._require(here == in_memory, f"files are refused in other words than in memory: {here}, {in_memory}")
+        assert in_memory is not None
+        assert in_memory[0] is NotOpened
 
     def _refusal(self, engine: Engine, files: TableFiles) -> tuple[type[Exception], str] | None:
         try:

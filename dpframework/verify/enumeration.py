@@ -237,7 +237,7 @@ def _merged(atoms: Iterable[tuple[float, float]]) -> Atoms:
     """Add up outputs that tell the same."""
     sums: dict[float, tuple[float, float]] = {}
     for p, q in atoms:
-        ratio = round(_log_ratio(p, q), 9) if p and q else _log_ratio(p, q)
+        ratio = round(_log_ratio(p, q), 9)
         known = sums.get(ratio, (0.0, 0.0))
         sums[ratio] = known[0] + p, known[1] + q
     return tuple(sums.values())

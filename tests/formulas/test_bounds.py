@@ -65,6 +65,9 @@ def test_claims_and_pairs_of_tables_say_what_they_are() -> None:
     scored = score_claims("some", SHAPE, 1, 2, 3)
     assert [one.text for one in scored.claims] == ["rise <= 1", "fall <= 2", "replaced <= 3"]
     assert (scored.name, scored.shape, scored.scorer) == ("some", SHAPE, None)
+    other = score_claims("some", SHAPE, 1, 2, 3, lambda counts, numbers: 0)
+    assert other == scored
+    assert "scorer" not in repr(other)
     normed = norm_claims("more", SHAPE, {Change.L1: 1, Change.LINF: 1}, {Change.L1: 2})
     assert [one.text for one in normed.claims] == ["l1 <= 1", "linf <= 1", "l1 when replaced <= 2"]
     assert str(Neighbours((1, Fraction(1, 2)), (2, 3), Fraction(1, 3))) == "[1 1/2] -> [2 3]: 1/3"
