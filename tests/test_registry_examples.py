@@ -13,6 +13,7 @@ import pytest
 import dpframework as dpf
 from dpframework.reports.dossier import Statements, dossier, registry_entry
 from dpframework.study.study_file import load_study
+from dpframework.verify import audit
 
 FOLDER = Path(__file__).parents[1] / "docs" / "examples" / "registry"
 #: The figures, units and relations of the registry's entries, as of July 2026.
@@ -20,6 +21,7 @@ LISTED: dict[str, tuple[dict[str, float], dpf.PrivacyUnit, str]] = {
     "pageviews": ({"rho": 0.015}, dpf.PrivacyUnit(None, 10, period="day", date="day"), "add-or-remove-one"),
     "detailed_characteristics": ({"rho": 19.776}, dpf.PrivacyUnit(), "replace-one"),
     "broadband": ({"epsilon": 0.2}, dpf.PrivacyUnit("user"), "add-or-remove-one"),
+    "hiring": ({"epsilon": 4.8, "delta": 4e-10}, dpf.PrivacyUnit(), "add-or-remove-one"),
 }
 #: The registry's own addresses of the entries.
 SLUGS = {
@@ -27,11 +29,12 @@ SLUGS = {
     "detailed_characteristics": "disclosure-avoidance-system-for-detailed-demographic-and-housing-characteristics-"
     "file-a-u-s-census-bureau-2023",
     "broadband": "broadband-coverage-microsoft-2021",
+    "hiring": "linkedin-hiring-reports-linkedin-2020",
 }
 
 
-def program() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("detailed_characteristics", FOLDER / "detailed_characteristics.py")
+def program(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -41,7 +44,7 @@ def program() -> ModuleType:
 
 def study_of(name: str) -> dpf.Study:
     made: dpf.Study = (
-        program().study() if name == "detailed_characteristics" else load_study(FOLDER / f"{name}.toml").study
+        program(name).study() if (FOLDER / f"{name}.py").exists() else load_study(FOLDER / f"{name}.toml").study
     )
     return made
 
@@ -70,7 +73,7 @@ def test_what_an_entry_does_not_say_is_open(name: str) -> None:
 
 
 def test_a_group_gets_the_detail_that_its_size_bears() -> None:
-    module = program()
+    module = program("detailed_characteristics")
     sizes: list[int] = [100, 3_000, 20_000]
     rng = np.random.default_rng(3)
     number = sum(sizes)
@@ -82,3 +85,28 @@ def test_a_group_gets_the_detail_that_its_size_bears() -> None:
     found: dict[str, Any] = study.run(dpf.Table.from_codes(schema, codes), seed=1)["detail"]
     shapes = [None if one["table"] is None else np.size(one["table"]) for one in found.values()]
     assert shapes == [None, 2 * 4, 2 * 23]
+
+
+def test_reports_show_employers_that_enough_hires_have() -> None:
+    module = program("hiring")
+    rng = np.random.default_rng(3)
+    number = 4_000
+    columns = {
+        "employer": ["big"] * 2_500 + ["small"] * 1_499 + ["secret"],
+        "country": rng.choice(["Austria", "Brazil", "Canada"], number),
+        "industry": rng.choice(["Education", "Health", "Retail"], number),
+        "this_month": rng.random(number) < 0.5,
+    }
+    found: dict[str, Any] = module.study().run(dpf.table_from_columns(columns, module.SCHEMA), seed=1)["reports"]
+    assert len(found) == 1 + 3 + 3 + 9
+    assert all(list(report) == ["big", "small", "other"] for report in found.values())
+    assert sum(found["all"]["big"]) == pytest.approx(2_500, abs=100)  # fails with a probability below 1e-9
+
+
+def test_a_deployment_with_secret_keys_is_audited() -> None:
+    module = program("hiring")
+    places = [dpf.Categorical("country", ["A"]), dpf.Categorical("industry", ["C"])]
+    schema = dpf.Schema([module.SCHEMA["employer"], *places, module.SCHEMA["this_month"]])
+    report = audit(module.HiringReports(), schema, "add-or-remove-one", replays=100, delta="4e-10")
+    assert report.passed, str(report)
+    assert float(report.claim) == 4.8
