@@ -192,7 +192,7 @@ def test_keys_that_nobody_lists_come_back_with_their_counts(engine: dpf.Dask, tm
     assert np.array_equal(np.sum(found, axis=0), expected.counts)
     engine.drop(rows)
     made = dpf.Study(schema, epsilon=1, delta="1e-6")
-    made.add("keys", dpf.miner("keys", attribute="colour", epsilon=1, delta="1e-6"))
+    made.add("keys", dpf.miner("keys", attribute="colour", each={"histogram": "ill"}, epsilon=1, delta="1e-6"))
     assert str(made.run(files, seed=5, engine=engine)["keys"]) == str(made.run(files, seed=5)["keys"])
 
 

@@ -3,18 +3,24 @@
 One release of `queries.Keys`. With an epsilon it is by `mechanisms.PartitionSelection`, whose rule shows as many keys
 as any rule of that epsilon and delta can where a unit has one key. With a rho it is by `mechanisms.GaussianThreshold`,
 for units of several keys. The noisy counts come with the keys and cost nothing more.
+
+With `each`, half of the budget shows the keys. The other half asks the rows of each key, and all other rows together,
+for a histogram, a cross table or a mean: parts of one planned release, whose noise does not depend on the keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 import attrs
 
-from dpframework.basics.budgets import EXAMPLE_DELTA
+from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.counts import CrosstabMiner, HistogramMiner
+from dpframework.basics.numbers import MeanMiner
 from dpframework.facts.attributes import Boolean
+from dpframework.facts.descriptions import Cases, Equals
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open, require_open
 from dpframework.facts.privacy import Relation, positive, positive_delta, positive_rho
@@ -22,13 +28,40 @@ from dpframework.facts.schema import Schema
 from dpframework.mechanisms.key_thresholds import GaussianThreshold
 from dpframework.mechanisms.partitions import PartitionSelection
 from dpframework.mechanisms.shifts import unit_changes
-from dpframework.plan.nodes import Node, step
+from dpframework.plan.nodes import FromRelease, Node, parallel, sequential, step
 from dpframework.plan.parts import PlannedPart
 from dpframework.queries.keys import Keys
+from dpframework.results.by_key import ByKey
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.keys import KeyTable
 from dpframework.run.miner import Example, Miner
 from dpframework.run.private_table import PrivateTable
+
+BY_KEY = "by key"
+EACH: Mapping[str, Callable[..., BasicMiner]] = {
+    "histogram": HistogramMiner,
+    "crosstab": CrosstabMiner,
+    "mean": MeanMiner,
+}
+
+
+def _each(given: Any) -> tuple[str, Any] | None:
+    """Return the name of an everyday miner with what it is of."""
+    if given is None:
+        return None
+    known = (
+        given if isinstance(given, Mapping) else dict([given]) if isinstance(given, tuple) and len(given) == 2 else {}
+    )
+    if len(known) != 1 or next(iter(known)) not in EACH:
+        forms = '{ histogram = "NAME" }, { crosstab = ["NAME", "NAME"] } or { mean = "NAME" }'
+        raise InputError(f"each is {given!r}; one of {forms} is needed")
+    ((kind, names),) = known.items()
+    return kind, tuple(names) if isinstance(names, list) else names
+
+
+def _of_part(schema: Schema) -> Schema:
+    """Return the schema of a part of a table, in which nobody knows the number of rows."""
+    return attrs.evolve(schema, rows=None)
 
 
 @final
@@ -44,6 +77,9 @@ class KeysMiner(Miner):
         What it may cost. Give an epsilon where a unit has one key, and a rho where it has several, from about four on.
     delta
         The probability with which a key of a single unit may be shown: a part of the study's delta.
+    each
+        What to release for each key and for all other rows, by the name of an everyday miner, from half of the budget:
+        `{"histogram": "ill"}`, `{"crosstab": ["ill", "sex"]}` or `{"mean": "age"}`.
 
     Examples
     --------
@@ -57,28 +93,46 @@ class KeysMiner(Miner):
     epsilon: Fraction | None = attrs.field(default=None, converter=attrs.converters.optional(positive), kw_only=True)
     rho: Fraction | None = attrs.field(default=None, converter=attrs.converters.optional(positive_rho), kw_only=True)
     delta: Fraction = attrs.field(converter=positive_delta, kw_only=True)
+    each: tuple[str, Any] | None = attrs.field(default=None, converter=_each, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         """Refuse two budgets, and none."""
         if (self.epsilon is None) == (self.rho is None):
             raise InputError("give one budget beside delta: epsilon, or rho where a unit has several keys")
+        _ = self.by_key  # which refuses what it is not given
 
     @property
     def selector(self) -> PartitionSelection | GaussianThreshold:
         """The mechanism that shows keys."""
+        share = 1 if self.each is None else 2
         if self.rho is not None:
-            return GaussianThreshold(self.rho, self.delta)
+            return GaussianThreshold(self.rho / share, self.delta)
         assert self.epsilon is not None  # one of the two is given
-        return PartitionSelection(self.epsilon, self.delta)
+        return PartitionSelection(self.epsilon / share, self.delta)
+
+    @property
+    def by_key(self) -> BasicMiner | None:
+        """The miner of the rows of each key, with half of the budget."""
+        if self.each is None:
+            return None
+        kind, names = self.each
+        budget = {
+            name: None if own is None else own / 2 for name, own in (("epsilon", self.epsilon), ("rho", self.rho))
+        }
+        return EACH[kind](names, **budget)
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the one release."""
-        attribute = require_open(schema[self.attribute], "the miner 'keys'")
-        return step("keys", Keys(attribute), self.selector)
+        """Plan the one release, or two."""
+        attribute, by_key = require_open(schema[self.attribute], "the miner 'keys'"), self.by_key
+        keys = step("keys", Keys(attribute), self.selector)
+        if by_key is None:
+            return keys
+        cut = FromRelease("keys", attributes=[attribute.name])
+        return sequential(keys, parallel(by_key.plan(_of_part(schema)), by=cut, name=BY_KEY))
 
-    def values_read(self, schema: Schema) -> Collection[str]:
-        """Return none."""
-        return ()
+    def values_read(self, schema: Schema) -> Collection[str] | None:
+        """Return those of the miner of each key."""
+        return () if self.by_key is None else self.by_key.values_read(schema)
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the error of a count that is shown, and which keys are."""
@@ -91,14 +145,23 @@ class KeysMiner(Miner):
         )
         never = "never" if shows.sure == 1 else f"in {float(100 - 100 * shows.sure):g} %"
         left_out = f"a key of {shows.half} is left out half of the time, one of {shows.always} or more {never}"
-        return [attrs.evolve(bound, steps=("keys",), biases=[left_out])]
+        bounds = [attrs.evolve(bound, steps=("keys",), biases=[left_out])]
+        return [*bounds, *part.bounds_of_others(bounds)]
 
     def mine(self, table: PrivateTable) -> KeyTable:
         """Release them."""
         released, calibration = table.release("keys"), table.calibration("keys")
         shows, changed = self.selector.shows(calibration), unit_changes(calibration.facts, Relation.ADD_OR_REMOVE_ONE)
         numbers = shows.within, shows.half, shows.always, float(shows.sure)
-        return KeyTable(self.attribute, released, *numbers, "rows" if changed == 1 else "units")
+        found = KeyTable(self.attribute, released, *numbers, "rows" if changed == 1 else "units")
+        return found if self.by_key is None else attrs.evolve(found, each=self._of_each(self.by_key, table, found.keys))
+
+    def _of_each(self, miner: BasicMiner, table: PrivateTable, keys: tuple[str, ...]) -> ByKey:
+        """Release the result of each key, and of all other rows."""
+        parts = table.partition(Cases(Equals(self.attribute, key) for key in keys), name=BY_KEY)
+        for part in parts:
+            part.schema = _of_part(part.schema)
+        return ByKey(keys, [miner.mine(part) for part in parts])
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
@@ -107,6 +170,6 @@ class KeysMiner(Miner):
         beside = Schema([Open("town"), Boolean("ill")], rows=6)
         return {
             "keys": Example(schema, cls("town", epsilon=1, delta="0.05")),
-            "rows-public": Example(beside, cls("town", epsilon=2, delta="0.1")),
+            "rows-public": Example(beside, cls("town", epsilon=2, delta="0.1", each={"histogram": "ill"})),
             "zcdp": Example(schema, cls("town", rho=Fraction(1, 2), delta="0.05"), EXAMPLE_DELTA + Fraction(1, 10)),
         }

@@ -1,4 +1,5 @@
 from .adaptive import AdaptiveGrid as AdaptiveGrid, FoundBounds as FoundBounds
+from .by_key import ByKey as ByKey
 from .error_bounds import (
     BoundKind as BoundKind,
     ErrorBound as ErrorBound,

@@ -14,6 +14,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.parameters import finite_from_0, from_0_to_1
 from dpframework.facts.values import as_texts
 from dpframework.results.alignment import aligned
+from dpframework.results.by_key import ByKey
 from dpframework.results.result import Drawn
 
 if TYPE_CHECKING:
@@ -108,6 +109,8 @@ class KeyTable(Drawn):
         The probability that stands for "always", 1 or nearly.
     unit
         What is counted, such as "rows".
+    each
+        What was released for each key and for all other rows, if that was asked for.
 
     Examples
     --------
@@ -127,6 +130,12 @@ class KeyTable(Drawn):
     always: int = attrs.field(converter=int, validator=finite_from_0("the rows of a key that is always shown"))
     sure: float = attrs.field(default=1.0, converter=float, validator=from_0_to_1)
     unit: str = attrs.field(default="rows", converter=str)
+    each: ByKey | None = attrs.field(default=None)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse results of other keys."""
+        if self.each is not None and self.each.keys != self.released.texts:
+            raise InputError("the results by key are of other keys than those that were released")
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -176,14 +185,15 @@ class KeyTable(Drawn):
             "always": self.always,
             "sure": self.sure,
             "unit": self.unit,
-        }
+        } | ({} if self.each is None else {"each": self.each.to_dict()})
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> KeyTable:
         """See `Kept`."""
         released = ReleasedKeys(form["keys"], form["counts"])
         shown = form["within"], form["half"], form["always"]
-        return cls(str(form["attribute"]), released, *shown, form["sure"], form["unit"])
+        each = ByKey.read(released.texts, form["each"]) if "each" in form else None
+        return cls(str(form["attribute"]), released, *shown, form["sure"], form["unit"], each)
 
     def largest_first(self) -> list[tuple[str, int]]:
         """Return the keys with their counts, those of the largest counts first."""
@@ -211,4 +221,5 @@ class KeyTable(Drawn):
             f"Keys that enough {self.unit} have: one of {self.half} is shown half of the time, of {self.always} or "
             f"more {always}, of none never. Brackets: 95 % intervals, from the noise alone."
         )
-        return "\n".join([*text, *textwrap.wrap(legend, _WIDTH)])
+        each = [] if self.each is None else ["", *self.each.lines(self.attribute)]
+        return "\n".join([*text, *textwrap.wrap(legend, _WIDTH), *each])

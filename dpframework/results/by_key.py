@@ -1,0 +1,122 @@
+"""Results by released key: one for each key that was shown, and one for all other rows together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, final
+
+import attrs
+
+from dpframework.facts.errors import InputError
+from dpframework.results.alignment import aligned
+from dpframework.results.estimates import Estimate
+from dpframework.results.frequencies import Frequencies
+from dpframework.results.noisy import CONFIDENCE, Noisy
+
+if TYPE_CHECKING:
+    import polars as pl
+
+OTHER = "all others"
+_PRINTED = 50  # keys
+_COLUMNS = 8  # cells of a printed table
+
+#: What is released for each key.
+OfKey: TypeAlias = "Frequencies | Estimate"
+
+
+def _as_results(given: Iterable[OfKey]) -> tuple[OfKey, ...]:
+    return tuple(given)
+
+
+@final
+@attrs.frozen
+class ByKey:
+    """A result for each released key, and one for the rows of no released key.
+
+    Attributes
+    ----------
+    keys
+        The released keys, sorted.
+    results
+        One for each key, and a last one for all other rows: those whose key was not released, and those without one.
+    """
+
+    keys: tuple[str, ...]
+    results: tuple[OfKey, ...] = attrs.field(converter=_as_results)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse another number of results, and results of two kinds."""
+        if len(self.results) != len(self.keys) + 1:
+            raise InputError(f"{len(self.keys)} keys have {len(self.results)} results; one more than keys is needed")
+        if len({type(one) for one in self.results}) > 1:
+            raise InputError("the results of keys are of two kinds")
+
+    def __len__(self) -> int:
+        """Return how many keys there are."""
+        return len(self.keys)
+
+    def __getitem__(self, key: str) -> OfKey:
+        """Return the result of a key.
+
+        Raises
+        ------
+        KeyError
+            If it was not released; that says nothing of whether any row has it.
+        """
+        if key not in self.keys:
+            raise KeyError(key)
+        return self.results[self.keys.index(key)]
+
+    @property
+    def other(self) -> OfKey:
+        """The result of all other rows."""
+        return self.results[-1]
+
+    def items(self) -> Iterator[tuple[str | None, OfKey]]:
+        """Yield each key with its result; for the other rows the key is None."""
+        yield from zip((*self.keys, None), self.results, strict=True)
+
+    def to_frame(self, attribute: str) -> pl.DataFrame:
+        """Return the frames of all results under each other, with the key in the first column, null for all others."""
+        import polars as pl
+
+        frames = [
+            one.to_frame().select(pl.lit(key, dtype=pl.String).alias(attribute), pl.all()) for key, one in self.items()
+        ]
+        return pl.concat(frames)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        kind = "mean" if isinstance(self.other, Estimate) else "counts"
+        return {"of": kind, "results": [one.to_dict() for one in self.results]}
+
+    @classmethod
+    def read(cls, keys: tuple[str, ...], form: Mapping[str, Any]) -> ByKey:
+        """Return the output of `to_dict`, of some keys."""
+        kinds: Mapping[str, type[OfKey]] = {"mean": Estimate, "counts": Frequencies}
+        kind = kinds[form["of"]]
+        return cls(keys, [kind.from_dict(one) for one in form["results"]])
+
+    def lines(self, attribute: str) -> list[str]:
+        """Return the lines of a printed table."""
+        rows = list(self.items())
+        shown = rows if len(rows) <= _PRINTED else [*rows[: _PRINTED - 1], rows[-1]]
+        heads = (attribute, *self._all_heads()[:_COLUMNS])
+        text = aligned([heads, *((OTHER if key is None else key, *self._cells(one)) for key, one in shown)])
+        if len(rows) > len(shown) or len(self._all_heads()) > _COLUMNS:
+            text.append("and more, in to_frame and to_json")
+        if isinstance(self.other, Frequencies):
+            within = Noisy(0, self.other.variance).margin(CONFIDENCE)
+            text.append(f"Columns: {', '.join(self.other.names)}. Each count is within ±{within:.0f} (95 %).")
+        return text
+
+    def _all_heads(self) -> list[str]:
+        if isinstance(self.other, Estimate):
+            return [self.other.what, "95 %"]
+        return [", ".join(labels) for labels, *_ in self.other.cells()]
+
+    @staticmethod
+    def _cells(one: OfKey) -> list[str]:
+        if isinstance(one, Estimate):
+            return [f"{one.value:.4g}", f"[{one.low:.4g}, {one.high:.4g}]"]
+        return [f"{count:.0f}" for _, count, *_ in one.cells()[:_COLUMNS]]
