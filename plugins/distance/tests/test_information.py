@@ -39,7 +39,7 @@ def tables(draw):
 
 
 @given(table=tables(), part=st.sampled_from([1, 500, 1 << 20]), listed=st.sampled_from([1, 7]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_scores_are_those_of_each_target_counted_alone(table, part, listed):
     of = table.schema.attributes
     few = [size for size in (1, 2, 3) if number_of_cells([a.size for a in of], size + 1) < 1 << 22]
