@@ -40,8 +40,8 @@ def value_of(formula: Formula, values: Mapping[Formula, Any], exact: bool = Fals
     if formula in values:
         return values[formula]
     if formula.operation in AGGREGATES:
-        counts = values[n]
-        inner = value_of(formula.parts[0], {**values, rows_of_part: values[rows_of_part][..., None]}, exact)
+        counts, (body,) = values[n], formula.parts
+        inner = value_of(body, {**values, rows_of_part: values[rows_of_part][..., None]}, exact)
         each = np.broadcast_to(inner, counts.shape)
         return each.sum(axis=-1) if formula.operation is Operation.SUM else each.max(axis=-1, initial=0)
     parts = [value_of(part, values, exact) for part in formula.parts]
@@ -61,9 +61,10 @@ def value_of(formula: Formula, values: Mapping[Formula, Any], exact: bool = Fals
         case Operation.AT_LEAST:
             return np.asarray(np.asarray(parts[0]) >= np.asarray(parts[1])).astype(object if exact else np.float64)
         case Operation.ROOT if not exact and isinstance(formula.value, int):
-            return np.cbrt(parts[0]) if formula.value == 3 else np.asarray(parts[0]) ** (1 / formula.value)
+            (inside,) = parts
+            return np.cbrt(inside) if formula.value == 3 else np.asarray(inside) ** (1 / formula.value)
         case Operation.X_LOG_X if not exact:
-            count = np.asarray(parts[0], dtype=np.float64)
+            (count,) = (np.asarray(part, dtype=np.float64) for part in parts)
             return count * np.log2(np.where(count > 0, count, 1))
         case Operation.ROOT | Operation.X_LOG_X:
             raise InputError(f"'{formula}' has no exact value")

@@ -13,6 +13,7 @@ Person: TypeAlias = Sequence[Any]
 
 BIG = 2**53  # beyond this a float holds not every whole number
 SNOWFLAKE = 17 * 10**17  # where services number what they store today
+HUGE = float(10**300)
 LONG = "a name that is longer than forty characters, "
 
 PAIRS: dict[str, list[tuple[Person, Person]]] = {
@@ -36,8 +37,8 @@ PAIRS: dict[str, list[tuple[Person, Person]]] = {
         ([Decimal("7")], [Decimal("7.5")]),
     ],
     "floats": [
-        ([0.1], [math.nextafter(0.1, 1)]),
-        ([1e300], [math.nextafter(1e300, 0)]),
+        ([0.1], [math.nextafter(0.1, math.inf)]),
+        ([HUGE], [math.nextafter(HUGE, -math.inf)]),
         ([float(BIG)], [float(BIG + 2)]),
         ([7.0], [7.5]),
     ],
@@ -69,7 +70,7 @@ PAIRS: dict[str, list[tuple[Person, Person]]] = {
     "of any kind": [
         ([BIG], [BIG + 1]),
         ([Decimal("0.1")], [Decimal("0.10000000000000000001")]),
-        ([1e300], [math.nextafter(1e300, 0)]),
+        ([HUGE], [math.nextafter(HUGE, -math.inf)]),
         (["ann"], ["Ann"]),
         ([b"7"], ["7", 7]),
         ([True, "true"], [1, "1"]),

@@ -135,6 +135,7 @@ def test_totals_are_at_all_ends_with_all_moves() -> None:
         pairs = drawn(PAIR_PRODUCT, Claim(change, 1))
         product[change] = pairs
         assert len(pairs) == 5 * 4 * moves
+        assert {type(score) for pair in pairs for score in (pair.low, pair.high)} == {F}
         assert [pair.numbers["N"] for pair in pairs[:: 4 * moves]] == [0, 1, 2, 9, 40]
     first, *_, last = product["rise"]
     assert (first.low, first.high) == (0, F(-1, 2) * (1 - 1))
@@ -150,6 +151,7 @@ def test_rows_of_vectors_are_the_norm_of_what_they_add() -> None:
     for pair in drawn(VALUE, Claim("l1", 1), 30):
         assert list(pair.numbers) == ["value"]
         assert (pair.low, pair.high) == (0, abs(pair.numbers["value"]))
+        assert type(pair.high) is F
     ends = [pair.numbers["value"] for pair in drawn(VALUE, Claim("l1", 1), 200)]
     assert set(ends) == {F(-3) + share * F(13, 4) for share in range(5)}
     assert sum(one in (-3, 10) for one in ends) > 150
@@ -225,6 +227,8 @@ def test_a_difference_is_one_beyond_rounding() -> None:
     assert _problem([(1, 3)], claim, pair_of(0, 1)) == "a goal has the bound 3, where the claim has 2"
     assert _problem([(1, 3), (1, 2)], claim, pair_of(0, 1)) is None
     assert _problem([(7, 2), (1, 3)], claim, pair_of(0, 1)) is not None
+    exactly = Claim("rise", 0)
+    assert _problem([(1e-9, 1e-9)], exactly, pair_of(0, 0)) is None
     # of scores up to 1, a part in 10**9; of larger ones, and of larger bounds, as a share of them
     for low, high in ((0, 1), (0, HALF), (100, 101), (-1001, -1000), (1000, 0), (0, -1000)):
         size = max(1.0, abs(float(low)), abs(float(high)))
@@ -272,7 +276,7 @@ def test_a_query_scores_by_its_formula_up_to_a_constant() -> None:
     assert query_problem(scored(1)) is None
     assert query_problem(scored(1, 7.0)) is None
     assert query_problem(scored(1 + 9e-7)) is None
-    assert str(query_problem(scored(1 + 3e-6))).endswith("those of the formula do not")
+    assert str(query_problem(scored(1 + 1.5e-6))).endswith("those of the formula do not")
     assert str(query_problem(scored(2, shape=GINI))).startswith("the query's scores of [[")
     assert query_problem(score_claims("none", JACCARD, 1, 1, 1)) is None
     assert query_problem(ScoreClaims("vector", VALUE, (RISE,), lambda counts, numbers: 5)) is None

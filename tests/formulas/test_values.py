@@ -67,6 +67,7 @@ EXACT: list[tuple[Any, Fraction]] = [
     (at_least(a, 3), F(1)),
     (as_formula("2/3") * a, F(2)),
     (a * 0.25, F(3, 4)),
+    (most(c - 1, 0), F(0)),
 ]
 
 
@@ -305,6 +306,7 @@ def test_kernels_are_written_as_text() -> None:
     assert lines(FLOORED) == [
         "    return quotient((2.0 * float(counts[0])), max(((2.0 * float(counts[0])) + float(counts[1])), 50.0))"
     ]
+    assert lines(Cells((a,), most(a, 0))) == ["    return max(float(counts[0]), 0.0)"]
     words = Cells((a, b), root(a) + root(b, 3) + root(a, 4) + x_log2_x(a) + at_least(a, 2) * least(a, b))
     assert lines(words) == [
         "    return (((((float(counts[0]) ** 0.5) + cube_root(float(counts[1]))) + (float(counts[0]) ** 0.25)) + "
