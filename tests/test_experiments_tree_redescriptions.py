@@ -194,3 +194,22 @@ def test_published_miners_are_those_of_the_papers_tables(name, kind, changes):
     filled["constraints"] = {"min_support": values["min_support"]}
     paper = kind.published(1, starts, constraints=filled["constraints"], **changes)
     assert paper == dpf.miner(filled.pop("miner"), epsilon=1, starts=starts, sensitivity="published", **filled)
+
+
+def test_a_followed_walk_comes_to_the_distribution_that_pairs_are_drawn_from():
+    scores = np.random.default_rng(2).uniform(0, 5, (2, 2, 2, 3, 3, 3))
+    end = np.exp(function("convergence.py:limit")(scores, "1"))
+    assert end.sum() == pytest.approx(1)
+    walked = dict(function("convergence.py:walked")(scores, "1", (1, 20, 2_000)))
+    distances = [np.abs(now - end).sum() / 2 for now in walked.values()]
+    assert [now.sum() for now in walked.values()] == pytest.approx([1] * 3)
+    assert distances[0] > distances[1] > 1e-3
+    assert distances[2] < 1e-9
+
+
+def test_tables_of_convergence_are_the_committed_ones():
+    page = (FOLDER.parent / "tree-redescriptions.md").read_text(encoding="utf-8")
+    for name in ("followed", "drawn"):
+        text = (FOLDER / "results" / f"convergence-{name}.csv").read_text(encoding="utf-8")
+        assert f"<!-- convergence {name} -->\n\n| epsilon" in page
+        assert function("convergence.py:on_page")(page, f"convergence {name}", text) == page

@@ -97,17 +97,17 @@ SAMPLERS: list[tuple[str, dict[str, Any]]] = [
     ("alt-expm", {}),
     ("alt-mcmc", {"sampler": "exact"}),
     ("alt-mcmc", {"sampler": "mcmc"}),
-    ("mcmc-tree-pair", {}),
+    ("mcmc-tree-pair", {"sampler": "mcmc"}),
 ]
 DEFAULTS = [
     *(Method(miner, settings) for miner, settings in SAMPLERS),
-    Method("mcmc-tree-pair", {"score": "product"}),
+    Method("mcmc-tree-pair", {"score": "product", "sampler": "mcmc"}),
 ]
 PUBLISHED = [Method(miner, {**settings, "sensitivity": "published"}) for miner, settings in SAMPLERS]
 BIG: list[tuple[str, dict[str, Any]]] = [
     ("alt-expm", {"tree_share": EQUAL}),
     ("alt-mcmc", {"sampler": "mcmc", "tree_share": EQUAL}),
-    ("mcmc-tree-pair", {"tree_share": 0.1}),
+    ("mcmc-tree-pair", {"tree_share": 0.1, "sampler": "mcmc"}),
 ]
 TABLE_6 = [
     Method(miner, {**settings, "sensitivity": sensitivity}, table_6=True)

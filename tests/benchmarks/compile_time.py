@@ -26,7 +26,7 @@ MINERS: dict[str, tuple[str, dict[str, Any]]] = {
     "alt-expm": ("alt-expm", {}),
     "alt-mcmc": ("alt-mcmc", {}),
     "alt-mcmc, walks": ("alt-mcmc", {"sampler": "mcmc"}),
-    "mcmc-tree-pair": ("mcmc-tree-pair", {}),
+    "mcmc-tree-pair": ("mcmc-tree-pair", {"sampler": "mcmc"}),
     "matched-trees": ("matched-trees", {}),
     "serenade-es": ("serenade-es", {}),
     "serenade-es, logistic": ("serenade-es", {"score": "logistic", "min_support": 100}),

@@ -45,7 +45,7 @@ MINERS: dict[str, tuple[str, dict[str, Any]]] = {
     "dp-tree, exact, depth 3": ("dp-tree", {"target": "b0", "max_depth": 3, "sampler": "exact"}),
     "dp-tree, mcmc, depth 5": ("dp-tree", {"target": "b0", "max_depth": 5, "sampler": "mcmc"}),
     "alt-expm": ("alt-expm", {}),
-    "mcmc-tree-pair": ("mcmc-tree-pair", {}),
+    "mcmc-tree-pair": ("mcmc-tree-pair", {"sampler": "mcmc"}),
 }
 FIXED = ("alt-expm", "mcmc-tree-pair")  # miners whose criterion is the 3-norm
 

@@ -16,7 +16,7 @@ FILES = {
     "species": ("species_climate_SA/left_species.csv", "species_climate_SA/right_climate.csv"),
     "teeth": ("teeth_climate/left_dental_traits.csv", "teeth_climate/right_climate.csv"),
 }
-TASKS = (*FILES, "clinic")
+TASKS = (*FILES, "clinic", "nltcs")
 
 
 def default_data() -> Path:
@@ -37,6 +37,12 @@ def task(name: str, data: Path) -> dpf.Table:
     """Return the table of one of `TASKS`, its row count public."""
     if name == "clinic":
         table = clinic_table()
+        return dpf.Table.from_codes(attrs.evolve(table.schema, rows=table.codes.shape[1]), table.codes, table.values)
+    if name == "nltcs":  # sixteen questions, eight a view: few enough for pairs of trees to be drawn exactly
+        path = data / "nltcs" / "nltcs.csv"
+        questions = path.open(encoding="utf-8").readline().strip().split(",")
+        attributes = [dpf.Boolean(one, view="left" if k < 8 else "right") for k, one in enumerate(questions)]
+        table = dpf.read_table(path, dpf.Schema(attributes))
         return dpf.Table.from_codes(attrs.evolve(table.schema, rows=table.codes.shape[1]), table.codes, table.values)
     left, right = (data / file for file in FILES[name])
     return two_view_table(left, right, key="id")

@@ -17,7 +17,7 @@ from dpframework_trees.queries import Associations, JointLeaves, TreePairScores
 from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_data import placed
-from dpframework_trees.tree_pairs import MarkovChainPairs, PairData, largest_replacement, pair_score_named
+from dpframework_trees.tree_pairs import MarkovChainPairs, PairData, largest_replacement, pair_score_named, some_pairs
 
 import dpframework as dpf
 from dpframework.lab.clinic import clinic_schema, clinic_table
@@ -222,7 +222,7 @@ def test_one_public_row_does_not_refuse_a_plan():
 
 def test_a_walks_score_is_that_of_the_pair_it_ends_in():
     query, data = pair_answer()
-    pairs = list(data.some_pairs(10_000))
+    pairs = list(some_pairs((len(RIGHT), len(LEFT)), 1, 10_000))
     assert len(pairs) == query.answer_length == len(LEFT) * len(RIGHT)
     first, second = pairs[5]
     assert len(placed(data.first_bits, first, data.rows)) == 3

@@ -27,7 +27,7 @@ from dpframework_trees.queries.trees import all_of, packed_classes
 from dpframework_trees.sampling import MarkovChainTrees, WholeTrees, drawn_scale
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_data import TreeData
-from dpframework_trees.tree_pairs import MarkovChainPairs, PairData, largest_replacement, pair_score_named
+from dpframework_trees.tree_pairs import MarkovChainPairs, PairData, largest_replacement, pair_score_named, some_pairs
 
 import dpframework as dpf
 from dpframework import InMemory, Relation, Threads
@@ -238,15 +238,15 @@ def test_pairs_of_trees_are_all_if_they_are_few_else_as_many_as_are_asked_for() 
     data = query.evaluate(engine, engine.load(table(20)))
     every = [(a, b) for a, b in itertools.product(range(4), range(3))]
     for most in (12, 13, 10**6):
-        assert [(int(a[0]), int(b[0])) for a, b in data.some_pairs(most)] == every
-    some = [(tuple(a.tolist()), tuple(b.tolist())) for a, b in attrs.evolve(data, depth=2).some_pairs(12**3 - 1)]
+        assert [(int(a[0]), int(b[0])) for a, b in some_pairs((4, 3), 1, most)] == every
+    some = [(tuple(a.tolist()), tuple(b.tolist())) for a, b in some_pairs((4, 3), 2, 12**3 - 1)]
     assert len(some) == 12**3 - 1
     assert {t for a, _ in some for t in a} == set(range(4))
     assert {t for _, b in some for t in b} == set(range(3))
     assert {(len(a), len(b)) for a, b in some} == {(3, 3)}
-    assert [tuple(a.tolist()) for a, _ in attrs.evolve(data, depth=2).some_pairs(99)] == [a for a, _ in some[:99]]
+    assert [tuple(a.tolist()) for a, _ in some_pairs((4, 3), 2, 99)] == [a for a, _ in some[:99]]
     assert len(query.coordinates(data)) == 12
-    assert query.coordinates(attrs.evolve(data, depth=3)).shape == (2000,)
+    assert attrs.evolve(query, depth=3).coordinates(attrs.evolve(data, depth=3)).shape == (2000,)
     assert query.coordinates(data).tolist() == [data.score(np.array([a]), np.array([b])) for a, b in every]
 
 

@@ -73,10 +73,11 @@ def dpframework_miners() -> list[EntryPoint]:
 def dpframework_mechanisms() -> list[type[Any]]:
     """Bring the samplers of whole trees, and the fit of an additive model."""
     from dpframework_trees.additive import ObjectivePerturbation
+    from dpframework_trees.exact_pairs import ExactPairs
     from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
     from dpframework_trees.tree_pairs import MarkovChainPairs
 
-    return [ExactTrees, MarkovChainTrees, MarkovChainPairs, ObjectivePerturbation]
+    return [ExactTrees, MarkovChainTrees, ExactPairs, MarkovChainPairs, ObjectivePerturbation]
 
 
 def __getattr__(name: str) -> Any:

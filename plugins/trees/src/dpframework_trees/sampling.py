@@ -53,9 +53,9 @@ from dpframework.mechanisms import (
     with_relative_error,
 )
 from dpframework.queries import Norm, QueryFacts
-from dpframework_trees.tree_counts import TreeCounts
+from dpframework_trees.tree_counts import CountsBelow, TreeCounts
 from dpframework_trees.tree_data import TreeData, is_tree, placed
-from dpframework_trees.weights import Weights, require_feasible
+from dpframework_trees.weights import RowsBelow, Weights, require_feasible
 
 Tests: TypeAlias = NDArray[np.int64]
 Lattice: TypeAlias = NDArray[np.int64]
@@ -186,24 +186,31 @@ class ExactTrees(WholeTrees):
         return math.fsum(shares)
 
 
-def _worth_while(tests: int) -> int:
+def useful_threads(tests: int) -> int:
     """Return the number of threads to use, on which no result depends."""
     return max(1, min(os.cpu_count() or 1, tests // FEWEST_OF_THREAD))
 
 
 def _chosen(data: TreeData | TreeCounts, calibration: Calibration, choose: Callable[[int, Lattice], int]) -> Tests:
-    """Choose test after test by the log-weights of all trees below, in lattice steps."""
+    """Choose a tree by the weights of all trees."""
     require_feasible(data.tests, data.depth)
-    scale, threads = drawn_scale(calibration), _worth_while(data.tests)
+    scale, threads = drawn_scale(calibration), useful_threads(data.tests)
     whole = data.whole(scale, threads) if isinstance(data, TreeCounts) else Weights(data, scale, threads=threads).whole
-    tests = np.zeros(2**data.depth - 1, dtype=np.int64)
-    below: dict[int, Any] = {0: whole}
+    return chosen_below(whole, data.depth, calibration, choose)
+
+
+def chosen_below(
+    whole: RowsBelow | CountsBelow, depth: int, calibration: Calibration, choose: Callable[[int, Lattice], int]
+) -> Tests:
+    """Choose test after test by the log-weights of all trees of a depth below, in lattice steps."""
+    tests = np.zeros(2**depth - 1, dtype=np.int64)
+    below: dict[int, RowsBelow | CountsBelow] = {0: whole}
     for node in range(len(tests)):
         part = below.pop(node)
-        depth = data.depth - (node + 1).bit_length() + 1
-        test = choose(node, on_lattice(part.log_weights(depth), calibration))
+        levels_below = depth - (node + 1).bit_length() + 1
+        test = choose(node, on_lattice(part.log_weights(levels_below), calibration))
         tests[node] = test
-        if depth > 1:
+        if levels_below > 1:
             below[2 * node + 1], below[2 * node + 2] = part.side(test, True), part.side(test, False)
     return tests
 

@@ -147,6 +147,18 @@ def pair_score_named(name: str) -> PairScore:
     )
 
 
+def some_pairs(tests: tuple[int, int], depth: int, most: int) -> Iterator[tuple[Tests, Tests]]:
+    """Yield every pair of trees if they are `most` or fewer, else as many of them, always the same."""
+    nodes, (first, second) = 2**depth - 1, tests
+    if (first * second) ** nodes <= most:
+        trees = [[np.array(t) for t in itertools.product(range(number), repeat=nodes)] for number in tests]
+        yield from itertools.product(*trees)
+        return
+    rng = np.random.default_rng(0)
+    for _ in range(most):
+        yield rng.integers(0, first, nodes), rng.integers(0, second, nodes)
+
+
 @attrs.frozen(eq=False)
 class PairData(OfClasses):
     """The rows in the form that a sampler of pairs reads, the answer of a `TreePairScores` query.
@@ -175,18 +187,6 @@ class PairData(OfClasses):
         from dpframework_trees.kernels import common
 
         return max(float(common(self.rows, self.rows)), 1.0) if self.pair_score.normalised else 1.0
-
-    def some_pairs(self, most: int) -> Iterator[tuple[Tests, Tests]]:
-        """Yield every pair of trees if they are `most` or fewer, else as many of them, always the same."""
-        nodes = 2**self.depth - 1
-        bits = (self.first_bits, self.second_bits)
-        if (len(bits[0]) * len(bits[1])) ** nodes <= most:
-            trees = [[np.array(t) for t in itertools.product(range(len(b)), repeat=nodes)] for b in bits]
-            yield from itertools.product(*trees)
-            return
-        rng = np.random.default_rng(0)
-        for _ in range(most):
-            yield rng.integers(0, len(bits[0]), nodes), rng.integers(0, len(bits[1]), nodes)
 
     def score(self, first: Tests, second: Tests) -> float:
         """Return a pair's score."""
@@ -287,7 +287,8 @@ class MarkovChainPairs(WholeTrees):
         number = (len(data.first_bits) * len(data.second_bits)) ** (2**data.depth - 1)
         if number > MOST_PAIRS:
             raise InputError(f"the weights of {number} pairs of trees cannot be added up; {MOST_PAIRS} can")
-        steps = np.array([data.steps(*pair, unit=unit) for pair in data.some_pairs(MOST_PAIRS)], dtype=np.int64)
+        pairs = some_pairs(tests, data.depth, MOST_PAIRS)
+        steps = np.array([data.steps(*pair, unit=unit) for pair in pairs], dtype=np.int64)
         logs = (steps - steps.max()) / calibration.lattice_scale
         first, second = output
         chosen = (data.steps(first, second, unit=unit) - int(steps.max())) / calibration.lattice_scale

@@ -18,6 +18,7 @@ kernel of another file changed which this one calls: after such a change, delete
 from dpframework_trees.kernels.bits import common, count_common
 from dpframework_trees.kernels.logistic import add_curvature, add_residuals
 from dpframework_trees.kernels.of_criteria import CriterionKernels, kernels_of
+from dpframework_trees.kernels.pairs import PairRoom, PairScale
 from dpframework_trees.kernels.routes import route
 from dpframework_trees.kernels.unions import Unions, grow_unions
 from dpframework_trees.kernels.walks import (
@@ -32,6 +33,8 @@ from dpframework_trees.kernels.weights import Weighing, add_pairs, count_tests
 
 __all__ = [
     "CriterionKernels",
+    "PairRoom",
+    "PairScale",
     "PairTarget",
     "Routed",
     "Steps",

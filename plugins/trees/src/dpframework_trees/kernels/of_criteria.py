@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from dpframework.formulas import Parts, compiled_for, score_kernel
+from dpframework_trees.kernels.pairs import pair_terms, weigh_pairs
 from dpframework_trees.kernels.scores import pair_score, split_scores, threshold_scores
 from dpframework_trees.kernels.walks import walk_pairs, walk_trees
 from dpframework_trees.kernels.weights import add_log_weights, side_scores
@@ -29,6 +30,8 @@ class CriterionKernels(NamedTuple):
         See `walks`.
     side_scores, add_log_weights
         See `weights`.
+    pair_terms, weigh_pairs
+        See `pairs`.
     """
 
     child_score: Callable[..., float]
@@ -39,6 +42,8 @@ class CriterionKernels(NamedTuple):
     walk_pairs: Callable[..., tuple[int, Any]]
     side_scores: Callable[..., None]
     add_log_weights: Callable[..., None]
+    pair_terms: Callable[..., tuple[float, float]]
+    weigh_pairs: Callable[..., None]
 
 
 @functools.lru_cache(maxsize=32)
@@ -46,7 +51,8 @@ def kernels_of(formula: Parts) -> CriterionKernels:
     """Return the kernels of a criterion's formula. Each is compiled when it is first called, and kept on disk."""
     child = score_kernel(formula)
     compiled = functools.partial(compiled_for, formula, child_score=child)
-    pair = compiled(pair_score)
+    pair, terms = compiled(pair_score), compiled(pair_terms)
+    sides, adding = compiled(side_scores), compiled(add_log_weights)
     return CriterionKernels(
         child_score=child,
         split_scores=compiled(split_scores),
@@ -54,6 +60,8 @@ def kernels_of(formula: Parts) -> CriterionKernels:
         pair_score=pair,
         walk_trees=compiled(walk_trees),
         walk_pairs=compiled(walk_pairs, pair_score=pair),
-        side_scores=compiled(side_scores),
-        add_log_weights=compiled(add_log_weights),
+        side_scores=sides,
+        add_log_weights=adding,
+        pair_terms=terms,
+        weigh_pairs=compiled(weigh_pairs, pair_terms=terms, side_scores=sides, add_log_weights=adding),
     )

@@ -14,9 +14,13 @@ from dpframework.facts import Attribute
 from dpframework.formulas import Cells, ScoreClaims, absolute, cells, score_claims
 from dpframework.queries import CandidateScores, Norm, ReadsAmong, Sensitivity
 from dpframework.tables import Block
+from dpframework_trees.pair_counts import PairCounts, sets_of_tests
 from dpframework_trees.queries.trees import all_of, packed, packed_classes
 from dpframework_trees.splits import Candidates, Split, names_in
-from dpframework_trees.tree_pairs import PairData, PairScore
+from dpframework_trees.tree_counts import TILE
+from dpframework_trees.tree_pairs import PairData, PairScore, some_pairs
+
+BITS_AT_ONCE = 1 << 28  # of the sets of a view: 32 MiB
 
 
 @final
@@ -125,6 +129,10 @@ class TreePairScores(ReadsAmong):
         The tests that each tree may ask.
     depth
         The number of levels of either tree.
+    rows
+        Their public number, if there is one.
+    counted
+        Whether its answer is `PairCounts`, which the exact sampler reads.
     """
 
     name = "tree-pair-scores"
@@ -135,11 +143,12 @@ class TreePairScores(ReadsAmong):
     second: Candidates
     depth: int
     rows: int | None
+    counted: bool = False
 
     @property
     def gathers(self) -> bool:
-        """A bit for each row and test."""
-        return True
+        """A bit for each row and test, unless counts are enough."""
+        return not self.counted
 
     @property
     def text(self) -> str:
@@ -166,17 +175,45 @@ class TreePairScores(ReadsAmong):
         """See `PairScore.rounding`."""
         return self.score.rounding(self.target.size, 2**self.depth, self.rows)
 
-    def coordinates(self, answer: PairData) -> NDArray[np.float64]:
+    def coordinates(self, answer: PairData | PairCounts) -> NDArray[np.float64]:
         """Return the scores of all pairs if they are few, else of some."""
-        return np.array([answer.score(*pair) for pair in answer.some_pairs(2000)])
+        pairs = list(some_pairs((len(self.first), len(self.second)), self.depth, 2000))
+        if isinstance(answer, PairCounts):
+            return answer.scores(*(np.array(trees) for trees in zip(*pairs, strict=True)))
+        return np.array([answer.score(*pair) for pair in pairs])
 
-    def count(self, block: Block, **inputs: Any) -> NDArray[np.uint64]:
-        """Return this block's rows as bits, the tests of both trees and then the classes."""
-        classes = packed_classes(block.codes(self.target.name), self.target.size)
-        return np.concatenate([packed(block, self.first), packed(block, self.second), classes])
+    def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
+        """Return this block's rows as bits, the tests of both trees and then the classes; or `PairCounts.cells`."""
+        if self.counted:
+            sets = max(sets_of_tests(len(tests), self.depth) for tests in (self.first, self.second))
+            tiles = block.tiles(min(TILE, max(64, BITS_AT_ONCE // sets)))
+            return np.asarray(sum(self._counts(tile) for tile in tiles))
+        return np.concatenate([packed(block, self.first), packed(block, self.second), self._classes(block)])
 
-    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> PairData:
-        """Put the blocks' bits side by side."""
+    def _classes(self, block: Block) -> NDArray[np.uint64]:
+        return packed_classes(block.codes(self.target.name), self.target.size)
+
+    def _counts(self, tile: Block) -> NDArray[np.int64]:
+        from dpframework_trees.kernels import count_common
+
+        first, second = (self._sets(packed(tile, tests), tile.rows) for tests in (self.first, self.second))
+        counted = np.concatenate([second, self._classes(tile)])
+        cells = np.zeros((len(first), len(counted)), dtype=np.int64)
+        count_common(first, counted, cells)
+        return cells
+
+    def _sets(self, bits: NDArray[np.uint64], rows: int) -> NDArray[np.uint64]:
+        """Return the sets of tests that are counted of a view, and that of all rows."""
+        if self.depth > 1:
+            low, high = np.triu_indices(len(bits))
+            bits = bits[low] & bits[high]
+        return np.concatenate([bits, all_of(rows)[np.newaxis]])
+
+    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> PairData | PairCounts:
+        """Add up counts, or put the blocks' bits side by side."""
+        tests, of_first = (len(self.first), len(self.second)), len(self.first)
+        if self.counted:
+            return PairCounts(engine.sum(rows, self.count), tests, self.depth, self.score)
         words = np.concatenate(engine.map(rows, self.count), axis=1)
-        tests, of_first = len(self.first) + len(self.second), len(self.first)
-        return PairData(words[:of_first], words[of_first:tests], words[tests:], self.depth, self.score)
+        views = words[:of_first], words[of_first : sum(tests)], words[sum(tests) :]
+        return PairData(*views, self.depth, self.score)

@@ -34,6 +34,48 @@ from dpframework_trees.tree_counts import enough
 from dpframework_trees.weights import require_feasible
 
 
+def leaves_attribute(name: str, depth: int) -> Attribute:
+    """Return the derived attribute that says which leaf of a tree of a depth a row is in."""
+    return Categorical(name, [str(k + 1) for k in range(2**depth)])
+
+
+def exact_tree(
+    name: str,
+    scored: tuple[Criterion, Attribute, int],
+    share: Fraction,
+    tests: Candidates,
+    rows: int | None,
+    read: tuple[str, ...],
+) -> Node:
+    """Plan one tree that is drawn exactly.
+
+    Parameters
+    ----------
+    name
+        Of the step.
+    scored
+        The criterion, the classes and the levels.
+    share
+        Of the budget.
+    tests
+        What a node may ask.
+    rows
+        A public bound on their number, if there is one.
+    read
+        The attributes that the tree may read.
+
+    Raises
+    ------
+    InputError
+        If the exact sampler would take too long.
+    """
+    criterion, target, depth = scored
+    require_feasible(len(tests), depth)
+    counted = enough(len(tests), target.size, depth)
+    scores = TreeScores(criterion, target, KnownRows(rows), tests, depth, counted, among=read)
+    return step(name, scores, ExactTrees(share), threshold=rows)
+
+
 @attrs.frozen
 class _Alternating(TreeRedescriptions):
     """Trees on either view in turn, each for the leaves of the last one.
@@ -103,7 +145,7 @@ class _Alternating(TreeRedescriptions):
 
     def leaves_attribute(self, number: int) -> Attribute:
         """Return the derived attribute that says which leaf of a tree a row is in."""
-        return Categorical(f"leaf of tree {number}", [str(k + 1) for k in range(2**self.max_depth)])
+        return leaves_attribute(f"leaf of tree {number}", self.max_depth)
 
     def tree_plan(
         self,
@@ -236,11 +278,9 @@ class AltMCMC(_Alternating):
         read: tuple[str, ...],
     ) -> Node:
         """Plan one release of a whole tree."""
-        counted = self.sampler == "exact" and enough(len(tests), target.size, self.max_depth)
-        scores = TreeScores(self.criterion, target, KnownRows(rows), tests, self.max_depth, counted, among=read)
         if self.sampler == "exact":
-            require_feasible(len(tests), self.max_depth)
-            return step(name, scores, ExactTrees(share), threshold=rows)
+            return exact_tree(name, (self.criterion, target, self.max_depth), share, tests, rows, read)
+        scores = TreeScores(self.criterion, target, KnownRows(rows), tests, self.max_depth, among=read)
         return step(name, scores, MarkovChainTrees(share, self.iterations), threshold=rows)
 
     def grow(self, table: PrivateTable, name: str, tests: Candidates) -> CompleteTree:

@@ -9,6 +9,8 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts import (
+    Attribute,
+    Cases,
     Schema,
     View,
     between_0_and_1,
@@ -21,10 +23,19 @@ from dpframework.plan import Node, sequential, step
 from dpframework.results import Redescription
 from dpframework.run import Example, PrivateTable
 from dpframework_trees.complete import CompleteTree
+from dpframework_trees.criteria import PUBLISHED_GINI, Criterion
+from dpframework_trees.exact_pairs import ExactPairs
+from dpframework_trees.pair_counts import pairs_misfit, require_feasible_pairs
 from dpframework_trees.queries import JointLeaves, TreePairScores
+from dpframework_trees.redescribe.alternation import exact_tree, leaves_attribute
 from dpframework_trees.redescribe.starts import EXAMPLE_SCHEMA, OTHER, Start, TreeRedescriptions
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_pairs import MarkovChainPairs, pair_score_named
+
+AUTO = "auto"
+SAMPLERS = ("exact", "stepwise", "mcmc")
+QUICK_PAIR_WORK = 1 << 23  # pairs of tests that the default sampler may look at for all first trees: a second or two
+FIRST_LEAVES = "leaf of the first tree"
 
 
 @final
@@ -40,6 +51,12 @@ class MCMCTreePair(TreeRedescriptions):
     tree_share
         The share of the budget that the trees get, with the selection of a start: the paper's omega, 0.1 ("standard")
         or 0.5 ("balanced").
+    sampler
+        "exact": draws from the exponential mechanism on all pairs, for trees of one or two levels and few tests;
+        "stepwise": draws the first tree for the classes of the start, then the second for the leaves of the first,
+        each exactly and with an equal share, as `alt-mcmc` does in one round; "mcmc": walks towards the distribution
+        of "exact" (the paper's; assumes that `iterations` steps get there); "auto": "exact" where the numbers of tests
+        and levels, which are public, allow it in a second or two, else "stepwise".
     iterations
         Of the walk.
     """
@@ -47,6 +64,7 @@ class MCMCTreePair(TreeRedescriptions):
     name = "mcmc-tree-pair"
     score: str = attrs.field(default="gain", validator=one_of(("gain", "product")))
     tree_share: Fraction = attrs.field(default=Fraction(1, 2), converter=share_of_budget, validator=between_0_and_1)
+    sampler: str = attrs.field(default=AUTO, validator=one_of((AUTO, *SAMPLERS)))
     iterations: int = attrs.field(default=10_000, validator=whole_number())
 
     @classmethod
@@ -60,51 +78,102 @@ class MCMCTreePair(TreeRedescriptions):
         starts
             The attributes that pairs start from, drawn without looking at the rows: four in the paper.
         """
-        settings = {"max_depth": 4, "sensitivity": "published", "tree_share": "1/10", **changes}
-        return cls(epsilon=epsilon, starts=starts, **settings)
+        paper = {"max_depth": 4, "sensitivity": "published", "tree_share": "1/10", "sampler": "mcmc"}
+        return cls(epsilon=epsilon, starts=starts, **{**paper, **changes})
+
+    @property
+    def derived_names(self) -> tuple[str, ...]:
+        """The names of the attributes that are derived."""
+        return (*super().derived_names, FIRST_LEAVES)
+
+    def sampler_for(self, first: int, second: int) -> str:
+        """Return the sampler for the numbers of tests of either tree, which are public."""
+        if self.sampler != AUTO:
+            return self.sampler
+        return "stepwise" if pairs_misfit(first, second, self.max_depth, QUICK_PAIR_WORK) else "exact"
 
     def plan(self, schema: Schema) -> Node:
         """Plan, for each start, a pair of trees and a table."""
         each = self.epsilon / self.number(schema)
-        score = pair_score_named("published" if self.sensitivity == "published" else self.score)
         starts, scopes = self.starts_on(schema), []
         tests = self.tests(schema)
         read = self.read(tests)
         for start in starts:
-            for_trees = each * self.tree_share / (2 if start.selected else 1)
-            scores = TreePairScores(
-                score,
-                start.target,
-                tests[OTHER[start.view]],
-                tests[start.view],
-                self.max_depth,
-                schema.rows,
-                among=read,
-            )
-            most = 1 if score.normalised else schema.row_bound
-            pair = step("pair", scores, MarkovChainPairs(for_trees, self.iterations), threshold=most)
+            sides = tests[OTHER[start.view]], tests[start.view]
+            sampler = self.sampler_for(len(sides[0]), len(sides[1]))
+            trees = ["first tree", "second tree"] if sampler == "stepwise" else ["pair"]
+            share = each * self.tree_share / (len(trees) + start.selected)
             counts = JointLeaves(2**self.max_depth, 2**self.max_depth, among=read)
-            table = step("leaves", counts, DiscreteLaplace(each * (1 - self.tree_share)), uses=["pair"])
-            scopes.append(sequential(*self.selection(tests, start, for_trees), pair, table, name=start.scope))
+            table = step("leaves", counts, DiscreteLaplace(each * (1 - self.tree_share)), uses=trees)
+            if sampler == "stepwise":
+                classes = start.target, leaves_attribute(FIRST_LEAVES, self.max_depth)
+                parts = [
+                    exact_tree(name, (self.leaf_criterion, target, self.max_depth), share, own, schema.row_bound, read)
+                    for name, target, own in zip(trees, classes, sides, strict=True)
+                ]
+            else:
+                parts = [self._pair(start.target, sides, sampler, share, schema, read)]
+            scopes.append(sequential(*self.selection(tests, start, share), *parts, table, name=start.scope))
         return sequential(*scopes)
+
+    @property
+    def leaf_criterion(self) -> Criterion:
+        """What scores a leaf of a tree that is drawn alone."""
+        return PUBLISHED_GINI if self.sensitivity == "published" else pair_score_named(self.score).criterion
+
+    def _pair(
+        self,
+        target: Attribute,
+        sides: tuple[Candidates, Candidates],
+        sampler: str,
+        epsilon: Fraction,
+        schema: Schema,
+        read: tuple[str, ...],
+    ) -> Node:
+        """Plan both trees at once, for the classes of a target."""
+        score = pair_score_named("published" if self.sensitivity == "published" else self.score)
+        walks = sampler == "mcmc"
+        if not walks:
+            require_feasible_pairs(len(sides[0]), len(sides[1]), self.max_depth)
+        scores = TreePairScores(score, target, *sides, self.max_depth, schema.rows, counted=not walks, among=read)
+        most = 1 if score.normalised else schema.row_bound
+        drawn = MarkovChainPairs(epsilon, self.iterations) if walks else ExactPairs(epsilon)
+        return step("pair", scores, drawn, threshold=most)
 
     def mine_from(
         self, table: PrivateTable, tests: Mapping[View, Candidates], start: Start
     ) -> list[tuple[list[Redescription], int]]:
         """Release a pair, and its table."""
-        released = table.release("pair")
         views = OTHER[start.view], start.view
-        trees = {view: CompleteTree(tests[view], chosen) for view, chosen in zip(views, released, strict=True)}
-        return [self.extracted(table, "leaves", trees)]
+        first, second = (tests[view] for view in views)
+        if self.sampler_for(len(first), len(second)) == "stepwise":
+            tree = CompleteTree(first, table.release("first tree"))
+            leaves = Cases([tree.description(leaf) for leaf in range(tree.leaves - 1)])
+            with_leaves = table.derive(leaves_attribute(FIRST_LEAVES, self.max_depth), leaves)
+            trees = tree, CompleteTree(second, with_leaves.release("second tree"))
+        else:
+            one, other = table.release("pair")
+            trees = CompleteTree(first, one), CompleteTree(second, other)
+        return [self.extracted(table, "leaves", dict(zip(views, trees, strict=True)))]
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return each score with its sensitivity."""
-        from dpframework_trees.redescribe.witnesses import PUBLISHED_PAIRS, pair_of_trees
+        """Return each score with its sensitivity, and each sampler."""
+        from dpframework_trees.redescribe.witnesses import (
+            PUBLISHED_PAIRS,
+            pair_by_product,
+            pair_of_trees,
+            pair_step_by_step,
+        )
 
-        few: dict[str, Any] = {"starts": ["wolf"], "max_depth": 1, "iterations": 2000}
+        few: dict[str, Any] = {"starts": ["wolf"], "max_depth": 1}
+        walk = cls(2, sampler="mcmc", iterations=2000, **few)
+        stepwise = cls(2, sampler="stepwise", **few)
         return {
-            "default": Example(EXAMPLE_SCHEMA, cls(2, **few), witnesses=[pair_of_trees()]),
-            "product": Example(EXAMPLE_SCHEMA, cls(2, score="product", **few)),
+            "default": Example(EXAMPLE_SCHEMA, cls(2, starts=["wolf"]), witnesses=pair_of_trees(2)),
+            "one level": Example(EXAMPLE_SCHEMA, cls(2, **few), witnesses=pair_of_trees(1)),
+            "stepwise": Example(EXAMPLE_SCHEMA, stepwise, witnesses=pair_step_by_step()),
+            "mcmc": Example(EXAMPLE_SCHEMA, walk, witnesses=pair_of_trees(1)),
+            "product": Example(EXAMPLE_SCHEMA, cls(2, score="product", **few), witnesses=pair_by_product()),
             "published": Example(EXAMPLE_SCHEMA, cls(2, sensitivity="published", **few), loose=PUBLISHED_PAIRS),
         }

@@ -103,11 +103,66 @@ def rounds_of_whole_trees() -> tuple[Witness, Witness]:
     )
 
 
-def pair_of_trees() -> Witness:
-    """Return a witness for a pair of `mcmc-tree-pair` by its gain, under replace-one."""
-    shared = _rows("2000 both 7 north, 50 moose 1 south, 20 both 4 south, 10 both 7 south")
-    outputs = {"start 1/pair": np.array([[4], [0]])}
-    return Witness(shared, _row("none 1 north"), _row("moose 7 south"), outputs)
+def pair_of_trees(depth: int) -> tuple[Witness, Witness]:
+    """Return a witness for each relation, for a pair of `mcmc-tree-pair` of one or two levels by its gain."""
+    replaced = _rows("2000 both 7 north, 50 moose 1 south, 20 both 4 south, 10 both 7 south")
+    last = Witness(replaced, _row("none 1 north"), _row("moose 7 south"), _pair([[4], [0]], depth))
+    if depth == 1:
+        added = _rows(
+            "8000 moose 4 north, 1100 moose 1 north, 140 both 4 middle, 30 both 4 south, 16 both 1 south, "
+            "2 both 1 middle"
+        )
+        return Witness(added, None, _row("wolf 7 north"), _pair([[1], [1]], 1)), last
+    added = _rows(
+        "8000 wolf 1 south, 90 wolf 4 south, 400 wolf 7 north, 840 wolf 7 south, 3500 moose 7 middle, "
+        "8000 both 1 south, 160 both 4 south, 8000 both 7 north, 50 both 7 south, 50 none 1 north, 9 moose 4 middle"
+    )
+    output = {"start 1/pair": np.array([[3, 1, 3], [0, 0, 0]])}
+    return Witness(added, None, _row("none 1 north"), output), last
+
+
+def pair_by_product() -> tuple[Witness, Witness]:
+    """Return a witness for each relation, for a pair of one level by the product."""
+    added = _rows(
+        "1600 none 1 north, 8000 none 1 middle, 8000 none 1 south, 18 wolf 4 north, 8000 wolf 7 north, "
+        "8000 wolf 7 middle, 8000 wolf 7 south, 6900 moose 1 north, 8000 moose 1 middle, 8000 moose 1 south, "
+        "800 both 7 north, 8000 both 7 middle, 8000 both 7 south"
+    )
+    replaced = _rows(
+        "8000 none 4 middle, 8000 none 4 south, 8000 none 7 middle, 6300 none 7 south, 8000 wolf 1 north, "
+        "1 wolf 1 middle, 9 wolf 1 south, 8000 moose 4 middle, 4300 moose 4 south, 6100 moose 7 middle, "
+        "8000 moose 7 south, 8000 both 1 north, 1 both 1 middle, 11 both 1 south"
+    )
+    return (
+        Witness(added, None, _row("none 4 north"), _pair([[1], [0]], 1)),
+        Witness(replaced, _row("none 4 north"), _row("wolf 4 north"), _pair([[2], [0]], 1)),
+    )
+
+
+def pair_step_by_step() -> tuple[Witness, Witness]:
+    """Return a witness for each relation, for two trees of one level of `mcmc-tree-pair`, one drawn after the other."""
+    added = _rows(
+        "8000 none 1 middle, 8000 none 4 middle, 200 moose 1 middle, 600 moose 1 south, 90 moose 4 north, "
+        "400 moose 4 middle, 36 moose 4 south, 340 both 1 north, 54 both 1 south, 42 both 4 north, "
+        "200 both 4 south, 8000 both 7 north, 8000 both 7 south"
+    )
+    replaced = _rows(
+        "8000 wolf 1 north, 8000 wolf 1 south, 7600 wolf 4 north, 4200 wolf 4 south, 2 wolf 7 north, "
+        "8000 moose 7 middle, 10 both 7 north, 38 both 7 south"
+    )
+
+    def output(first: int) -> dict[str, Any]:
+        return {"start 1/first tree": np.array([first]), "start 1/second tree": np.array([0])}
+
+    return (
+        Witness(added, None, _row("wolf 7 middle"), output(3)),
+        Witness(replaced, _row("none 1 middle"), _row("both 1 middle"), output(1)),
+    )
+
+
+def _pair(tests: list[list[int]], depth: int) -> dict[str, Any]:
+    """Return the output of a pair with the same test at each node of a tree."""
+    return {"start 1/pair": np.repeat(tests, 2**depth - 1, axis=1)}
 
 
 def matched_trees() -> tuple[Witness, Witness]:
