@@ -35,7 +35,7 @@ def induction_goals(aggregate: Formula, fact: str, known: Sequence[str]) -> list
 
     `known` are facts that have been proved before.
     """
-    body = aggregate.parts[0]
+    (body,) = aggregate.parts
     base, step = Goal(False), Goal(False)
     base.claim = f"(not {_fact(base, fact, body, '0.0', '0.0')})"
     rest, joining, s = step.count("rest"), step.count("x"), step.real("s")
@@ -142,12 +142,12 @@ def _terms(
     """Return what stands for the leaves and sums of one table."""
     terms: dict[Formula, Ratio] = {rows_of_part: (goal.as_real(part_rows), "1.0")}
     for k, found in enumerate(shape.body.leaves(*AGGREGATES)):
-        s = goal.real(f"s{k}")
+        s, (body,) = goal.real(f"s{k}"), found.parts
         for fact in facts.get(found, ()):
-            goal.assume(_fact(goal, fact, found.parts[0], s, "rest"))
+            goal.assume(_fact(goal, fact, body, s, "rest"))
         if found.operation is Operation.LARGEST:
             goal.assume(f"(>= {s} 0.0)")
-        terms[found] = (_joined(found, s, _term(goal, found.parts[0], count)), "1.0")
+        terms[found] = (_joined(found, s, _term(goal, body, count)), "1.0")
     for found in shape.body.leaves(Operation.X_LOG_X):
         if found.parts[0] == rows_of_part:
             terms[found] = (goal.log(part_rows), "1.0")

@@ -41,6 +41,7 @@ def test_a_bound_is_exact_at_a_number_of_rows_and_in_the_limit() -> None:
         (1 - 2 / rows, 1, Fraction(0), Fraction(1)),  # a change is never below 0
         (3 * (third + 2 / rows), 4, Fraction(5, 2), Fraction(1)),
         (2 / rows, 0, Fraction(0), Fraction(0)),
+        (2 / rows + third, 5, third + Fraction(2, 5), third),
         (rows, 9, Fraction(9), None),
         (2 * rows, 9, Fraction(18), None),
         (1 + rows, 9, Fraction(10), None),
