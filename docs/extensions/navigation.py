@@ -35,6 +35,7 @@ READERS = {
     "Researcher": [
         "tutorial-researcher",
         "tutorial-criterion",
+        "examples/aim/README",
         "proofs",
         "evaluation",
         "experiment-format",
