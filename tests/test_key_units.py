@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -159,6 +160,51 @@ def test_no_unit_of_two_rows_loses_more_than_its_total(
         p, q = (known[a + x, b + y] for x, y in (one, other))
         worst = max(worst, sum(max(p[output] - factor * q[output], 0.0) for output in p))
     assert 0.2 * float(total.delta) <= worst <= float(total.delta) + 1e-9
+
+
+@pytest.mark.parametrize(("rows", "relation"), [(3, ADD), (3, dpf.Relation.REPLACE_ONE), (4, ADD)])
+@pytest.mark.parametrize("mechanism", [GaussianThreshold("0.5", "0.05"), PartitionSelection(2, "0.05")], ids=str)
+def test_no_unit_of_more_rows_loses_more_than_its_total(
+    mechanism: Any, rows: int, relation: dpf.Relation, plan_of: Callable[..., dpf.StudyPlan]
+) -> None:
+    """As for two rows, with as many keys as rows: each key is shown or not by a draw of its own."""
+    step = dpf.step("keys", Keys("town"), mechanism)
+    plan = plan_of(step, SCHEMA, relation, epsilon=100, delta="0.1", unit=dpf.PrivacyUnit("person", rows))
+    calibration, total = plan.calibration(step), plan.total()
+    assert calibration is not None
+    assert total is not None
+    assert total.epsilon is not None
+    of_one = {count: of_key(calibration, count, 24) for count in (0, 1, 3, 4)}
+    units = list(itertools.product((0, 1), repeat=rows))
+    worst, factor = 0.0, math.exp(float(total.epsilon))
+    for table in itertools.combinations_with_replacement((0, 3), rows):  # which key is which does not matter
+        known = {
+            unit: functools.reduce(np.multiply.outer, [of_one[n + x] for n, x in zip(table, unit, strict=True)])
+            for unit in units
+        }
+        for one, other in itertools.product(units, repeat=2):
+            if relation is not ADD or not any(one) or not any(other):
+                worst = max(worst, float(np.maximum(known[one] - factor * known[other], 0).sum()))
+    assert 0.2 * float(total.delta) <= worst <= float(total.delta) + 1e-9
+
+
+def of_key(calibration: Calibration, count: int, highest: int) -> np.ndarray:
+    """Return the probabilities of the noisy counts of one key, 0 where it is not shown."""
+    shown = [ReleasedKeys.shown(("a",), (noisy,)) for noisy in range(highest + 1)]
+    logs = [calibration.mechanism.log_density(KeyCounts.of({"a": count}), one, calibration) for one in shown]
+    assert math.fsum(np.exp(logs)) == pytest.approx(1, abs=1e-9)
+    return np.exp(logs)
+
+
+def test_keys_are_shown_independently(plan_of: Callable[..., Any]) -> None:
+    """On which the enumeration of many keys rests."""
+    for mechanism in (GaussianThreshold("0.5", "0.05"), PartitionSelection(2, "0.05")):
+        calibration = calibrated(mechanism, plan_of, ADD, dpf.PrivacyUnit("person", 2))
+        alone = [of_key(calibration, count, 24) for count in (1, 4)]
+        both = KeyCounts.of({"a": 1, "b": 4})
+        for shown in itertools.product((0, 5, 9), repeat=2):
+            log = mechanism.log_density(both, ReleasedKeys.shown(("a", "b"), shown), calibration)
+            assert math.exp(log) == pytest.approx(alone[0][shown[0]] * alone[1][shown[1]], abs=1e-15)
 
 
 def test_an_asserted_unit_pays_for_each_of_its_rows(plan_of: Callable[..., Any]) -> None:

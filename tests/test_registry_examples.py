@@ -103,6 +103,19 @@ def test_reports_show_employers_that_enough_hires_have() -> None:
     assert sum(found["all"]["big"]) == pytest.approx(2_500, abs=100)  # fails with a probability below 1e-9
 
 
+def test_adaptive_detail_by_group_size_is_audited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On ten people, of whom a group of three gets few classes and one of six many."""
+    module = program("detailed_characteristics")
+    monkeypatch.setattr(module, "FEW", 3)
+    monkeypatch.setattr(module, "MANY", 6)
+    ages = [dpf.Numeric(name, 0, 116, cuts=cuts) for name, cuts in (("few", [45]), ("many", [18, 65]))]
+    schema = dpf.Schema([module.SCHEMA["group"], module.SCHEMA["female"], *ages], rows=10)
+    monkeypatch.setattr(module, "SCHEMA", schema)
+    report = audit(module.AdaptiveDetail(2), schema, "replace-one", replays=200, delta="1e-6")
+    assert report.passed, str(report)
+    assert report.tail is not None
+
+
 def test_a_deployment_with_secret_keys_is_audited() -> None:
     module = program("hiring")
     places = [dpf.Categorical("country", ["A"]), dpf.Categorical("industry", ["C"])]
