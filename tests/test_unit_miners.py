@@ -94,8 +94,10 @@ def test_a_miner_runs_under_a_unit_on_both_engines(label: str) -> None:
     rows = example.schema.rows or min(60, example.schema.row_bound or 60)
     kinds = np.random.default_rng(1).integers(0, universe.kinds, rows)
     held = universe.table(bytes(kinds.tolist()))
-    table = dpf.Table(example.schema, held.codes, held.values, unit)
+    table = dpf.Table(example.schema, held.codes, held.values, unit, keys=held.keys)
     study = study_of(example, relation, unit)
+    if study.plan().reads_units:
+        table = table.with_units(np.arange(rows) // unit.rows)
     found = [study.run(table, seed=5, engine=engine) for engine in (dpf.InMemory(), dpf.Threads(3))]
     assert str(found[0]["own"]) == str(found[1]["own"])
     assert found[0].plan.unit == unit

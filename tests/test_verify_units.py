@@ -365,7 +365,7 @@ def test_honest_readers_beside_them_pass(twin: UnitReader) -> None:
     assert report.loss == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("unit", "tables"), zip(UNITS, (4, len(POOLS), 4), strict=True))
+@pytest.mark.parametrize(("unit", "tables"), list(zip(UNITS, (4, len(POOLS), 4), strict=True)))
 def test_dpframework_bounds_rows_by_what_the_unit_has_alone(unit: dpf.PrivacyUnit, tables: int) -> None:
     report = dpf.verify.assert_bounded(SCHEMA, unit, tables=tables)
     assert report.loss == pytest.approx(1)
