@@ -9,7 +9,11 @@ import attrs
 import pytest
 
 from dpframework.facts import (
+    Boolean,
     InputError,
+    Schema,
+    View,
+    attributes_of_side,
     between_0_and_1,
     from_0_to_1,
     is_whole_number,
@@ -99,3 +103,26 @@ def test_a_name_given_twice_is_refused() -> None:
     named_once("right", ("zone", "rain"))
     with pytest.raises(InputError, match="right names an attribute twice; name each once"):
         named_once("right", ["zone", "rain", "zone"])
+
+
+SIDES = Schema([Boolean("wolf", view="left"), Boolean("fox"), Boolean("bear", view="left")])
+
+
+def test_a_side_has_the_attributes_of_its_view_or_those_that_are_named() -> None:
+    assert attributes_of_side(SIDES, View.LEFT) == (SIDES["wolf"], SIDES["bear"])
+    assert attributes_of_side(SIDES, View.RIGHT, iter(["fox", "wolf"])) == (SIDES["fox"], SIDES["wolf"])
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (None, "the schema has no attribute of the right view; redescriptions need two views"),
+        ((), "right names no attribute; name one or more, or leave it out for the schema's right view"),
+        (["fox", "wof"], "attribute 'wof' is not in the schema; did you mean 'wolf'?"),
+        (["fox", "fox"], "right names an attribute twice; name each once"),
+    ],
+)
+def test_a_side_that_cannot_be_is_refused_in_a_sentence(names: Any, sentence: str) -> None:
+    with pytest.raises(InputError) as caught:
+        attributes_of_side(SIDES, View.RIGHT, names)
+    assert str(caught.value) == sentence

@@ -60,6 +60,7 @@ from .privacy import (
 )
 from .schema import MOST_ROWS as MOST_ROWS, Schema as Schema
 from .shortener import Shortener as Shortener, otherwise as otherwise, shortened as shortened
+from .sides import attributes_of_side as attributes_of_side
 from .unit import (
     GROUPS as GROUPS,
     PrivacyUnit as PrivacyUnit,

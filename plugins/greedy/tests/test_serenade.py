@@ -270,6 +270,7 @@ PUBLIC = dpf.Schema(list(SCHEMA), rows=50)
         (ES(1, min_support=4, left=["wolf", "wolf"]), SCHEMA, "twice"),
         (ES(1, min_support=4, left=["rain"], right=["rain"]), SCHEMA, "attribute 'rain' only"),
         (ES(1, min_support=4, left=["wof"]), SCHEMA, "did you mean 'wolf'"),
+        (ES(1, min_support=4, left=[]), SCHEMA, "left names no attribute"),
     ],
 )
 def test_bad_input_is_one_sentence_and_nothing_is_spent(miner: Any, schema: dpf.Schema, sentence: str) -> None:

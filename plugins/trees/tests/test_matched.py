@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from dpframework_trees import MatchedTrees
 from dpframework_trees.complete import CompleteTree
-from dpframework_trees.redescribe.matched_trees import MATCHED_SCHEMA, _tests, _trees, _unions
+from dpframework_trees.redescribe.matched_trees import MATCHED_SCHEMA, _trees, _unions
+from dpframework_trees.redescribe.sides import candidates_of_sides, sides_of
 
 import dpframework as dpf
 from dpframework.facts import Equals
@@ -97,7 +98,7 @@ def test_a_root_differs_from_both_sides_of_all_roots_before_it(
 @pytest.mark.parametrize("opposite", [False, True])
 def test_matches_below_a_root_stand_where_its_sides_hold(opposite: bool) -> None:
     """The first is asked where both sides hold: of opposite tests, where the right one fails."""
-    tests = {view: _tests(MATCHED_SCHEMA, view) for view in dpf.View}
+    tests = candidates_of_sides(MATCHED_SCHEMA, sides_of(MATCHED_SCHEMA))
     root, *below = (
         dpf.queries.Match(dpf.Equals(left, "true"), dpf.Equals(right, "true"), opposite)
         for left, right in (("wolf", "rain"), ("moose", "wind"), ("bear", "snow"))
@@ -202,7 +203,7 @@ def test_each_root_is_told_both_parts_of_those_before_it(clinic: dpf.Table, monk
 @pytest.mark.parametrize("opposite", [False, True])
 def test_a_match_of_a_half_is_below_the_root_on_either_side(opposite: bool) -> None:
     """Where neither side of an opposite root holds, its right test does: that half is the right tree's first child."""
-    tests = {view: _tests(MATCHED_SCHEMA, view) for view in dpf.View}
+    tests = candidates_of_sides(MATCHED_SCHEMA, sides_of(MATCHED_SCHEMA))
     lefts, rights = ([Equals(a.name, "true") for a in MATCHED_SCHEMA.view(view)] for view in dpf.View)
     root, both, neither = (Match(lefts[k], rights[k], opposite and k == 0) for k in range(3))
     trees = _trees(tests, root, [both, neither])
@@ -238,8 +239,9 @@ def test_a_gain_is_capped_at_one_row_or_more() -> None:
 
 
 def grown(left: list[int], right: list[int]) -> dict[dpf.View, CompleteTree]:
+    of = candidates_of_sides(MATCHED_SCHEMA, sides_of(MATCHED_SCHEMA))
     return {
-        view: CompleteTree(_tests(MATCHED_SCHEMA, view), np.array(tests))
+        view: CompleteTree(of[view], np.array(tests))
         for view, tests in ((dpf.View.LEFT, left), (dpf.View.RIGHT, right))
     }
 

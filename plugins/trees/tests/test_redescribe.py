@@ -493,7 +493,7 @@ def test_a_starting_attribute_of_one_value_or_of_no_view_is_refused():
     schema = attrs.evolve(SCHEMA, attributes=attributes)
     with pytest.raises(dpf.InputError, match="'one' has one value only"):
         AltExpM(1, starts=["one"]).plan(schema)
-    with pytest.raises(dpf.InputError, match="'nowhere' belongs to no view"):
+    with pytest.raises(dpf.InputError, match="'nowhere' is on neither side"):
         AltExpM(1, starts=["nowhere"]).plan(schema)
     untestable = dpf.Schema([dpf.Categorical("one", ["x"], view="left"), dpf.Boolean("b", view="right")])
     with pytest.raises(dpf.InputError, match="no attribute of the left view has two values or a cut"):

@@ -27,7 +27,7 @@ from dpframework.facts import (
     Or,
     Schema,
     View,
-    named_once,
+    attributes_of_side,
 )
 from dpframework.tables import Block
 
@@ -157,10 +157,7 @@ class Language:
         """
         sides = []
         for view, names in ((View.LEFT, left), (View.RIGHT, right)):
-            given = schema.view(view) if names is None else tuple(schema[name] for name in names)
-            if not given:
-                raise InputError(f"the schema has no attribute of the {view} view; redescriptions need two views")
-            named_once(view, [a.name for a in given])
+            given = attributes_of_side(schema, view, names)
             usable = tuple(a for a in given if known_top(a) > 0)
             if not usable:
                 what = (

@@ -23,12 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import (
+    Attribute,
     Boolean,
     Cases,
-    InputError,
     Schema,
     View,
     between_0_and_1,
+    list_of_names,
     positive,
     share_of_budget,
     whole_number,
@@ -50,6 +51,7 @@ from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.extraction import LeafUnions
 from dpframework_trees.queries import JointLeaves
+from dpframework_trees.redescribe.sides import candidates_of_sides, sides_of
 from dpframework_trees.splits import Candidates
 
 CHOICES = Fraction(3, 5)  # of the budget; the tables have the rest
@@ -76,6 +78,8 @@ class MatchedTrees(Miner):
     min_support, max_support
         Of rows that both sides of a redescription hold for, the fewest; of rows that either side holds for, the most.
         By default a fiftieth and seven tenths of the rows.
+    left, right
+        Names of the attributes of each side; by default those of the schema's views. No attribute may be on both.
     """
 
     name = "matched-trees"
@@ -85,6 +89,12 @@ class MatchedTrees(Miner):
     target_jaccard: Fraction = attrs.field(default=Fraction(1, 2), converter=share_of_budget, validator=between_0_and_1)
     min_support: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number(0)))
     max_support: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()))
+    left: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names, kw_only=True)
+    right: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names, kw_only=True)
+
+    def sides(self, schema: Schema) -> dict[View, tuple[Attribute, ...]]:
+        """Return the attributes of either side (see `sides_of`)."""
+        return sides_of(schema, self.left, self.right)
 
     def scores(self, schema: Schema, *, root: bool) -> MatchScores:
         """Return the query that selects the match of a root, or of a node below.
@@ -92,13 +102,11 @@ class MatchedTrees(Miner):
         Raises
         ------
         InputError
-            If a view has no attribute.
+            If the sides are refused (see `sides_of`), or no two attributes of them have a test.
         """
-        for view in View:
-            if not schema.view(view):
-                raise InputError(f"the schema has no attribute of the {view} view; redescriptions need two views")
+        sides = self.sides(schema)
         cap = max(int(CAP * schema.row_bound), 1) if root and schema.row_bound is not None else None
-        return MatchScores(schema.view(View.LEFT), schema.view(View.RIGHT), self.target_jaccard, cap)
+        return MatchScores(sides[View.LEFT], sides[View.RIGHT], self.target_jaccard, cap)
 
     def number(self, schema: Schema) -> int:
         """Return the number of trees, from epsilon and public facts alone."""
@@ -142,7 +150,7 @@ class MatchedTrees(Miner):
         """Release the forest and its tables. The rest is post-processing."""
         schema = table.schema
         depth, roots = self.depth(schema), list[Match]()
-        tests = {view: _tests(schema, view) for view in View}
+        tests = candidates_of_sides(schema, self.sides(schema))
         found: list[Redescription] = []
         looked_at = 0
         for k in range(self.number(schema)):
@@ -196,10 +204,6 @@ MATCHED_SCHEMA = Schema(
     [Boolean(name, view=View.LEFT) for name in ("wolf", "moose", "bear", "fox")]
     + [Boolean(name, view=View.RIGHT) for name in ("rain", "wind", "snow", "fog")]
 )
-
-
-def _tests(schema: Schema, view: View) -> Candidates:
-    return Candidates.of_schema(schema, [a.name for a in schema.view(view)], multiway=False, cuts=True)
 
 
 def _trees(tests: Mapping[View, Candidates], root: Match, below: list[Match]) -> dict[View, CompleteTree]:

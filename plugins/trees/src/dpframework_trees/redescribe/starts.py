@@ -21,6 +21,7 @@ from dpframework.facts import (
     Schema,
     View,
     is_whole_number,
+    list_of_names,
     named_once,
     nearest,
     one_of,
@@ -35,6 +36,7 @@ from dpframework_trees.complete import CompleteTree
 from dpframework_trees.estimates import noise_variance
 from dpframework_trees.extraction import Constraints, extract
 from dpframework_trees.queries import Associations
+from dpframework_trees.redescribe.sides import candidates_of_sides, sides_of
 from dpframework_trees.splits import Candidates, names_in
 
 SENSITIVITIES = ("tight", "published")
@@ -75,7 +77,7 @@ class Start:
     position
         Its place among the starts.
     view
-        The view that it is of.
+        The side that it is on.
     target
         The classes that it makes.
     selected
@@ -113,6 +115,8 @@ class TreeRedescriptions(Miner):
         `max_p_value`, the largest p-value.
     sensitivity
         "tight", or "published" for the paper's scores and their sensitivities.
+    left, right
+        Names of the attributes of each side; by default those of the schema's views. No attribute may be on both.
     """
 
     result = Redescriptions
@@ -121,6 +125,8 @@ class TreeRedescriptions(Miner):
     max_depth: int = attrs.field(default=2, validator=whole_number(most=6))
     constraints: Constraints = attrs.field(factory=Constraints, converter=_constraints)
     sensitivity: str = attrs.field(default="tight", validator=one_of(SENSITIVITIES))
+    left: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names, kw_only=True)
+    right: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names, kw_only=True)
 
     @property
     def derived_names(self) -> tuple[str, ...]:
@@ -138,17 +144,19 @@ class TreeRedescriptions(Miner):
             return 2 if self.epsilon * (schema.row_bound or SOME_ROWS) >= ROWS_OF_TWO_STARTS else 1
         return self.starts if isinstance(self.starts, int) else len(self.starts)
 
+    def sides(self, schema: Schema) -> dict[View, tuple[Attribute, ...]]:
+        """Return the attributes of either side (see `sides_of`)."""
+        return sides_of(schema, self.left, self.right)
+
     def starts_on(self, schema: Schema) -> list[Start]:
         """Return the starts.
 
         Raises
         ------
         InputError
-            If a view has no attribute, or a starting attribute has one value only or no view.
+            If the sides are refused (see `sides_of`), or a starting attribute has one value only or is on neither.
         """
-        for view in View:
-            if not schema.view(view):
-                raise InputError(f"the schema has no attribute of the {view} view; redescriptions need two views")
+        view_of = {attribute.name: view for view, side in self.sides(schema).items() for attribute in side}
         for name in self.derived_names:
             if name in schema:
                 raise InputError(f"attribute '{name}' has the name of one that the miner derives; rename it")
@@ -160,9 +168,11 @@ class TreeRedescriptions(Miner):
             attribute = schema[name]
             if attribute.size < 2:
                 raise InputError(f"the starting attribute '{name}' has one value only; choose another")
-            if attribute.view is None:
-                raise InputError(f"the starting attribute '{name}' belongs to no view")
-            found.append(Start(k, attribute.view, attribute, selected=False))
+            if name not in view_of:
+                raise InputError(
+                    f"the starting attribute '{name}' is on neither side; name it in left or right, or choose another"
+                )
+            found.append(Start(k, view_of[name], attribute, selected=False))
         return found
 
     def selection(self, tests: Mapping[View, Candidates], start: Start, epsilon: Fraction) -> list[Node]:
@@ -193,13 +203,11 @@ class TreeRedescriptions(Miner):
         Raises
         ------
         InputError
-            If a view has none.
+            If a view has none, or the sides are refused (see `sides_of`).
         """
-        tests = {}
-        for view in View:
-            names = [a.name for a in schema.view(view)]
-            tests[view] = Candidates.of_schema(schema, names, multiway=False, cuts=True)
-            if not len(tests[view]):
+        tests = candidates_of_sides(schema, self.sides(schema))
+        for view, some in tests.items():
+            if not len(some):
                 raise InputError(
                     f"no attribute of the {view} view has two values or a cut; nothing can be tested there"
                 )

@@ -1,0 +1,45 @@
+"""The attributes of either side of redescriptions, by the schema's views or by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dpframework.facts.attributes import Attribute, View
+from dpframework.facts.errors import InputError
+from dpframework.facts.parameters import named_once
+from dpframework.facts.schema import Schema
+
+
+def attributes_of_side(schema: Schema, view: View, names: Iterable[str] | None = None) -> tuple[Attribute, ...]:
+    """Return the attributes of one side, those that are named or else those of the schema's view.
+
+    Parameters
+    ----------
+    schema
+        The table's schema.
+    view
+        The side.
+    names
+        Names of its attributes, which may be of any view or of none. By default those of the view, in column order.
+
+    Raises
+    ------
+    InputError
+        If a side has no attribute, or a name is unknown or given twice.
+
+    Examples
+    --------
+    >>> from dpframework.facts.attributes import Boolean
+    >>> schema = Schema([Boolean("wolf", view="left"), Boolean("fox"), Boolean("rain", view="right")])
+    >>> [attribute.name for attribute in attributes_of_side(schema, View.LEFT)]
+    ['wolf']
+    >>> [attribute.name for attribute in attributes_of_side(schema, View.LEFT, ["rain", "fox"])]
+    ['rain', 'fox']
+    """
+    side = schema.view(view) if names is None else tuple(schema[name] for name in names)
+    if not side and names is None:
+        raise InputError(f"the schema has no attribute of the {view} view; redescriptions need two views")
+    if not side:
+        raise InputError(f"{view} names no attribute; name one or more, or leave it out for the schema's {view} view")
+    named_once(view, [attribute.name for attribute in side])
+    return side
