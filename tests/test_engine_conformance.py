@@ -162,6 +162,14 @@ class WrongSurroundings(Planted):
         return None if around is None else (self.kept(rows), around[1])
 
 
+class EmptySurroundings(Planted):
+    """A new cache in place of the whole's."""
+
+    def kept_around(self, rows: Any) -> Any:
+        around = super().kept_around(rows)
+        return None if around is None else ({}, around[1])
+
+
 class CountsTwice(Planted):
     """Blocks that overlap by a row."""
 
@@ -275,6 +283,7 @@ PLANTED: dict[type[Planted], str] = {
     CountsByName: "functions that are counted in one call do not have the counts that they have alone",
     OneCache: "counts that are kept for some rows are given for others",
     WrongSurroundings: "kept_around does not give the whole, and the other parts",
+    EmptySurroundings: "kept_around does not give the whole, and the other parts",
     CountsTwice: "number says that there are 41 rows of 40",
     AcceptsNarrow: "counts in 8 bits, which may wrap round, are accepted",
     FirstForAll: "counts_of does not give each rows the counts that they have alone",

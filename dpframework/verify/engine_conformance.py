@@ -267,8 +267,8 @@ class EngineConformance(abc.ABC):
         for k, part in enumerate(parts):
             around = self.engine.kept_around(part)
             if around is not None:
-                marks = around[0].get("mark", 0), sorted(one.get("mark", -1) for one in around[1])
-                right = 0, [j + 2 for j in range(len(parts)) if j != k]
+                marks = around[0].get("mark"), {one.get("mark") for one in around[1]}, len(around[1])
+                right = 0, {j + 2 for j in range(len(parts)) if j != k}, len(parts) - 1
                 self._require(marks == right, "kept_around does not give the whole, and the other parts")
         for part in self.engine.split(rows, CUTS["descriptions"]):
             self._require(self.engine.kept_around(part) is None, "kept_around is given where parts leave rows out")

@@ -59,5 +59,5 @@ def watched_files() -> Iterator[set[str]]:
     try:
         yield files
     finally:
-        _watched.remove(files)
+        _watched.pop()  # the innermost: sets that hold the same files are equal
         files.intersection_update([name for name in files if os.path.exists(name) and not os.path.isdir(name)])

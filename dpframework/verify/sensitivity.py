@@ -40,6 +40,8 @@ MOST_ROWS = 60
 BLOCKS = 7  # rows of a small table that is cut into blocks
 TIGHT = 0.999  # of a declared change
 ROUNDING = 1e-9  # relative, of floating point in an answer
+REPEATED = (1, 2, 3, 8, 20)  # of equal rows, one after another, in a table that Hypothesis makes
+MOST_REPEATED = 8  # kinds of rows, one after another
 
 
 @final
@@ -357,9 +359,8 @@ class _Searched:
         from hypothesis import HealthCheck, Phase, given, settings, strategies as st, target
 
         best: list[tuple[float, Pair]] = [(-1.0, Pair(b"", *self.changes[0]))]
-        runs = st.lists(
-            st.tuples(st.integers(0, self.universe.kinds - 1), st.sampled_from((1, 2, 3, 8, 20))), max_size=8
-        )
+        run = st.tuples(st.integers(0, self.universe.kinds - 1), st.sampled_from(REPEATED))
+        runs = st.lists(run, max_size=MOST_REPEATED)
 
         @settings(
             max_examples=max(number, 10),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,9 @@ from dpframework.formulas import (
     as_formula,
     at_least,
     cells,
+    derivation,
     kernel_source,
+    kernels,
     largest_over_classes,
     least,
     most,
@@ -34,11 +37,12 @@ from dpframework.formulas import (
     rows,
     rows_of_part,
     scores_of,
+    solvers,
     sum_over_classes,
     table_rows,
     x_log2_x,
 )
-from dpframework.formulas.claims import LAST_INCREMENT
+from dpframework.formulas.claims import LAST_INCREMENT, Neighbours
 from dpframework.formulas.derivation import _plus, _simple_above, derive, fitted
 from dpframework.formulas.evaluation import is_rational, value_of
 from dpframework.formulas.formula import constant, form, legend
@@ -323,3 +327,61 @@ def test_kernels_are_written_as_text() -> None:
 def test_kernels_fill_in_scores_of_int64_counts() -> None:
     assert scores_of(JACCARD, np.array([[1, 3], [0, 0], [2, 0]], dtype=np.uint8)).tolist() == [0.25, 0.0, 1.0]
     assert scores_of(GINI, np.array([[[3, 1], [0, 2]]])).tolist() == [4.5]
+
+
+def test_changes_of_cells_are_exact_on_small_tables_and_limits_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
+    shape, asked = Cells((a, b), a - b), list[tuple[list[int], int]]()
+
+    def claimed(low: int, high: int, change: Fraction, *gaps: float, group: int = 1) -> Fraction | None:
+        """The claim where the largest change is on tables of so many rows, and less on smaller ones."""
+        found = Neighbours((F(low), F(0)), (F(high), F(0)), change)
+        left = iter(gaps)
+        monkeypatch.setattr(derivation, "searched_change", lambda *_: found)
+        monkeypatch.setattr(derivation, "climb", lambda *given: asked.append((given[2].tolist(), given[4])) or given[2])
+        monkeypatch.setattr(derivation, "cell_gaps", lambda *_: [[next(left)]])
+        derived = derivation._of_cells(shape, Change.RISE, group)
+        assert derived.nearest is found
+        assert (derived.claim.change, derived.claim.group) == (Change.RISE, group)
+        return derived.claim.bound.constant
+
+    large = derivation.LARGE
+    assert claimed(large, large, F(7, 9), group=3) == F(7, 9)
+    assert claimed(0, 1, F(-1)) == 0
+    assert claimed(0, 1, F(999_999, 10**6)) == F(999_999, 10**6)
+    assert asked == []
+    assert claimed(5, 6, F(10**6, 10**6 + 1), 0.99, 0.9) == 1
+    assert claimed(large + 1, 0, F(1), 0.99, 0.9) == 1
+    assert claimed(0, large + 1, F(1), 0.99, 0.9) == 1
+    assert asked == [
+        ([2, 0], 1),
+        ([1, 0], 0),
+        ([large // 4 + 1, 0], (large + 1) // 4),
+        ([large // 16 + 1, 0], (large + 1) // 16),
+        ([0, 0], (large + 1) // 4),
+        ([0, 0], (large + 1) // 16),
+    ]
+    assert claimed(large, large + 1, F(10, 11), 0.9, 0.9 - 1) == 1
+    assert claimed(large, large + 1, F(909, 1000), 0.9, 0.9 - 1) == F(10, 11)
+    assert claimed(large, large + 1, F(1), 0.25, -0.75) == 1
+    assert claimed(large, large + 1, F(1), 1 - 0.7e-9, 1) == 1
+    for gaps in ((0.25, -0.74), (1 - 0.8e-9, 1)):
+        with pytest.raises(InputError, match="grows with the rows"):
+            claimed(large, large + 1, F(1), *gaps)
+
+
+def test_kernels_are_kept_where_a_file_can_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    written: list[Any] = []
+    monkeypatch.setattr(kernels, "cache_folder", lambda name: tmp_path / name)
+    for able in (True, False):
+        monkeypatch.setattr(kernels, "write_kept", lambda path, text, able=able: written.append((path, text)) or able)
+        path = tmp_path / "kernels" / f"{hashlib.sha256(b'a text').hexdigest()}.py"
+        assert kernels._kept("a text") == (path if able else None)
+    assert written == [(path, "a text")] * 2
+
+
+def test_solvers_are_asked_by_name_and_for_their_usual_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solvers, "_by_z3", lambda text, effort: (("z3", text, effort), None))
+    monkeypatch.setattr(solvers, "_by_cvc5", lambda text, effort: ("cvc5", text, effort))
+    for name in solvers.SOLVERS:
+        assert solvers.solve(name, "goal") == (name, "goal", 1)
+        assert solvers.solve(name, "goal", 7) == (name, "goal", 7)

@@ -106,6 +106,7 @@ def test_a_declaration_holds_up_to_rounding() -> None:
     ):
         assert one(declared, largest).holds is holds
     assert (one(4, 3).ratio, one(0, 0).ratio, one(0, 2).ratio, one(2, 0).ratio) == (0.75, 1, math.inf, 0)
+    assert "tables" not in repr(one(4, 3))
     assert one(4, 3).to_dict() == {
         "norm": "l1",
         "declared": 4,

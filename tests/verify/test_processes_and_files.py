@@ -1,0 +1,267 @@
+"""What is asked in another process and how answers are compared, and which files count as kept by a run."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+import dpframework as dpf
+from dpframework.mechanisms import DiscreteLaplace
+from dpframework.queries import Count, PiecewiseScores, Query
+from dpframework.verify import files_watched, other_process
+from dpframework.verify.files_watched import watched_files
+from dpframework.verify.other_process import AskedHere, _answer, _Questions, _same, _shown, differences, is_foreign
+
+SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])
+
+
+@attrs.frozen
+class Given(Query):
+    """Answers what it was given."""
+
+    name = "given"
+    given: Any = attrs.field(default=0, eq=False)
+
+    def count(self, block: dpf.Block, **inputs: Any) -> Any:
+        raise ValueError("first line\nsecond line")
+
+    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> Any:
+        return super().evaluate(engine, rows, **inputs) if self.given is None else self.given
+
+
+def asked(answer: Any, query: Query | None = None, rows: bytes = bytes(6)) -> AskedHere:
+    return AskedHere(query or Given(), SCHEMA, rows, (), {}, answer)
+
+
+def piecewise(*scores: float) -> PiecewiseScores:
+    return PiecewiseScores(np.arange(len(scores) + 1.0), np.array(scores))
+
+
+def test_answers_are_the_same_up_to_rounding() -> None:
+    for one, other, same in (
+        ([1.0, 2], [1.0, 2], True),
+        ([0.0], [0.9e-9], True),
+        ([0.0], [1.5e-9], False),
+        ([0.5], [0.5 + 1.5e-9], False),
+        ([1000.0], [1000 + 0.9e-6], True),
+        ([1000.0], [1000 + 1.5e-6], False),
+        ([-1000.0], [-1000 + 0.9e-6], True),
+        ([1.0, 2], [1.0, 3], False),
+        ([1.0], [1.0, 1], False),
+        ([], [], True),
+    ):
+        assert _same(np.array(one), np.array(other)) is same, (one, other)
+    assert _same("with ValueError: a", "with ValueError: a")
+    assert not _same("with ValueError: a", "with ValueError: b")
+    assert not _same("1", np.array([1]))
+    assert not _same(np.array([1]), "1")
+    assert not _same(np.array([1.0]), piecewise(1))
+    assert _same(piecewise(1000, 2), piecewise(1000, 2 + 0.9e-9))
+    assert not _same(piecewise(1000, 2), piecewise(1000, 2 + 1.5e-9))
+    assert _same(piecewise(1, 1), piecewise(1))  # the same where both are defined
+
+
+def test_answers_are_shown_with_eight_numbers() -> None:
+    assert _shown("with ValueError: a") == "with ValueError: a"
+    assert _shown(np.array(5)) == "5"
+    assert _shown(np.array([[1, 2], [3.25, 4]])) == "1, 2, 3.25, 4"
+    assert _shown(np.arange(8)) == "0, 1, 2, 3, 4, 5, 6, 7"
+    assert _shown(np.arange(9)) == "0, 1, 2, 3, 4, 5, 6, 7, ..."
+    assert _shown(piecewise(1, 2.5)) == "1, 2.5"
+
+
+def test_an_answer_is_its_coordinates_or_its_failure_in_one_line() -> None:
+    found = _answer(Count(), SCHEMA, bytes(range(5)), (), {})
+    assert (type(found), found.tolist()) == (np.ndarray, 5)
+    scores = piecewise(1)
+    assert _answer(Given(scores), SCHEMA, b"", (), {}) is scores
+    assert _answer(Given([3, 4]), SCHEMA, b"", (), {}).tolist() == [3, 4]
+    assert _answer(Given(None), SCHEMA, bytes(3), (), {}) == "with ValueError: first line"
+    of = AskedHere.of(Count(), SCHEMA, bytes(4), (), {})
+    assert (of.query, of.schema, of.rows, of.derived, of.inputs) == (Count(), SCHEMA, bytes(4), (), {})
+    assert of.answer.tolist() == 4
+
+
+def test_each_difference_belongs_to_its_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(other_process.CHILD, raising=False)
+    sent: list[list[bytes]] = []
+
+    def answered(*answers: Any) -> list[str | None]:
+        def elsewhere(questions: list[bytes]) -> Any:
+            sent.append(questions)
+            return None if answers == (None,) else list(answers)
+
+        monkeypatch.setattr(other_process, "_asked_elsewhere", elsewhere)
+        return differences(questions)
+
+    unsent = asked(np.array([9]), Given(lambda: 0))
+    questions = [asked(np.array([1]), Count()), unsent, asked(np.array([2]), Count()), asked(np.array([3]), Count())]
+    assert unsent.pickled is None
+    found = answered(np.array([1]), np.array([5]), None)
+    assert found[:2] == [None, None]
+    assert found[3] is None
+    assert found[2] == (
+        "answers 2 here and 5 in a new process, on the same rows: it reads something that this process keeps, such as "
+        "a global that `mine` sets, and the workers of an engine do not have it"
+    )
+    assert sent == [[one.pickled for one in questions if one is not unsent]]
+    assert answered(None) == [None] * 4
+    questions, sent = [unsent], []
+    assert answered(np.array([1])) == [None]
+    assert sent == []
+    query, schema, rows, derived, inputs = pickle.loads(asked(0, Count(), b"\1\2").pickled or b"")
+    assert (query, schema, rows, derived, inputs) == (Count(), SCHEMA, b"\1\2", (), {})
+    monkeypatch.setattr(Given, "__module__", "__main__")
+    monkeypatch.setattr(sys.modules["__main__"], "Given", Given, raising=False)
+    assert asked(0).pickled is None
+
+
+def test_a_process_is_asked_with_the_files_of_the_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[Any] = []
+
+    def run(command: list[str], **options: Any) -> Any:
+        ran.append((command, options))
+        return SimpleNamespace(stdout=pickle.dumps([1, None]))
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert other_process._asked_elsewhere([b"it names dpframework.verify.many", b"and more"]) == [1, None]
+    ((command, options),) = ran
+    files, sent = pickle.loads(options["input"])
+    assert sent == [b"it names dpframework.verify.many", b"and more"]
+    assert files["dpframework.verify.many"] == sys.modules["dpframework.verify.many"].__file__
+    assert "dpframework.verify" in files
+    assert "dpframework.queries" not in files
+    assert command == [sys.executable, "-c", "from dpframework.verify.other_process import answer_all; answer_all()"]
+    assert (options["timeout"], options["check"], options["capture_output"]) == (120, True, True)
+    environment = options["env"]
+    assert environment[other_process.CHILD] == "1"
+    assert environment["PYTHONPATH"].split(os.pathsep) == [path for path in sys.path if path]
+    for error in (subprocess.TimeoutExpired("a", 1), subprocess.CalledProcessError(1, "a"), OSError()):
+        monkeypatch.setattr(subprocess, "run", lambda *_, error=error, **__: (_ for _ in ()).throw(error))
+        assert other_process._asked_elsewhere([b"a"]) is None
+    for stdout in (b"", b"no pickle"):
+        monkeypatch.setattr(subprocess, "run", lambda *_, out=stdout, **__: SimpleNamespace(stdout=out))
+        assert other_process._asked_elsewhere([b"a"]) is None
+
+
+def test_questions_bring_their_modules_from_files(tmp_path: Path) -> None:
+    file = tmp_path / "brought_by_a_question.py"
+    file.write_text("class Outer:\n    class Inner:\n        worth = 3\n")
+    questions = _Questions(io.BytesIO(), {"brought_by_a_question": str(file)})
+    try:
+        inner = questions.find_class("brought_by_a_question", "Outer.Inner")
+        assert inner.worth == 3
+        assert questions.find_class("brought_by_a_question", "Outer.Inner") is inner
+        assert questions.find_class("dpframework.verify.many", "MANY") == 70_000
+    finally:
+        sys.modules.pop("brought_by_a_question", None)
+    with pytest.raises(KeyError):
+        questions.find_class("module_that_is_nowhere", "A")
+
+
+def test_code_of_others_is_told_from_the_projects_and_pythons() -> None:
+    assert is_foreign(Given())
+    assert not is_foreign(Count())
+    assert not is_foreign(DiscreteLaplace(1))
+
+    class Derived(DiscreteLaplace):
+        """Of this test."""
+
+    assert is_foreign(Derived(1))
+
+
+def watch(monkeypatch: pytest.MonkeyPatch, event: str, *given: Any) -> set[str]:
+    """The names that the hook keeps of one event."""
+    watched: list[set[str]] = [set(), set()]
+    monkeypatch.setattr(files_watched, "_watched", watched)
+    files_watched._hook(event, given)
+    assert watched[0] == set()  # the innermost watches
+    return watched[1]
+
+
+def test_files_that_are_written_are_watched_and_others_if_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    new: list[str] = []
+    monkeypatch.setattr(files_watched, "_is_new", lambda name: name in new)
+    for flags in (os.O_WRONLY, os.O_RDWR, os.O_RDONLY | os.O_APPEND, os.O_RDONLY | os.O_CREAT):
+        assert watch(monkeypatch, "open", "/a/b", None, flags) == {"/a/b"}
+    assert watch(monkeypatch, "open", b"/a/b", "w", os.O_WRONLY) == {"/a/b"}
+    assert watch(monkeypatch, "open", Path("/a/b"), "w", os.O_WRONLY) == {"/a/b"}
+    assert watch(monkeypatch, "open", "/a/b", "r", os.O_RDONLY) == set()
+    new.append("/a/b")
+    assert watch(monkeypatch, "open", "/a/b", "r", os.O_RDONLY) == {"/a/b"}
+    new.clear()
+    assert watch(monkeypatch, "sqlite3.connect", "/a/b.db") == {"/a/b.db"}
+    assert watch(monkeypatch, "open", "/a/b", "r") == {"/a/b"}  # of which nobody knows how it is opened
+    assert watch(monkeypatch, "open", "/a/b", "r", None) == {"/a/b"}
+    assert watch(monkeypatch, "os.remove", "/a/b", "w", os.O_WRONLY) == set()
+    assert watch(monkeypatch, "open", 3, "w", os.O_WRONLY) == set()
+    for name in (os.devnull, "/proc/self/stat", "/a/b.py", "/a/b.pyc", "/a/b.nbi", "/a/b.nbc"):
+        assert watch(monkeypatch, "open", name, "w", os.O_WRONLY) == set()
+    for name in ("/process", "/a/b.pyx", "/a/py"):
+        assert watch(monkeypatch, "open", name, "w", os.O_WRONLY) == {name}
+    monkeypatch.setattr(files_watched, "_watched", [])
+    files_watched._hook("open", ("/a/b", "w", os.O_WRONLY))
+
+
+def test_a_file_is_new_from_when_this_process_began(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    started = time.time() - 1000
+    monkeypatch.setattr(files_watched, "STARTED", started)
+    for folder, age, new in (
+        (".", -2, False),
+        (".", 0, True),
+        (".", 2, True),
+        ("temporary", -2, True),
+        ("temporary2", -2, False),
+    ):
+        file = tmp_path / folder / "file"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("x")
+        os.utime(file, (0, started + age))
+        changed = os.stat(file).st_mtime
+        monkeypatch.setattr(files_watched, "STARTED", changed - age if age else changed)
+        assert files_watched._is_new(str(file)) is new, (folder, age)
+    assert not files_watched._is_new(str(tmp_path / "none"))
+
+
+def test_files_count_that_are_there_at_the_end(tmp_path: Path) -> None:
+    with watched_files() as outer:
+        (tmp_path / "before").write_text("x")
+        with watched_files() as inner:
+            (tmp_path / "kept").write_text("x")
+            (tmp_path / "gone").write_text("x")
+            (tmp_path / "gone").unlink()
+            sqlite3.connect(tmp_path / "rows.db").close()
+            assert str(tmp_path / "gone") in inner
+        (tmp_path / "after").write_text("x")
+    assert inner == {str(tmp_path / name) for name in ("kept", "rows.db")}
+    assert outer == {str(tmp_path / name) for name in ("before", "after")}
+    assert files_watched._watched == []
+
+    def fails() -> None:
+        (tmp_path / "kept").write_text("y")
+        raise ValueError("ends")
+
+    with pytest.raises(ValueError, match="ends"), watched_files() as files:
+        fails()
+    assert files == {str(tmp_path / "kept")}
+    assert len(files_watched._hooked) == 1
+    with watched_files() as outer:
+        with watched_files():
+            pass
+        (tmp_path / "after").write_text("y")
+    assert outer == {str(tmp_path / "after")}
