@@ -39,13 +39,11 @@ from dpframework.facts.privacy import ByRelation, Relation, float_above, positiv
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.base import Calibration, Mechanism, Preview
 from dpframework.mechanisms.gaussian import event_of, lattice_deviation, log_normalizer
-from dpframework.mechanisms.laplace import from_lattice, to_lattice
 from dpframework.mechanisms.losses import Losses, divided
-from dpframework.mechanisms.partitions import Shows, points_of_keys
+from dpframework.mechanisms.partitions import Shows, exact_counts, points_of, released_of
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.shifts import unit_changes
 from dpframework.queries.base import Norm, QueryFacts
-from dpframework.queries.keys import KeyCounts
 from dpframework.results.keys import ReleasedKeys
 
 SURE = Fraction(999, 1000)  # the probability with which a key is called shown
@@ -122,20 +120,15 @@ class GaussianThreshold(Mechanism):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Return the noisy counts that are shown. Noise is drawn for all cells, so that its time tells nothing."""
-        exact = answer.counts if isinstance(answer, KeyCounts) else calibration.on_lattice(answer)
+        exact = exact_counts(answer, calibration)
         noise = randomness.discrete_gaussian(exact.size, lattice_deviation(calibration)).reshape(exact.shape)
         noisy = exact + noise
         counts = np.where((exact > 0) & (noisy >= threshold_of(calibration)), noisy, 0)
-        if not isinstance(answer, KeyCounts):
-            return from_lattice(counts, calibration)
-        return ReleasedKeys.shown(answer.keys, counts.tolist())
+        return released_of(answer, counts, calibration)
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the log-probability of the counts that are shown, and of not showing the others."""
-        if isinstance(answer, KeyCounts):
-            exact, points = points_of_keys(answer, output)
-        else:
-            exact, points = calibration.on_lattice(answer), to_lattice(output, calibration)
+        exact, points = points_of(answer, output, calibration)
         if points is None or points.shape != exact.shape:
             return -math.inf
         sigma, least = lattice_deviation(calibration), threshold_of(calibration)

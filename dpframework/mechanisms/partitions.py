@@ -143,19 +143,14 @@ class PartitionSelection(PureMechanism):
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Return the noisy counts that are shown. Noise is drawn for all cells, so that its time tells nothing."""
         noise = _noise_of(calibration)
-        exact = answer.counts if isinstance(answer, KeyCounts) else calibration.on_lattice(answer)
+        exact = exact_counts(answer, calibration)
         noisy = exact + noise.draw(exact.size, randomness).reshape(exact.shape)
         counts = np.where(noisy >= noise.reach, noisy - noise.centre, 0)
-        if not isinstance(answer, KeyCounts):
-            return from_lattice(counts, calibration)
-        return ReleasedKeys.shown(answer.keys, counts.tolist())
+        return released_of(answer, counts, calibration)
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the log-probability of the counts that are shown, and of not showing the others."""
-        if isinstance(answer, KeyCounts):
-            exact, points = points_of_keys(answer, output)
-        else:
-            exact, points = calibration.on_lattice(answer), to_lattice(output, calibration)
+        exact, points = points_of(answer, output, calibration)
         if points is None or points.shape != exact.shape:
             return -math.inf
         return _log_density(exact, points, _noise_of(calibration))
@@ -183,8 +178,25 @@ def _log_density(exact: NDArray[np.int64], points: NDArray[np.int64], noise: Sel
     return float(np.where(points == 0, noise.log_hidden(exact), shown).sum())
 
 
-def points_of_keys(answer: KeyCounts, output: Any) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """Return the exact and the released counts of all keys of both, 0 for none; None where no keys were released."""
+def exact_counts(answer: Any, calibration: Calibration) -> NDArray[np.int64]:
+    """Return the counts of an answer's keys, or of its cells in steps of the lattice."""
+    return answer.counts if isinstance(answer, KeyCounts) else calibration.on_lattice(answer)
+
+
+def released_of(answer: Any, counts: NDArray[np.int64], calibration: Calibration) -> Any:
+    """Return the noisy counts that are shown, of keys or of cells, where those that are not shown are 0."""
+    if isinstance(answer, KeyCounts):
+        return ReleasedKeys.shown(answer.keys, counts.tolist())
+    return from_lattice(counts, calibration)
+
+
+def points_of(answer: Any, output: Any, calibration: Calibration) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """Return exact and released counts side by side, 0 for none; None for an output that is no such release.
+
+    Of keys they are those of the answer and of the output.
+    """
+    if not isinstance(answer, KeyCounts):
+        return calibration.on_lattice(answer), to_lattice(output, calibration)
     if not isinstance(output, ReleasedKeys) or 0 in output.counts:
         return answer.counts, None
     keys = tuple(sorted({*answer.keys, *output}))
