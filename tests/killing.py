@@ -22,13 +22,19 @@ needs_kills = pytest.mark.skipif(
 )
 
 
+def run_as_script(script: str, folder: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a module of the tests on a folder, in a process of its own that finds what the tests share."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    return subprocess.run([sys.executable, script, str(folder)], capture_output=True, text=True, env=environment)
+
+
 def told_by_itself(script: str) -> Any:
     """Run a script on a new folder, in a process that has no threads and may fork; return what it prints, as JSON.
 
     A kill loses nothing that was written, synchronised or not: in memory many kills take seconds.
     """
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
-        ran = subprocess.run([sys.executable, script, folder], capture_output=True, text=True)
+        ran = run_as_script(script, folder)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return json.loads(ran.stdout)
 

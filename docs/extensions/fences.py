@@ -1,4 +1,4 @@
-"""Fenced blocks marked `output` (see tests/test_docs.py) are text: what a command or a script prints."""
+"""Fenced blocks marked `output` (see tests/project/test_docs.py) are text: what a command or a script prints."""
 
 from typing import Any
 

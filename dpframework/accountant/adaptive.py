@@ -42,7 +42,7 @@ most D' times the probability that an order was fixed, since M has a mean of at 
 at most delta.
 
 To convert at whatever delta is left whenever the total is asked for is not sound. Who spends exact deltas only after
-releases that told little has nearly all of delta twice (`tests/test_adaptive.py` gains 1.99 delta so).
+releases that told little has nearly all of delta twice (`tests/accountant/test_adaptive.py` gains 1.99 delta so).
 
 M is positive, so over the transcripts of the second kind alone it adds up to at most 1 too: delta is paid once for
 both. This is why the order is fixed before it matters. The smallest total over all orders, or over all splits into pure

@@ -17,7 +17,8 @@ many are looked at. It is attained in the limit: three counts far above the thre
 that is not, are likeliest with a threshold that is far up in its tail.
 
 Known wrong variants (Lyu, Su and Li 2017, section 3) leave out the noise of the threshold or of the counts, go on after
-the first position at no cost, or release the noisy count that was compared: `tests/test_threshold.py` catches each.
+the first position at no cost, or release the noisy count that was compared.
+`tests/mechanisms/test_threshold.py` catches each.
 """
 
 from __future__ import annotations

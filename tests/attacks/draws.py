@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from mechanisms.test_mechanisms import CASES, SOURCES, calibrated, drawn_cells, expected
 from scipy import stats
-from test_mechanisms import CASES, SOURCES, calibrated, drawn_cells, expected
 
 ONE_BY_ONE = {"exponential", "permute-and-flip", "above-threshold", "exponential-interval", "k-norm"}
 TOGETHER = 10_000  # draws at once

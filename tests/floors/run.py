@@ -1,7 +1,7 @@
 """Install exactly the lowest versions that `pyproject.toml` allows, and run the demo and the tests with them.
 
     python tests/floors/run.py                                   # all tests, on each Python from 3.11 that is found
-    python tests/floors/run.py --python python3.12 -- tests/test_cli.py -x
+    python tests/floors/run.py --python python3.12 -- tests/cli/test_cli.py -x
     python tests/floors/run.py --only-demo
 
 Every `name>=version` of the dependencies and of the extra `test` is installed as `name==version`, wheels only; what

@@ -11,8 +11,8 @@ from typing import Any
 
 import attrs
 import numpy as np
-import test_ledger_crash as crash
 from ends import INTERRUPT, KILL, TORN, Done, ended
+from ledger import test_ledger_crash as crash
 
 import dpframework as dpf
 from dpframework import cli

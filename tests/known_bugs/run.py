@@ -52,7 +52,8 @@ honest twin without the bug. Each bug must be reported in a sentence that names 
 say who had the bug, what finds it here, and the processor seconds that this took.
 
 The page is written by `python tests/known_bugs/run.py --write`. The same bugs are in the test suite, in
-`tests/test_known_bugs.py`. `--patient` has ten times the patience and runs the whole `dpframework verify` on each.
+`tests/verify/test_known_bugs.py`. `--patient` has ten times the patience and runs the whole `dpframework verify` on
+each.
 
 The plugins re-create the mistake, not the other program. Several bugs are from an audit of twelve libraries by record
 and replay, [arXiv:2602.17454](https://arxiv.org/abs/2602.17454). We had its abstract, its
@@ -114,12 +115,12 @@ def page(outcomes: dict[str, list[Outcome]]) -> Iterator[str]:
         yield from (shortened(one.sentence or "not found") for one in found)
         yield "```"
     yield "\n## Planted before\n"
-    yield "These published bugs are in `tests/test_verify_bugs.py` or `tests/test_verify_hidden_bugs.py`.\n"
+    yield "These published bugs are in `test_verify_bugs.py` or `test_verify_hidden_bugs.py` of `tests/verify`.\n"
     yield "| bug | who had it | planted as |\n| --- | --- | --- |"
     yield from (f"| {bug} | {had} | {name} |" for bug, had, name in already.PLANTED)
     yield (
-        "\n`tests/test_threshold.py` has five wrong versions of the built-in above-threshold mechanism, and "
-        "`tests/test_verify_units.py` the bugs\nin bounding people's rows."
+        "\n`tests/mechanisms/test_threshold.py` has five wrong versions of the built-in above-threshold mechanism,\n"
+        "and `tests/verify/test_verify_units.py` the bugs in bounding people's rows."
     )
     yield "\n## Out of reach\n"
     for bug, had, why in already.OUT_OF_REACH:

@@ -1,0 +1,215 @@
+"""The tree redescription paper's experiments: the generated tables, the drawn starts, and the page's comparisons."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
+
+import dpframework as dpf
+from dpframework.lab.evaluation import redescription_quality
+from dpframework.lab.experiment.code import Code
+
+PAGE = Path(__file__).parents[2] / "docs" / "experiments" / "tree-redescriptions.md"
+FOLDER = PAGE.with_suffix("")
+tables_command = Code("table_files.py:tables_command", PAGE.parent).load()
+
+
+def function(place):
+    return Code(place, FOLDER).load()
+
+
+@pytest.mark.parametrize(
+    ("generator", "size", "shape"),
+    [("mammal_like", {"rows": 300}, (194, 48, 300)), ("cms_like", {"segments": 1}, (452, 152, 7200))],
+)
+def test_generated_tables_have_the_papers_shape_and_follow_from_the_seed(generator, size, shape):
+    generate = function(f"generators.py:{generator}")
+    table = generate(seed=1, **size)
+    left, right = (table.schema.view(view) for view in dpf.View)
+    assert (len(left), len(right), table.codes.shape[1]) == shape
+    assert {type(attribute) for attribute in left} == {dpf.Boolean}
+    assert {type(attribute) for attribute in right} == {dpf.Numeric}
+    assert np.array_equal(table.codes, generate(seed=1, **size).codes)
+    assert not np.array_equal(table.codes, generate(seed=2, **size).codes)
+    # values and codes agree, and no column of the right view is constant
+    assert all(
+        np.array_equal(np.searchsorted(a.interior_cuts, table.values[a.name], side="right"), table.codes[k])
+        for k, a in enumerate(table.schema)
+        if isinstance(a, dpf.Numeric)
+    )
+    assert (table.codes[len(left) :].max(axis=1) > table.codes[len(left) :].min(axis=1)).all()
+
+
+@pytest.mark.parametrize("generator", ["mammal_like", "cms_like"])
+def test_generated_views_are_related(generator):
+    table = function(f"generators.py:{generator}")(seed=1)
+    # so large a budget leaves next to no noise: what is found is there
+    study = dpf.Study(table.schema, epsilon=100)
+    study.add("found", dpf.miner("alt-expm", epsilon=100))
+    quality = redescription_quality(study.run(table, seed=0)["found"], table)
+    assert quality.significant == 1
+    assert quality.quartiles[1] > 0.5
+
+
+def test_starts_are_drawn_by_the_seed_and_not_from_the_rows(monkeypatch):
+    starts, make = [], dpf.miner
+
+    def miner(name, **settings):
+        starts.append(settings["starts"])
+        return make(name, **settings)
+
+    monkeypatch.setattr(dpf, "miner", miner)
+    generate, run = function("generators.py:mammal_like"), function("published.py:from_drawn_starts")
+    for rows_of, seed in ((1, 1), (2, 1), (1, 2)):
+        run(generate(seed=rows_of, rows=60), seed=seed, epsilon=1, miner="alt-expm", number=3, max_depth=1)
+    assert len(set(starts[0])) == 3
+    assert starts[0] == starts[1] != starts[2]
+
+
+def results(**jaccards):
+    """Return results at epsilon 1 of methods, with so many redescriptions a run that one of three is significant."""
+    rows = [
+        {"data": "d", "epsilon": 1.0, "sensitivity": "published", "method": method.replace("_", " ")}
+        | {"count": 0.0 if value is None else 3.0 * k + 3, "significant": np.nan if value is None else 1 / (k + 1)}
+        | {"jaccard": np.nan if value is None else value, "error": np.nan if value is None else 1 - value}
+        for method, values in jaccards.items()
+        for k, value in enumerate(values)
+    ]
+    return pl.DataFrame(rows)
+
+
+def test_table_3_pools_the_redescriptions_of_all_runs():
+    (row,) = function("comparison.py:table_3")(results(AltMCMC=[0.5, 0.6, None])).to_dicts()
+    # 3 of 3, then 3 of 6
+    assert (row["significant"], row["runs"], row["runs with some"]) == (pytest.approx(66.67), 3, 2)
+    assert row["redescriptions"] == 3
+
+
+def test_tables_4_and_5_compare_the_best_with_those_of_its_setting_that_found_something_often_enough():
+    found = function("comparison.py:tables_4_and_5")(
+        results(
+            AltMCMC=[0.6, 0.61, 0.62, 0.63, 0.64],
+            AltMCMC_S=[0.8, 0.81, 0.82, 0.83, 0.84],
+            AltExpM=[0.9, 0.9, 0.9, None, None],
+            MCMCTreePair=[0.3, 0.31, 0.32, 0.33, 0.34],
+        )
+    )
+    four = found.filter(table=4)
+    assert four.select("stable", "best", "other").rows() == [
+        ("no", "AltMCMC", "MCMCTreePair"),
+        ("yes", "AltMCMC S", "MCMCTreePair"),
+    ]
+    # all of five runs are better than all of five others, two-sided: 2 / (10 choose 5)
+    assert four["p"].to_list() == [pytest.approx(2 / 252, rel=0.02)] * 2
+    # the error is 1 minus the index here, and the smaller the better
+    assert (
+        found.filter(table=5)
+        .drop("table", "best median", "other median")
+        .equals(four.drop("table", "best median", "other median"))
+    )
+
+
+def test_settings_are_summed_up_over_methods_and_runs():
+    frame = results(AltMCMC=[0.5, 0.6, None], AltExpM=[0.9, None, None]).with_columns(support=pl.lit(7.0))
+    (row,) = function("comparison.py:table_of_settings")(frame).to_dicts()
+    # 3 of 3 and 3 of 6, and 3 of 3, in six runs
+    assert row == {"data": "d", "epsilon": 1, "settings": "published"} | {
+        "significant": 1.5,
+        "support": 7,
+        "jaccard": 0.6,
+        "error": 0.4,
+    }
+
+
+def test_the_page_shows_the_committed_tables():
+    page = PAGE.read_text(encoding="utf-8")
+    tables = function("comparison.py:tables_of_the_page")()
+    assert len(tables) == 7
+    assert all(f"<!-- table {name} -->" in page for name in tables)
+    assert function("comparison.py:written")(page, tables) == page
+
+
+def test_the_command_touches_committed_tables_only_if_asked(tmp_path, capsys):
+    made = function("comparison.py:tables")
+    runs = results(**{name: [0.6, 0.61, 0.62, 0.63, 0.64] for name in ("AltMCMC", "AltExpM", "MCMCTreePair")})
+    runs.with_columns(support=pl.lit(7.0)).write_parquet(tmp_path / "results.parquet")
+    command = functools.partial(tables_command, "tables", made, tmp_path / "committed", lambda: filled.append(True))
+    filled: list[bool] = []
+
+    command([str(tmp_path / "results.parquet")])
+    assert capsys.readouterr().out.startswith("table-3.csv\ndata,epsilon,settings,method,runs")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["results.parquet"]
+    command([str(tmp_path / "results.parquet"), "--out", str(tmp_path / "out")])
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "settings.csv",
+        "table-3.csv",
+        "tables-4-5.csv",
+    ]
+    assert not (tmp_path / "committed").exists()
+    assert not filled
+    command([str(tmp_path / "results.parquet"), "--commit"])
+    assert len(list((tmp_path / "committed").iterdir())) == 3
+    assert filled == [True]
+
+
+def test_too_few_repetitions_write_nothing(tmp_path, capsys):
+    results(AltMCMC=[0.5]).with_columns(support=pl.lit(7.0)).write_parquet(tmp_path / "results.parquet")
+    with pytest.raises(SystemExit) as ended:
+        tables_command(
+            "tables",
+            function("comparison.py:tables"),
+            tmp_path,
+            lambda: None,
+            [str(tmp_path / "results.parquet"), "--commit"],
+        )
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("error: too few repetitions for tables-4-5.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["results.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "changes"),
+    [
+        ("AltMCMC", AltMCMC, {}),
+        ("AltExpM", AltExpM, {}),
+        ("AltMCMC S", AltMCMC, {"rounds": 1}),
+        ("AltExpM S", AltExpM, {"rounds": 1}),
+        ("MCMCTreePair", MCMCTreePair, {}),
+        ("MCMCTreePair b", MCMCTreePair, {"tree_share": "1/2"}),
+    ],
+)
+def test_published_miners_are_those_of_the_papers_tables(name, kind, changes):
+    file = tomllib.loads((FOLDER / "tables-3-to-5.toml").read_text(encoding="utf-8"))
+    (method,) = [one for one in file["method"] if one["name"] == name]
+    values = file["data"][0]["values"]
+    filled = {key: values.get(str(value).strip("{}"), value) for key, value in method["params"].items()}
+    number = filled.pop("number")
+    starts = [f"species {k}" for k in range(number)]
+    filled["constraints"] = {"min_support": values["min_support"]}
+    paper = kind.published(1, starts, constraints=filled["constraints"], **changes)
+    assert paper == dpf.miner(filled.pop("miner"), epsilon=1, starts=starts, sensitivity="published", **filled)
+
+
+def test_a_followed_walk_comes_to_the_distribution_that_pairs_are_drawn_from():
+    scores = np.random.default_rng(2).uniform(0, 5, (2, 2, 2, 3, 3, 3))
+    end = np.exp(function("convergence.py:limit")(scores, "1"))
+    assert end.sum() == pytest.approx(1)
+    walked = dict(function("convergence.py:walked")(scores, "1", (1, 20, 2_000)))
+    distances = [np.abs(now - end).sum() / 2 for now in walked.values()]
+    assert [now.sum() for now in walked.values()] == pytest.approx([1] * 3)
+    assert distances[0] > distances[1] > 1e-3
+    assert distances[2] < 1e-9
+
+
+def test_tables_of_convergence_are_the_committed_ones():
+    page = (FOLDER.parent / "tree-redescriptions.md").read_text(encoding="utf-8")
+    for name in ("followed", "drawn"):
+        text = (FOLDER / "results" / f"convergence-{name}.csv").read_text(encoding="utf-8")
+        assert f"<!-- convergence {name} -->\n\n| epsilon" in page
+        assert function("convergence.py:on_page")(page, f"convergence {name}", text) == page

@@ -1,0 +1,42 @@
+"""A little of the standing attacks (`python tests/attacks/run.py`), and that they find what they look for."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+from attacks import draws, runs
+from mechanisms.test_mechanisms import CASES, SOURCES, calibrated, expected
+
+from dpframework.ledger.run import LedgerRun
+
+
+def test_a_run_resumed_on_other_rows_draws_nothing_again(tmp_path):
+    assert [found for _, found in runs.resumed(1, tmp_path)] == [None]
+
+
+def test_a_release_that_is_drawn_again_is_found(tmp_path, monkeypatch):
+    made = LedgerRun.made
+
+    def other(self, path, draw):
+        kept = made(self, path, draw)
+        return kept + 1 if self.before else kept
+
+    monkeypatch.setattr(LedgerRun, "made", other)
+    ((_, found),) = runs.resumed(1, tmp_path)
+    assert "have a second output" in found
+
+
+def test_a_million_draws_tell_noise_three_percent_wider():
+    mechanism, of, _, _ = CASES["discrete-laplace"]
+    honest = calibrated(mechanism, of)
+    chances = np.array(expected("discrete-laplace", honest))
+    wider = attrs.evolve(honest, scale=honest.scale * 103 / 100)
+    assert draws.wrong(draws.counted("discrete-laplace", honest, SOURCES["seeded"](), 10**6), chances) is None
+    assert draws.wrong(draws.counted("discrete-laplace", wider, SOURCES["seeded"](), 10**6), chances)
+
+
+def test_an_output_that_is_stated_to_be_impossible_is_wrong_if_it_comes_once():
+    chances = np.array([0.5, 0.0, 0.5])
+    assert draws.wrong(np.array([500, 0, 500]), chances) is None
+    assert draws.wrong(np.array([500, 1, 499]), chances) == "an output came that is stated to be impossible"
+    assert draws.wrong(np.array([700, 0, 300]), chances).startswith("the draws do not have the stated probabilities")

@@ -1,0 +1,121 @@
+"""What a notebook shows: schema, table, plan, findings and results, escaped, and nothing of the rows."""
+
+import ast
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpframework as dpf
+from dpframework.facts.privacy import readable
+from dpframework.results import Frequencies
+
+ODD = "<script>alert(1)</script> & more"
+SCHEMA = dpf.Schema(
+    [dpf.Boolean(ODD), dpf.Numeric("size", 0, 9, bins=3), dpf.Categorical("kind", list("abcdefghij"))], max_rows=5000
+)
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs/examples").rglob("*.ipynb"))
+
+
+@pytest.fixture
+def study():
+    study = dpf.Study(SCHEMA, epsilon=100)
+    study.add("kinds", dpf.miner("histogram", attribute="kind", epsilon=2))
+    study.add("tree", dpf.miner("dp-id3", target=ODD, attributes=["size"], epsilon=2, max_depth=2))
+    study.add("distances", dpf.miner("dp-dilca", attributes=["kind", ODD], target="kind", epsilon=2))
+    return study
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(1)
+    return dpf.Table.from_codes(SCHEMA, np.stack([rng.integers(0, a.size, 1237) for a in SCHEMA]))
+
+
+class _Balanced(HTMLParser):
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.texts = [], []
+        self.feed(page)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        assert tag in ("table", "caption", "thead", "tbody", "tr", "th", "td", "pre", "p", "h4")
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_everything_shows_itself_and_every_text_is_escaped(study, table):
+    plan = study.plan()
+    results = study.run(table, seed=1)
+    things = [SCHEMA, table, plan, *plan.check(), results, *results.values(), results["tree"].tree]
+    assert plan.check()
+    for thing in things:
+        shown = _Balanced(thing._repr_html_())
+        assert "".join(shown.texts).strip()
+    told = "".join(_Balanced(plan._repr_html_()).texts)
+    for path, _ in plan.placed_steps():
+        assert path in told
+    assert "total epsilon 6" in told
+    for _, _step, calibration in plan.calibrated_steps():
+        assert f"epsilon {readable(calibration.losses.pure.under(plan.relation))}" in told
+        assert calibration.preview.text in told
+    assert ODD in told
+    told = "".join(_Balanced(results._repr_html_()).texts)
+    assert "NOT PRIVATE" in told
+    assert str(results["kinds"]) in told
+
+
+def test_a_table_shows_its_schema_and_nothing_of_its_rows(table):
+    shown = table._repr_html_()
+    assert "1237" not in shown
+    assert "1,237" not in shown
+    assert shown == dpf.Table.from_codes(SCHEMA, table.codes[:, :7])._repr_html_()
+
+
+def test_results_with_a_picture_have_one_word_for_it(study, table):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    results = study.run(table, seed=1)
+    assert isinstance(results["kinds"], Frequencies)
+    for drawn in (results["kinds"], results["tree"], results["tree"].tree, results["distances"]["kind"]):
+        axes = drawn.plot()
+        assert axes.plot is not None
+        _, own = pyplot.subplots()
+        assert drawn.plot(own) is own
+        pyplot.close("all")
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_and_shows_what_it_holds(notebook, tmp_path, monkeypatch):
+    """Each cell runs in order; one whose last line is a value has something to show."""
+    pytest.importorskip("matplotlib").use("Agg")
+    monkeypatch.chdir(tmp_path)
+    form = json.loads(notebook.read_text())
+    assert form["nbformat"] == 4
+    names: dict[str, object] = {}
+    shown = 0
+    for cell in form["cells"]:
+        assert cell.get("outputs", []) == []  # outputs are for those who run it
+        if cell["cell_type"] != "code":
+            continue
+        lines = ast.parse("".join(cell["source"]))
+        last = lines.body.pop() if isinstance(lines.body[-1], ast.Expr) else None
+        exec(compile(lines, notebook.name, "exec"), names)
+        if last is not None:
+            value = eval(compile(ast.Expression(last.value), notebook.name, "eval"), names)
+            shown += value is not None
+    assert shown >= 4
+
+
+def test_there_is_a_notebook():
+    assert NOTEBOOKS
