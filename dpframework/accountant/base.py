@@ -185,7 +185,7 @@ class Accountant(abc.ABC, Generic[A]):
 
     def amount_of(self, node: Node, plan: Plan) -> A:
         """Return an upper bound on the cost of all releases below a node."""
-        parts = [self.amount_of(child, plan) for child in node.children]
+        parts = [self.amount_of(child, plan) for child in plan.index.parts_of(node)]
         amount: A = kind_of(node).compose(node, parts, self, plan)
         return amount
 

@@ -73,6 +73,6 @@ def exact_delta_of(node: Node, plan: Plan) -> ByRelation:
     """
     if not plan.has_exact_delta:
         return NOTHING
-    parts = [exact_delta_of(child, plan) for child in node.children]
+    parts = [exact_delta_of(child, plan) for child in plan.index.parts_of(node)]
     delta: ByRelation = kind_of(node).compose(node, parts, DeltaComposition(), plan)
     return delta

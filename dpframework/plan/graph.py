@@ -1,9 +1,11 @@
-"""A plan as a networkx graph of composition and use, for checks, drawings and questions of your own."""
+"""A plan as a networkx graph for drawings and questions of your own: its index with the facts that others ask about."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from dpframework.plan.index import PlacedNode
 from dpframework.plan.nodes import Step
 from dpframework.plan.plan import Plan
 
@@ -11,28 +13,40 @@ from dpframework.plan.plan import Plan
 def plan_graph(plan: Plan) -> Any:
     """Return the plan as a `networkx.DiGraph`, for questions that networkx answers.
 
-    Nodes have their numbers in the index. Their attributes are `kind` ("step", "sequential", ...), `label`, `name`,
-    `path`, `scope` and `reads` (the names of the attributes that it may depend on; None if that may be any). Steps also
-    have `mechanism`, `epsilon` and `delta` (exact, under the plan's relation; None if there is none). An edge has the
-    attribute `kind`: "part" from a composition to its parts, "use" from a release to a node that it is given to. Where
-    both hold between two nodes, the edge is a "part".
+    It is the graph of `plan.index`, which totals, checks, reports and differences read, with these attributes:
+
+    - of the graph, `relation`;
+    - of nodes, which have their numbers in the index: `kind` ("step", "sequential", ...), `label`, `name`, `path`,
+      `scope`, `level` (0 for the top) and `reads` (the names of the attributes that it may depend on; None if that may
+      be any). Steps also have `mechanism`, and `epsilon`, `rho` and `delta` (exact, under the plan's relation; None if
+      there is none);
+    - of edges, `kind`: "part" from a composition to its parts, which have a `position`, "use" from a release to a node
+      that it is given to. Where both hold, the edge is a "part". Each use has the attribute `use`. `epsilon` and `rho`
+      are the amounts of the step that the edge leads to, 0 for other nodes, infinite for a step without that amount.
+
+    So `networkx.dag_longest_path(graph, weight="epsilon")` is the dearest chain of releases made one from another, and
+    `networkx.multipartite_layout(graph, subset_key="level")` places the nodes for a drawing.
     """
-    import networkx as nx  # only those who ask for a graph wait for it
+    import networkx as nx
 
     graph = nx.DiGraph(relation=plan.relation.value)
+    levels: list[int] = []
     for placed, reads in zip(plan.index.nodes, plan.index.reads, strict=True):
+        levels.append(0 if placed.parent is None else levels[placed.parent] + 1)
         facts = {"kind": placed.kind.name, "label": placed.label, "name": placed.name or None, "reads": reads}
-        graph.add_node(placed.number, path=placed.path, scope=placed.scope, **facts)
         if isinstance(placed.node, Step):
-            noise = placed.calibration
-            epsilon, delta = (
-                (None, None)
-                if noise is None
-                else (amount.under(plan.relation) for amount in (noise.losses.pure, noise.losses.delta))
-            )
-            graph.nodes[placed.number].update(mechanism=placed.node.mechanism.name, epsilon=epsilon, delta=delta)
-        if placed.parent is not None:
-            graph.add_edge(placed.parent, placed.number, kind="part")
-    uses = ((source, user.number) for user in plan.index.nodes for source in user.uses)
-    graph.add_edges_from((edge for edge in uses if edge not in graph.edges), kind="use")
+            facts |= {"mechanism": placed.node.mechanism.name, **_amounts(placed, plan)}
+        graph.add_node(placed.number, path=placed.path, scope=placed.scope, level=levels[-1], **facts)
+    for source, target, edge in plan.index.graph.edges(data=True):
+        amounts = {notion: graph.nodes[target].get(notion, 0) for notion in ("epsilon", "rho")}
+        weights = {notion: math.inf if amount is None else amount for notion, amount in amounts.items()}
+        graph.add_edge(source, target, **edge, **weights)
     return graph
+
+
+def _amounts(step: PlacedNode, plan: Plan) -> dict[str, Any]:
+    if step.calibration is None:
+        return {"epsilon": None, "rho": None, "delta": None}
+    losses = step.calibration.losses
+    named = {"epsilon": losses.pure, "rho": losses.zcdp, "delta": losses.delta}
+    return {notion: amount.under(plan.relation) for notion, amount in named.items()}

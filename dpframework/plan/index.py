@@ -1,4 +1,4 @@
-"""The index of a plan, an array of its nodes with their places, made once and read by everyone."""
+"""The index of a plan, a networkx graph of its nodes with their places, made once and read by everyone."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from dpframework.plan.nodes import FromRelease, Node, Parallel, Sample, Sequenti
 from dpframework.plan.spending import Spend
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from dpframework.plan.plan import Plan
 
 #: The names of attributes; None if it may be any.
@@ -35,16 +37,12 @@ class PlacedNode:
         The node itself.
     kind
         Its row in the table of kinds.
-    parent
-        The number of the node that it is a part of; None for the root.
-    position
-        Its position among the parts of its parent.
+    graph
+        The graph that it is a node of, by its number.
     end
         The number after the last node below it: the nodes below are those from `number + 1` to `end - 1`.
     scope
         The path of the scope that it is in; empty for the plan's own.
-    uses
-        The numbers of the nodes whose releases it is given or made from, in order.
     in_parts
         Whether its rows are one part of several, over which the rows of a unit may spread.
     on_sample
@@ -56,21 +54,39 @@ class PlacedNode:
     number: int
     node: Node
     kind: NodeKind = attrs.field(repr=lambda kind: kind.name)
-    parent: int | None
-    position: int
+    graph: nx.DiGraph = attrs.field(repr=False)
     end: int
     scope: str
-    uses: tuple[int, ...]
     in_parts: bool
     on_sample: bool
     plan: Plan | None = attrs.field(default=None, repr=False)
 
-    @property
+    @functools.cached_property
+    def _edges(self) -> dict[int, dict[str, Any]]:
+        """The edges that lead to it, by the number of the node that they come from."""
+        return dict(self.graph.pred[self.number])
+
+    @functools.cached_property
+    def parent(self) -> int | None:
+        """The number of the node that it is a part of; None for the root."""
+        return next((source for source, edge in self._edges.items() if edge["kind"] == "part"), None)
+
+    @functools.cached_property
+    def position(self) -> int:
+        """Its position among the parts of its parent."""
+        return 0 if self.parent is None else int(self._edges[self.parent]["position"])
+
+    @functools.cached_property
+    def uses(self) -> tuple[int, ...]:
+        """The numbers of the nodes whose releases it is given or made from, in order."""
+        return tuple(sorted(source for source, edge in self._edges.items() if "use" in edge))
+
+    @functools.cached_property
     def name(self) -> str:
         """The node's name, empty if it has none."""
         return name_of(self.node)
 
-    @property
+    @functools.cached_property
     def path(self) -> str:
         """Its name after the scopes around it, or the scope that a node without a name is in."""
         return "/".join(filter(None, (self.scope, self.name)))
@@ -148,12 +164,17 @@ def join_reads(*some: Reads) -> Reads:
 
 @final
 class PlanIndex:
-    """The nodes of a plan in an array, from the top, left to right, with the scopes that they are in.
+    """The graph of a plan, and the scopes that its nodes are in.
 
     Attributes
     ----------
+    graph
+        A `networkx.DiGraph` of the numbers of the nodes, from the top, left to right. Each has its `PlacedNode` as the
+        attribute `placed`. An edge leads from a composition to a part of it (`kind` "part", with the `position` of the
+        part), or from a release to a node that it is given to (`kind` "use"). Where both hold, it is a "part". An edge
+        of a release has the attribute `use`.
     nodes
-        Every node.
+        Every node of the graph, in the order of their numbers.
     scopes
         Every scope, from the top.
     """
@@ -161,7 +182,8 @@ class PlanIndex:
     def __init__(self, root: Node, plan: Plan | None = None) -> None:
         builder = _Builder(plan)
         builder.place_scope(root, "", None, 0, in_parts=False, on_sample=False)
-        self.nodes: tuple[PlacedNode, ...] = builder.placed()
+        self.graph = builder.graph_of_places()
+        self.nodes: tuple[PlacedNode, ...] = tuple(placed for _, placed in self.graph.nodes(data="placed"))
         self.scopes = tuple(ScopeNodes(path, tuple(self.nodes[n] for n in own)) for path, own in builder.scopes)
         self._numbers = {id(placed.node): placed.number for placed in reversed(self.nodes)}
 
@@ -179,12 +201,14 @@ class PlanIndex:
         return self.nodes[placed.number + 1 : placed.end]
 
     def children(self, placed: PlacedNode) -> tuple[PlacedNode, ...]:
-        """Return the nodes directly below one."""
-        found, number = [], placed.number + 1
-        while number < placed.end:
-            found.append(self.nodes[number])
-            number = self.nodes[number].end
-        return tuple(found)
+        """Return the nodes that a node is composed of, in order."""
+        edges = self.graph.succ[placed.number].items()
+        return tuple([self.nodes[number] for number, edge in edges if edge["kind"] == "part"])
+
+    def parts_of(self, node: Node) -> tuple[Node, ...]:
+        """Return what a node is composed of, as the graph has it if the node is in the plan."""
+        placed = self.find(node)
+        return tuple(node.children) if placed is None else tuple([part.node for part in self.children(placed)])
 
     def steps_of(self, placed: PlacedNode) -> tuple[PlacedNode, ...]:
         """Return the steps that a node is, or that are below it."""
@@ -228,10 +252,12 @@ class PlanIndex:
 
 
 class _Builder:
-    """Numbers nodes, and finds the scope of each and the releases that it is given."""
+    """Numbers nodes, draws an edge to each from what it is a part of and from the releases that it is given."""
 
     def __init__(self, plan: Plan | None) -> None:
-        self.plan = plan
+        import networkx as nx  # only a plan waits for it
+
+        self.plan, self.graph = plan, nx.DiGraph()
         self.scopes: list[tuple[str, list[int]]] = []
         self._facts: list[dict[str, Any]] = []
         self._sequentials: list[list[int]] = []
@@ -256,8 +282,11 @@ class _Builder:
     ) -> None:
         """Place a node of a scope, which lies in some sequentials of it, and all below the node."""
         number, kind, name = len(self._facts), kind_of(node), name_of(node)
-        facts = {"node": node, "kind": kind, "parent": parent, "position": position, "scope": path, **rows}
+        facts = {"node": node, "kind": kind, "scope": path, **rows}
         self._facts.append(facts)
+        self.graph.add_node(number)
+        if parent is not None:
+            self.graph.add_edge(parent, number, kind="part", position=position)
         self._openers.append(opener)
         opens = bool(name and (own or kind.scope) and not kind.rows and not kind.leaf)
         own.append(number)
@@ -280,15 +309,15 @@ class _Builder:
                 self._place(child, path, own, around, opener, number, k, **rows)
         facts["end"] = len(self._facts)
 
-    def placed(self) -> tuple[PlacedNode, ...]:
-        """Return all nodes with their places."""
-        uses: dict[int, set[int]] = {}
+    def graph_of_places(self) -> nx.DiGraph:
+        """Return the graph, with the edges of releases, and each node's place."""
         for source, user in self._uses():
-            uses.setdefault(user, set()).add(source)
-        return tuple(
-            PlacedNode(number=k, uses=tuple(sorted(uses.get(k, ()))), plan=self.plan, **facts)
-            for k, facts in enumerate(self._facts)
-        )
+            kind = self.graph.edges.get((source, user), {}).get("kind", "use")
+            self.graph.add_edge(source, user, kind=kind, use=True)
+        for number, facts in enumerate(self._facts):
+            placed = PlacedNode(number=number, graph=self.graph, plan=self.plan, **facts)
+            self.graph.nodes[number]["placed"] = placed
+        return self.graph
 
     def _uses(self) -> Iterator[tuple[int, int]]:
         """Yield each release with a node that uses it, below one sequential of the user's scope or of one around it."""

@@ -687,7 +687,6 @@ def test_planning_imports_nothing_heavy(study):
         "scipy",
         "dp_accounting",
         "opendp",
-        "networkx",
         "pandas",
         "randomgen",
         "jinja2",

@@ -15,7 +15,6 @@ LARGE = (
     "polars",
     "narwhals",
     "hypothesis",
-    "networkx",
     "mpmath",
     "dp_accounting",
     "pydantic",

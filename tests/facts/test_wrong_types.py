@@ -181,7 +181,7 @@ def test_every_boundary_can_read_its_annotations() -> None:
             )
 
 
-@pytest.mark.parametrize("package", ["pluggy", "typeguard", "attrs"])
+@pytest.mark.parametrize("package", ["pluggy", "networkx", "typeguard", "attrs"])
 def test_plans_cannot_be_made_without(package: str) -> None:
     code = (
         f"import sys; sys.modules[{package!r}] = None\n"

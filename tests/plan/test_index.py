@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import Any
 
 import networkx as nx
@@ -12,6 +13,7 @@ from random_plans import compositions
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Node, Parallel, Post, Sample, Sequential, Step, walk
+from dpframework.reports.difference import difference
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"])])
 
@@ -139,6 +141,33 @@ def test_the_graph_shows_the_index(plan_of: Callable[..., dpf.StudyPlan], node: 
     assert [graph.nodes[n]["reads"] for n in sorted(graph)] == list(plan.index.reads)
     parts = nx.DiGraph([(s, t) for s, t, kind in graph.edges(data="kind") if kind == "part"])
     assert len(plan.index.nodes) == 1 or nx.is_arborescence(parts)
+
+
+def chain() -> Node:
+    rows = dpf.step("rows", dpf.queries.Count(), DiscreteLaplace("1/2"))
+    again = dpf.step("again", dpf.queries.Histogram(SCHEMA["a"]), DiscreteLaplace("1/4"), uses=["rows"])
+    return dpf.sequential(rows, again, dpf.post("tidy", ["again"]), name="counts")
+
+
+def test_totals_checks_reports_and_differences_read_the_graph(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    whole, cut = plan_of(chain(), SCHEMA), plan_of(chain(), SCHEMA)
+    placed = {one.name: one.number for one in cut.index.nodes}
+    cut.index.graph.remove_edge(placed["counts"], placed["again"])
+    cut.index.graph.remove_edge(placed["rows"], placed["again"])
+    assert (whole.total().epsilon, cut.total().epsilon) == (Fraction(3, 4), Fraction(1, 2))
+    assert ("again" in dpf.reports.tree(whole), "again" in dpf.reports.tree(cut)) == (True, False)
+    assert [dpf.reports.mermaid(plan).count("-.->") for plan in (whole, cut)] == [2, 1]
+    assert "again" in str(difference(cut, whole).changes)
+    left = [next(str(finding) for finding in plan.check() if finding.code == "DP012") for plan in (whole, cut)]
+    assert ["epsilon 999.25 " in left[0], "epsilon 999.5 " in left[1]] == [True, True]
+
+
+def test_the_longest_path_by_loss_is_the_dearest_chain_of_releases(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    graph = plan_of(chain(), SCHEMA).graph()
+    path = nx.dag_longest_path(graph, weight="epsilon")
+    assert [graph.nodes[number]["name"] for number in path] == ["counts", "rows", "again"]
+    assert nx.dag_longest_path_length(graph, weight="epsilon") == Fraction(3, 4)
+    assert set(nx.multipartite_layout(graph, subset_key="level")) == set(graph)
 
 
 def test_a_query_is_asked_for_its_facts_once_a_plan(plan_of: Callable[..., dpf.StudyPlan]) -> None:

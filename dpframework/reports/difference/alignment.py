@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeAlias
 
 from dpframework.accountant import AccountedPlan
+from dpframework.plan.index import PlanIndex
 from dpframework.plan.kinds import kind_of, name_of
 from dpframework.plan.nodes import Node, Post, Step
 from dpframework.reports.difference.merged_plans import MergedNode
@@ -48,7 +49,7 @@ class _Merger:
     def content(self, node: Node) -> str:
         """Return the hash of a node's content with all nodes below it."""
         if id(node) not in self._contents:
-            whole = "\n".join([own_content(node), *map(self.content, node.children)])
+            whole = "\n".join([own_content(node), *map(self.content, self.parts(node))])
             self._contents[id(node)] = hashlib.sha256(whole.encode()).hexdigest()
         return self._contents[id(node)]
 
@@ -60,7 +61,7 @@ class _Merger:
 
     def pair(self, before: Node, after: Node) -> MergedNode:
         """Return two nodes as one, their children merged."""
-        children, reordered = self.merge(before.children, after.children)
+        children, reordered = self.merge(self.parts(before), self.parts(after))
         return self._node(before, after, children, reordered)
 
     def _node(
@@ -106,7 +107,7 @@ class _Merger:
             reordered, settled = False, False
             while taken and not settled:  # who finds no counterpart inside stays outside
                 inner = [other for _, other in taken]
-                sides = (node.children, inner) if side == 0 else (inner, node.children)
+                sides = (self.parts(node), inner) if side == 0 else (inner, self.parts(node))
                 children, reordered = self.merge(*sides)
                 shared = _find_shared(children)
                 settled = all(id(other) in shared for other in inner)
@@ -122,13 +123,18 @@ class _Merger:
                 found.append((first, k, self._node(None, node, children, reordered)))
         return found
 
+    def index_of(self, node: Node) -> PlanIndex:
+        """Return the index of the plan that a node is in."""
+        return next(plan.index for plan in self._plans if plan.index.find(node) is not None)
+
+    def parts(self, node: Node) -> tuple[Node, ...]:
+        """Return what a node of one of the plans is composed of."""
+        return self.index_of(node).parts_of(node)
+
     def below(self, node: Node) -> tuple[Node, ...]:
         """Return all nodes below a node of one of the plans."""
-        for plan in self._plans:
-            placed = plan.index.find(node)
-            if placed is not None:
-                return tuple(inner.node for inner in plan.index.below(placed))
-        raise KeyError(node)
+        index = self.index_of(node)
+        return tuple(inner.node for inner in index.below(index.place(node)))
 
     def _size(self, node: Node) -> int:
         return len(self.below(node))
@@ -142,7 +148,7 @@ class _Merger:
         if _name(node) is not None:
             return (type(node), _name(node)) in self.names(around)
         return type(node) is not type(around) and any(
-            type(child) is type(node) and self.names(child) & self.names(node) for child in around.children
+            type(child) is type(node) and self.names(child) & self.names(node) for child in self.parts(around)
         )
 
     def _rate_same_kind(self, before: Node, after: Node, alone: bool) -> int | None:
@@ -167,11 +173,8 @@ class _Merger:
                 return 0 if before.facts == after.facts else None
             case Post(), Post():
                 return 0 if before.uses == after.uses else None
-        if type(before) is type(after) and [*map(self.content, before.children)] == [
-            *map(self.content, after.children)
-        ]:
-            return 0
-        return None
+        alike = [*map(self.content, self.parts(before))] == [*map(self.content, self.parts(after))]
+        return 0 if alike and type(before) is type(after) else None
 
     def _put_in_order(
         self, table: _Table, wrapped: list[tuple[int | None, int | None, MergedNode]]
@@ -190,7 +193,7 @@ class _Merger:
         return [one for _, one in sorted(keyed, key=lambda pair: pair[0])]
 
     def _alone(self, node: Node, *, after: bool) -> MergedNode:
-        children = [self._alone(child, after=after) for child in node.children]
+        children = [self._alone(child, after=after) for child in self.parts(node)]
         return self._node(None, node, children) if after else self._node(node, None, children)
 
 
