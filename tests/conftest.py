@@ -21,6 +21,7 @@ from dpframework.run.gate import Gate
 from dpframework.run.scope import Run
 
 sys.path.insert(0, str(Path(__file__).parent))
+from tiers import mark_slow
 
 # the kit starts a process for each verification, a second each: `test_other_process.py` lets it
 os.environ.setdefault("DPFRAMEWORK_ASKED_ELSEWHERE", "1")
@@ -123,8 +124,13 @@ def journal(tmp_path: Path) -> Path:
     return tmp_path / ".out.unfinished"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests of the site last: it is being built beside the others (see .ci/run), and they wait for it."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what is slow, and put the tests of the site last.
+
+    The site is being built beside the others (see .ci/run), and its tests wait for it.
+    """
+    mark_slow(config, items, Path(__file__).parent)
     items.sort(key=lambda item: item.path.name == "test_site.py")
 
 

@@ -82,7 +82,7 @@ def passes(python: str, folder: Path, tests: list[str] | None) -> bool:
     version = subprocess.run([own, "-V"], capture_output=True, text=True, check=True).stdout.strip()
     commands = [[own, "-m", "dpframework", "demo"]]
     if tests is not None:
-        commands.append([own, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests])
+        commands.append([own, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "", *tests])
     for command in commands:
         quiet = subprocess.DEVNULL if command[-1] == "demo" else None
         code = subprocess.run(command, cwd=ROOT, stdout=quiet).returncode

@@ -33,7 +33,8 @@ class Observed:
     def measure(cls, modules: list[str], tests: list[str]) -> Observed:
         """Run tests in the current folder, once, and see which lines each runs."""
         Path(".coveragerc").write_text("[run]\nbranch = false\n[report]\n", encoding="utf-8")
-        options = ["-q", "--no-header", "-p", "no:cacheprovider", "-n", "0", "--dist=no"]  # else no test has a context
+        options = ["-q", "--no-header", "-p", "no:cacheprovider", "-n", "0", "-m", ""]  # slow tests, too
+        options += ["--dist=no"]  # else no test has a context
         options += ["--cov-context=test", "--cov-report="]
         folders = sorted({str(Path(module).parent) for module in modules})
         timed = Timed()

@@ -48,7 +48,7 @@ from targets import ROOT, Survivor, Target, targets
 
 SOURCES = (".", "plugins/trees/src", "plugins/greedy/src", "plugins/distance/src")
 GOAL = 0.95
-OPTIONS = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-n", "0"]
+OPTIONS = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-n", "0", "-m", ""]  # slow tests, too
 # what tests import of others: a second each time, were it not imported before the fork
 OTHERS = ("hypothesis", "dp_accounting", "numba", "opendp.prelude", "pandas", "polars", "randomgen", "scipy.optimize")
 LATE = (signal.SIGXCPU, signal.SIGALRM, signal.SIGKILL)  # what ends tests that take too long; others are crashes
