@@ -22,19 +22,24 @@ needs_kills = pytest.mark.skipif(
 )
 
 
-def run_as_script(script: str, folder: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run a module of the tests on a folder, in a process of its own that finds what the tests share."""
+def run_as_script(script: str, folder: str | Path, every: int) -> subprocess.CompletedProcess[str]:
+    """Run a module of the tests on a folder, in a process of its own that finds what the tests share.
+
+    It is told to kill at every so-manieth step.
+    """
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    return subprocess.run([sys.executable, script, str(folder)], capture_output=True, text=True, env=environment)
+    command = [sys.executable, script, str(folder), str(every)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 
-def told_by_itself(script: str) -> Any:
+def told_by_itself(script: str, every: int) -> Any:
     """Run a script on a new folder, in a process that has no threads and may fork; return what it prints, as JSON.
 
-    A kill loses nothing that was written, synchronised or not: in memory many kills take seconds.
+    It kills at every so-manieth step, unless `DPFRAMEWORK_EVERY_STEP` is set (see `steps_tried`). A kill loses nothing
+    that was written, synchronised or not: in memory many kills take seconds.
     """
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
-        ran = run_as_script(script, folder)
+        ran = run_as_script(script, folder, every)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return json.loads(ran.stdout)
 
@@ -60,12 +65,12 @@ def forked(folder: Path, work: Callable[[], str]) -> str | None:
     return told
 
 
-def steps_tried(steps: int) -> range:
-    """Return the steps to kill at: every one if `DPFRAMEWORK_EVERY_STEP` is set, else every second.
+def steps_tried(steps: int, every: int) -> range:
+    """Return the steps to kill at: every one if `DPFRAMEWORK_EVERY_STEP` is set, else every so-manieth, and the last.
 
     There is a step before and one after each change, and little happens between one change and the next.
     """
-    return range(steps) if os.environ.get("DPFRAMEWORK_EVERY_STEP") else range((steps - 1) % 2, steps, 2)
+    return range(steps) if os.environ.get("DPFRAMEWORK_EVERY_STEP") else range((steps - 1) % every, steps, every)
 
 
 class KillsAWorker(Observer):

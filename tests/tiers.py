@@ -1,14 +1,15 @@
 """Which tests are slow: they repeat, on more examples, what a test that stays quick shows too.
 
-`.ci/run` and `python -m pytest` leave them out; `python -m pytest -m ""` runs all. No family of tests goes as a whole,
-and no planted bug: `test_tiers.py` looks. A family is a test with all its parameters, or several that show the same.
+`.ci/run` and `python -m pytest` leave them out; `python -m pytest -m ""` runs all. `tiers.toml` names them. A family is
+a test with all its parameters: of each something stays quick, and all planted bugs do. `test_tiers.py` looks.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -16,18 +17,12 @@ import pytest
 
 RELATION = re.compile(r"(?<![^\[-])(add-or-remove-one|replace-one)(?![^\]-])")
 
-# Tests of several examples under both relations stay under one, in turn: each relation is met by every second example.
-ONE_RELATION = (
-    "*::test_no_transcript_loses_more_than_the_plan_claims",
-    "*::test_each_step_holds_what_it_declares",
+_TOLD = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+ONE_RELATION: Sequence[str] = _TOLD["one-relation"]
+ONE_OF, ONE_OF_EACH_MINER, SHOWN_BY = (
+    {f"{file}::{name}": value for file, named in _TOLD[table].items() for name, value in named.items()}
+    for table in ("one-of", "one-of-each-miner", "shown-by")
 )
-
-# Of these every so-manieth stays. The number is no multiple of how many relations or engines they go through in turn.
-ONE_OF: Mapping[str, int] = {}
-
-# Whole tests, each with the one that stays and fails with it.
-SHOWN_BY: Mapping[str, str] = {}
-
 COLLECTED = pytest.StashKey[dict[str, bool]]()  # every test of this run by name, and whether it is slow
 
 
@@ -47,9 +42,20 @@ def slow_among(tests: Iterable[str]) -> set[str]:
             slow.update(members)
         elif name in ONE_OF:
             slow.update(set(members) - set(members[:: ONE_OF[name]]))
+        elif name in ONE_OF_EACH_MINER:
+            for each in _by_miner(members):
+                slow.update(set(each) - set(each[:: ONE_OF_EACH_MINER[name]]))
         elif any(fnmatchcase(name, pattern) for pattern in ONE_RELATION):
             slow.update(_second_relations(members))
     return slow
+
+
+def _by_miner(tests: Sequence[str]) -> Iterable[list[str]]:
+    """Return tests by the miner whose name their parameters begin with."""
+    miners = defaultdict(list)
+    for test in tests:
+        miners[test.partition(", ")[0]].append(test)
+    return miners.values()
 
 
 def _second_relations(tests: Sequence[str]) -> set[str]:

@@ -112,14 +112,14 @@ def finished(folder: Path) -> set[str]:
     return {path.name for path in (folder / "draws-results" / "cells").glob("*.json")}
 
 
-def matrix(root: Path) -> int:
-    """Kill a run at every step, go on, and compare; return the number of kills."""
+def matrix(root: Path, every: int) -> int:
+    """Kill a run at every so-manieth step, go on, and compare; return the number of steps."""
     prepared(root / "whole")
     steps = steps_of_run(root / "whole", None)
     assert steps is not None
     results = root / "whole" / "draws-results"
     wanted = {name: (results / name).read_bytes() for name in ("results.parquet", "summary.md")}
-    for last in range(steps):
+    for last in range((steps - 1) % every, steps, every):
         folder = root / "killed"
         prepared(folder)
         assert steps_of_run(folder, last) is None
@@ -138,8 +138,9 @@ def matrix(root: Path) -> int:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL, of Unix")
-def test_a_run_killed_at_any_step_goes_on_to_the_same_results(tmp_path: Path) -> None:
-    ran = run_as_script(__file__, tmp_path)
+@pytest.mark.parametrize("every", [5, 1])
+def test_a_run_killed_at_any_step_goes_on_to_the_same_results(tmp_path: Path, every: int) -> None:
+    ran = run_as_script(__file__, tmp_path, every)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert int(ran.stdout.splitlines()[-1]) > 8 * CELLS
 
@@ -195,4 +196,4 @@ if __name__ == "__main__":
 
     registry()
 
-    print(matrix(Path(sys.argv[1])))
+    print(matrix(Path(sys.argv[1]), int(sys.argv[2])))

@@ -16,6 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pytest
 from killing import needs_kills, steps_of, steps_tried, told_by_itself
 from people import study_file, tree_step
 
@@ -128,8 +129,8 @@ def warm_up(folder: Path) -> None:
     assert "there is no such ledger" in said.getvalue()
 
 
-def matrix(folder: Path) -> dict[str, int]:
-    """Kill a run at every step (see `killing.steps_tried`); resume it, at times kill that too, resume it to its end."""
+def matrix(folder: Path, every: int) -> dict[str, int]:
+    """Kill a run at so many steps (see `killing.steps_tried`); at times kill that too, resume it to its end."""
     template = folder / "template"
     template.mkdir()
     prepared(template)
@@ -141,7 +142,7 @@ def matrix(folder: Path) -> dict[str, int]:
     steps = steps_of_run(fresh("whole"), None)
     assert steps is not None
     states: Counter[str] = Counter()
-    for step in steps_tried(steps):
+    for step in steps_tried(steps, every):
         here = fresh(str(step))
         outputs: list[list[object]] = []
         for last in (step, None) if step % 4 else (step, 7 * step % steps, None):
@@ -162,11 +163,12 @@ def matrix(folder: Path) -> dict[str, int]:
 
 
 @needs_kills
-def test_a_run_killed_at_any_step_keeps_its_charge_and_goes_on():
-    states = told_by_itself(__file__)
+@pytest.mark.parametrize("every", [7, 2])
+def test_a_run_killed_at_any_step_keeps_its_charge_and_goes_on(every):
+    states = told_by_itself(__file__, every)
     assert states.pop("steps") >= 70
     assert set(states) == {"not charged", "charged", "kept", "finished", "written"}
 
 
 if __name__ == "__main__":
-    print(json.dumps(matrix(Path(sys.argv[1]))))
+    print(json.dumps(matrix(Path(sys.argv[1]), int(sys.argv[2]))))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import tiers
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PLANTED = re.compile("bug|mistake|planted|caught|forge|spoilt")
 
 
@@ -45,7 +45,9 @@ def test_something_quick_shows_what_each_slow_test_shows(request: pytest.Fixture
     assert not {name for name in slow if PLANTED.search(name.partition("::")[2])}, "what is planted is tried each time"
 
 
-@pytest.mark.parametrize("name", sorted({*tiers.ONE_OF, *tiers.SHOWN_BY, *tiers.SHOWN_BY.values()}))
+@pytest.mark.parametrize(
+    "name", sorted({*tiers.ONE_OF, *tiers.ONE_OF_EACH_MINER, *tiers.SHOWN_BY, *tiers.SHOWN_BY.values()})
+)
 def test_what_the_tiers_name_is_there(name: str) -> None:
     file, *names = name.split("::")
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
