@@ -26,6 +26,7 @@ READERS = {
         "plan-format",
         "checks",
         "soundness",
+        "samplers",
         "verify",
         "known-bugs",
         "ledger",

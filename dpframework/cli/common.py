@@ -200,6 +200,15 @@ EngineName = Annotated[
     ),
 ]
 
+SamplersName = Annotated[
+    str,
+    typer.Option(
+        "--samplers",
+        metavar="NAME",
+        help="Who turns random bits into noise: opendp, or arrays, which draws many numbers faster, as exactly.",
+    ),
+]
+
 
 VerifiedFile = Annotated[
     Path | None,

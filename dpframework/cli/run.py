@@ -17,6 +17,7 @@ from dpframework.cli.common import (
     EngineName,
     Json,
     NewFolder,
+    SamplersName,
     Seed,
     counted,
     engine_of,
@@ -87,6 +88,7 @@ def run(
     study: Annotated[Path, path_argument("STUDY", "A study file (.toml).")],
     out: Annotated[Path, NewFolder],
     seed: Seed = None,
+    samplers: SamplersName = "opendp",
     engine: EngineName = None,
     ledger: Annotated[
         Path | None,
@@ -120,8 +122,7 @@ def run(
     file = load_study(study)
     if period or file.study.unit.period is not None:
         (file.study.unit.during(period) if period else file.study.unit).require_span()
-    chosen = engine_of(file, engine)
-    ready, facts = _prepare(file, chosen, as_json)
+    ready, facts = _prepare(file, engine_of(file, engine), as_json)
     plan = ready.plan
     if recorded is not None:
         recorded.data = file.data.paths()
@@ -130,7 +131,7 @@ def run(
         authority = Authority.of(ledgers.Ledger(ledger).records(), data_set, plan)
         authority = attrs.evolve(authority, ran=ledgers.RunSubject(by=said["by"], purpose=purpose).sentence)
     results, stop = _keep(
-        out, study.stem, authority, facts, recorded, lambda: _make(file, ready, seed, recorded, period)
+        out, study.stem, authority, facts, recorded, lambda: _make(file, ready, (seed, samplers), recorded, period)
     )
     ran = reports.RunSummary.of(results)
     if stop is not None:
@@ -187,10 +188,10 @@ def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, 
 
 
 def _make(
-    file: StudyFile, ready: StudyRun, seed: int | None, recorded: ledgers.LedgerRun | None, period: str
+    file: StudyFile, ready: StudyRun, draws: tuple[int | None, str], recorded: ledgers.LedgerRun | None, period: str
 ) -> Outcome:
-    """Make the run, with a progress bar."""
-    engine = ready.engine
+    """Make the run with its seed and its samplers, and a progress bar."""
+    engine, (seed, samplers) = ready.engine, draws
 
     def read() -> Table | TableFiles:
         key = None if seed is None else hashlib.sha256(str(seed).encode()).digest()
@@ -202,7 +203,7 @@ def _make(
 
     with progress() as observer, contextlib.closing(engine):
         try:
-            results = ready.make(read, seed=seed, observers=[observer], ledger=recorded)
+            results = ready.make(read, seed=seed, samplers=samplers, observers=[observer], ledger=recorded)
             return attrs.evolve(results, data=file.data.files), None
         except DPFrameworkError as error:
             if recorded is not None and recorded.unfinished:

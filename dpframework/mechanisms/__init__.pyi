@@ -25,6 +25,7 @@ from .partitions import (
 from .randomness import (
     Noise as Noise,
     Randomness as Randomness,
+    Samplers as Samplers,
 )
 from .selection import (
     BoundedRange as BoundedRange,

@@ -19,50 +19,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.mechanisms.randomness import Randomness
-
-_WORDS = 64  # drawn at once
-
-
-@final
-class WholeNumbers:
-    """Uniform whole numbers of any size, drawn exactly by rejection from words of 64 bits."""
-
-    def __init__(self, randomness: Randomness) -> None:
-        self._randomness, self._pool, self._bits = randomness, 0, 0
-
-    def bits(self, number: int) -> int:
-        """Draw a number of `number` uniform bits."""
-        while self._bits < number:
-            drawn = self._randomness.words(_WORDS)
-            self._pool |= int.from_bytes(np.asarray(drawn, dtype="<u8").tobytes(), "little") << self._bits
-            self._bits += 64 * _WORDS
-        found = self._pool & ((1 << number) - 1)
-        self._pool, self._bits = self._pool >> number, self._bits - number
-        return found
-
-    def below(self, bound: int) -> int:
-        """Draw uniformly from 0, ..., bound - 1."""
-        number = (bound - 1).bit_length()
-        while (found := self.bits(number)) >= bound:
-            pass
-        return found
-
-    def subset(self, size: int, number: int) -> list[int]:
-        """Draw a uniform sorted subset of 0, ..., size - 1 (Floyd's algorithm)."""
-        chosen: set[int] = set()
-        for last in range(size - number, size):
-            found = self.below(last + 1)
-            chosen.add(last if found in chosen else found)
-        return sorted(chosen)
-
-    def composition(self, total: int, parts: int, least: int) -> list[int]:
-        """Draw a uniform vector of whole numbers of at least `least`, 0 or 1, with that sum (stars and bars)."""
-        if parts == 0:
-            return []
-        places = total + (1 - least) * parts
-        bars = [-1, *self.subset(places - 1, parts - 1), places - 1]
-        return [after - before - (1 - least) for before, after in itertools.pairwise(bars)]
+from dpframework.mechanisms.uniforms import WholeNumbers
 
 
 def section_size(size: int, total: int, depth: int) -> int:

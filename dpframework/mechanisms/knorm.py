@@ -44,7 +44,6 @@ import bisect
 import functools
 import math
 from collections.abc import Sequence
-from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
@@ -55,10 +54,11 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.facts.unit import ONE_ROW, UnitChange
-from dpframework.mechanisms.balls import Balls, WholeNumbers, balls
+from dpframework.mechanisms.balls import Balls, balls
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
 from dpframework.mechanisms.laplace import from_lattice, to_lattice
-from dpframework.mechanisms.randomness import GUARD_DIGITS, Randomness
+from dpframework.mechanisms.randomness import Randomness
+from dpframework.mechanisms.uniforms import WholeNumbers, exp_bounds
 from dpframework.queries.base import Norm, QueryFacts
 
 LARGEST_DIMENSION = 1_000
@@ -131,7 +131,7 @@ class KNorm(PureMechanism):
         if _independent(space):
             drawn = np.asarray(randomness.discrete_laplace(exact.size, scale), dtype=np.int64)
             return from_lattice(exact + drawn.reshape(exact.shape), calibration)
-        numbers = WholeNumbers(randomness)
+        numbers = WholeNumbers(randomness.words)
         radius = _weights(space, Fraction(scale)).draw(numbers) + _geometric_sum(space.dimension + 1, scale, randomness)
         noise = np.array(space.draw(radius, numbers), dtype=np.int64)
         return from_lattice(exact + noise.reshape(exact.shape), calibration)
@@ -282,7 +282,7 @@ class _Weights:
         if bits not in self._between:
             # the whole is h_0 = 1 at least, so that absolute errors of the powers, times h, are relative ones
             wide = bits + 64 + sum(self._h).bit_length()
-            low, high = _exponential(1 / self._scale, wide)
+            low, high = exp_bounds(-1 / self._scale, wide)
             power_low = power_high = 1 << wide
             lows, highs = [0], [0]
             for weight in self._h:
@@ -299,20 +299,6 @@ class _Weights:
 @functools.lru_cache(maxsize=256)
 def _weights(space: Balls, scale: Fraction) -> _Weights:
     return _Weights(space.h, scale)
-
-
-def _exponential(exponent: Fraction, bits: int) -> tuple[int, int]:
-    """Return whole numbers below and above 2**bits exp(-exponent).
-
-    Decimal's exponential is rounded correctly; the exponent is not, and moves it by a share of `exponent` units in the
-    last place.
-    """
-    digits = bits // 3 + GUARD_DIGITS
-    context = Context(prec=digits)
-    rounded = context.divide(Decimal(-exponent.numerator), Decimal(exponent.denominator))
-    near = Fraction(context.exp(rounded)) * 2**bits
-    error = near * (2 + exponent) / 10 ** (digits - 1)
-    return math.floor(near - error), math.ceil(near + error)
 
 
 @functools.lru_cache(maxsize=256)

@@ -19,7 +19,6 @@ import os
 import secrets
 import weakref
 from collections.abc import Iterable
-from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any, final
 
@@ -28,13 +27,12 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.mechanisms import opendp_samplers
+from dpframework.mechanisms.uniforms import WORD_BITS, Uniform
 
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 REAL_ARITHMETIC = "real-arithmetic"  # the assumption that sampling in floating point is as good as in real numbers
 KEY_BITS, PUBLIC_BITS = 256, 128
-WORD_BITS = 64
-GUARD_DIGITS = 10  # decimal, beyond what tells two of the numbers that are compared apart
 
 
 def seed_of(*texts: str) -> int:
@@ -49,10 +47,31 @@ class Noise(enum.StrEnum):
     GUMBEL = "gumbel"
 
 
+class Samplers(enum.StrEnum):
+    """Who turns random bits into noise and choices: OpenDP, or for arrays samplers of ours, which are as exact."""
+
+    OPENDP = "opendp"
+    ARRAYS = "arrays"
+
+    @classmethod
+    def named(cls, name: str) -> Samplers:
+        """Return the samplers of a name.
+
+        Raises
+        ------
+        InputError
+            If no samplers have it; lists those that there are.
+        """
+        if name not in list(cls):
+            raise InputError(f"no samplers are called {name!r}; there are {' and '.join(cls)}")
+        return cls(name)
+
+
 class Randomness(abc.ABC):
     """A source of the draws that mechanisms make. Its scales are in units of the integer lattice."""
 
     private: bool
+    samplers: Samplers | None = None  # of a private source
 
     @abc.abstractmethod
     def discrete_laplace(self, size: int, scale: float) -> Integers:
@@ -96,24 +115,9 @@ class Randomness(abc.ABC):
     def below_exp(self, exponent: Fraction, word: int) -> bool:
         """Tell whether a uniform real number, of which the first 64 bits are `word`, is below exp(exponent).
 
-        Exact: as many more bits are drawn, and digits of the exponential computed, as it takes to tell. (Decimal's
-        exponential is rounded correctly; the exponent is not, and moves it by a share of `abs(exponent)` units in the
-        last place.)
+        Exact: as many more bits are drawn, and digits of the exponential computed, as it takes to tell.
         """
-        if exponent >= 0:
-            return True
-        number, bits = word, WORD_BITS
-        while True:
-            digits = bits // 3 + GUARD_DIGITS
-            context = Context(prec=digits)
-            rounded = context.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))
-            above = Fraction(context.exp(rounded)) * 2**bits
-            error = above * (2 + abs(exponent)) / 10 ** (digits - 1)
-            if number + 1 <= above - error:
-                return True
-            if number >= above + error:
-                return False
-            number, bits = number << WORD_BITS | int(self.words(1).item()), bits + WORD_BITS
+        return Uniform(word, WORD_BITS, self.words).below_exp(exponent)
 
     def handed(self, assumptions: Iterable[str]) -> Randomness:
         """Return the source that a mechanism with these assumptions may draw from.
@@ -130,7 +134,7 @@ class GeneratorNotHandedError(InputError):
 @final
 class _WithoutGenerator(Randomness):
     def __init__(self, source: Randomness) -> None:
-        self._source, self.private = source, source.private
+        self._source, self.private, self.samplers = source, source.private, source.samplers
 
     @property
     def generator(self) -> np.random.Generator:
@@ -160,30 +164,59 @@ class _WithoutGenerator(Randomness):
 
 @final
 class SystemRandomness(Randomness):
-    """Cryptographic randomness. OpenDP is imported at the first draw.
+    """Cryptographic randomness. OpenDP is imported when it first draws.
 
     No two processes draw the same numbers: a fork gets a new key, and so does a copy.
+
+    Parameters
+    ----------
+    samplers
+        Who turns random bits into noise and choices.
     """
 
     private = True
 
+    def __init__(self, samplers: Samplers = Samplers.OPENDP) -> None:
+        self.samplers = samplers
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle as another source, with a key of its own."""
-        return SystemRandomness, ()
+        return SystemRandomness, (self.samplers,)
+
+    def _draws(self, sampler: Any, size: int, scale: float) -> bool:
+        """Tell whether a sampler of ours draws arrays of this size and noise of this scale."""
+        return bool(size >= sampler.FEWEST and sampler.SMALLEST_SCALE <= scale <= sampler.LARGEST_SCALE)
 
     def discrete_laplace(self, size: int, scale: float) -> Integers:
-        """Draw as `Randomness` says, by OpenDP's `make_laplace` on integers."""
+        """Draw as `Randomness` says, by `digit_laplace` or OpenDP's `make_laplace` on integers."""
+        if self.samplers is Samplers.ARRAYS:
+            from dpframework.mechanisms import digit_laplace
+
+            if self._draws(digit_laplace, size, scale):
+                return digit_laplace.discrete_laplace(self.words, size, scale)
         return opendp_samplers.noise("laplace", scale, size)
 
     def discrete_gaussian(self, size: int, scale: float) -> Integers:
-        """Draw as `Randomness` says, by OpenDP's `make_gaussian` on integers."""
+        """Draw as `Randomness` says, by `rejection_gaussian` or OpenDP's `make_gaussian` on integers."""
+        if self.samplers is Samplers.ARRAYS:
+            from dpframework.mechanisms import rejection_gaussian
+
+            if self._draws(rejection_gaussian, size, scale):
+                return rejection_gaussian.discrete_gaussian(self.words, size, scale)
         return opendp_samplers.noise("gaussian", scale, size)
 
     def noisy_max(self, scores: Integers, scale: float, noise: Noise) -> int:
-        """Choose as `Randomness` says, by OpenDP's `make_noisy_max` on integers."""
+        """Choose as `Randomness` says, by `bucket_selection` or OpenDP's `make_noisy_max` on integers."""
         if len(scores) == 1:
             return 0
-        return opendp_samplers.noisy_max(scores, scale, gumbel=noise is Noise.GUMBEL)
+        gumbel = noise is Noise.GUMBEL
+        if self.samplers is Samplers.ARRAYS:
+            from dpframework.mechanisms import bucket_selection
+
+            if self._draws(bucket_selection, len(scores), scale):
+                choose = bucket_selection.exponential_choice if gumbel else bucket_selection.permute_and_flip
+                return choose(self.words, scores, scale)
+        return opendp_samplers.noisy_max(scores, scale, gumbel=gumbel)
 
     def integers(self, below: int | Integers, size: int) -> Integers:
         """Draw as `Randomness` says. numpy's Generator rejects bits that would favour some integers (Lemire 2019)."""
@@ -191,7 +224,7 @@ class SystemRandomness(Randomness):
 
     def words(self, size: int) -> Words:
         """See `Randomness`."""
-        return self.generator.integers(0, 2**WORD_BITS, size, dtype=np.uint64)
+        return self.generator.bit_generator.random_raw(size)  # a fraction of the time of `Generator.integers`
 
     @functools.cached_property
     def generator(self) -> np.random.Generator:

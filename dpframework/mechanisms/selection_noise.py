@@ -36,7 +36,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.mechanisms.randomness import WORD_BITS, Randomness
+from dpframework.mechanisms.randomness import Randomness
+from dpframework.mechanisms.uniforms import WORD_BITS
 
 BITS = 256  # of a probability
 WHOLE = 1 << BITS

@@ -46,6 +46,8 @@ class RunSummary:
         The matrices of each result that has some.
     period
         The period whose rows were read; None for a study without periods.
+    samplers
+        Who turned random bits into noise and choices; None if the run was seeded or does not say.
     """
 
     private: bool
@@ -59,6 +61,7 @@ class RunSummary:
     head: str | None = None
     matrices: Mapping[str, tuple[Matrix, ...]] = attrs.field(factory=dict)
     period: str | None = None
+    samplers: str | None = None
 
     @classmethod
     def of(cls, results: Results) -> RunSummary:
@@ -75,6 +78,7 @@ class RunSummary:
             results.head,
             {name: tuple(found) for name in results if (found := results.matrices(name))},
             results.period,
+            results.samplers,
         )
 
     def facts(self, plan: StudyPlan) -> list[tuple[str, str]]:
@@ -101,7 +105,8 @@ class RunSummary:
             return "NOT PRIVATE: the schema was inferred from private data, which no epsilon covers"
         if not self.private:
             return "NOT PRIVATE: this run was seeded, for experiments only; its results must not be published"
-        return "private: drawn from the operating system's cryptographic generator"
+        own = "; many numbers at once by dpframework's samplers" if self.samplers == "arrays" else ""
+        return f"private: drawn from the operating system's cryptographic generator{own}"
 
     def made(self, plan: StudyPlan) -> dict[str, int]:
         """Return how often each planned step was released, by its path in the plan."""

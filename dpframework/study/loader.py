@@ -105,6 +105,7 @@ def _results(form: Mapping[str, Any], plan: StudyPlan) -> Results:
         told,
         form.get("public_seed"),
         form.get("period"),
+        form.get("samplers"),
     )
 
 

@@ -82,6 +82,8 @@ class Results(Mapping[str, Any]):
         The seed of the miners' public draws, in hexadecimal; None if there were none.
     period
         The name of the period whose rows were read, such as 2026-03; None for a study without periods.
+    samplers
+        Who turned random bits into noise and choices, "opendp" or "arrays"; None if the run was seeded.
     """
 
     found: Mapping[str, Any]
@@ -99,6 +101,7 @@ class Results(Mapping[str, Any]):
     _told: Mapping[str, ResultTexts] = attrs.field(factory=dict, repr=False)
     public_seed: str | None = None
     period: str | None = None
+    samplers: str | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.found[name]
@@ -205,6 +208,7 @@ class Results(Mapping[str, Any]):
             "releases": len(self.charges),
             **({} if self.public_seed is None else {"public_seed": self.public_seed}),
             **({} if self.period is None else {"period": self.period}),
+            **({} if self.samplers is None else {"samplers": self.samplers}),
             **({} if self.stopped is None else {"stopped": self.stopped}),
             "about": {
                 "schema": None if schema is None else schema.to_dict(),

@@ -331,6 +331,7 @@ class Study:
         table: Given,
         *,
         seed: int | None = None,
+        samplers: str = "opendp",
         engine: Engine | None = None,
         observers: Iterable[Observer] = (),
         accountant: Accountant[Any] | None = None,
@@ -345,6 +346,9 @@ class Study:
             called, and files are opened, after the checks have passed.
         seed
             For experiments only: draws are reproducible and the results say that they are not private.
+        samplers
+            Who turns random bits into noise and choices: "opendp", or "arrays", which draws many numbers at once by
+            samplers of ours, as exactly and about a hundred times faster. Results name them.
         engine
             Where counts are evaluated; by default in this process's memory.
         observers
@@ -360,9 +364,12 @@ class Study:
             If a check refuses the plan, or it does not fit the accountant's budget, or the ledger has no approval or
             no room for it; nothing is read or spent.
         InputError
-            If the table is of another schema, or a step was added as a plan that leaves a choice to a miner.
+            If the table is of another schema, a step was added as a plan that leaves a choice to a miner, or there
+            are no such samplers.
         RunStopped
             If a miner fails unexpectedly, or the user interrupts. Whatever stops a run that has begun, the error's
             `results` holds what its finished miners found.
         """
-        return self.prepare(engine).make(table, seed=seed, observers=observers, accountant=accountant, ledger=ledger)
+        return self.prepare(engine).make(
+            table, seed=seed, samplers=samplers, observers=observers, accountant=accountant, ledger=ledger
+        )

@@ -10,7 +10,7 @@ import attrs
 from dpframework.accountant import Accountant
 from dpframework.facts.errors import DPFrameworkError, RunStopped
 from dpframework.facts.periods import Period
-from dpframework.mechanisms.randomness import Randomness, SeededRandomness, SystemRandomness
+from dpframework.mechanisms.randomness import Randomness, Samplers, SeededRandomness, SystemRandomness
 from dpframework.plan.nodes import Sequential
 from dpframework.run.gate import Gate
 from dpframework.run.miner import Miner
@@ -57,6 +57,7 @@ class StudyRun:
         table: Given,
         *,
         seed: int | None = None,
+        samplers: str = Samplers.OPENDP,
         observers: Iterable[Observer] = (),
         accountant: Accountant[Any] | None = None,
         ledger: Recorder | None = None,
@@ -72,7 +73,8 @@ class StudyRun:
         for name, node in self.nodes.items():
             if name not in self.miners:
                 require_no_choice(name, node)
-        randomness: Randomness = SystemRandomness() if seed is None else SeededRandomness(seed)
+        chosen = Samplers.named(samplers)
+        randomness: Randomness = SystemRandomness(chosen) if seed is None else SeededRandomness(seed)
         budget = accountant or self.plan.accountant()
         budget.require_fit(self.plan)
         if ledger is None:
@@ -147,6 +149,7 @@ class StudyRun:
             why,
             public_seed=f"{gate.public_seed:032x}" if gate.drew_publicly else None,
             period=None if period is None else period.name,
+            samplers=gate.randomness.samplers,
         )
 
 

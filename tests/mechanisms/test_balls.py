@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpframework.mechanisms.balls import Balls, WholeNumbers, balls, draw_section, section_size
+from dpframework.mechanisms.balls import Balls, balls, draw_section, section_size
 from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.mechanisms.uniforms import WholeNumbers
 
 
 class Listed(WholeNumbers):  # type: ignore[misc]  # final, for all but this
     """Numbers below bounds, as listed, and 0 from there on; keeps the bounds."""
 
     def __init__(self, listed: list[int]) -> None:
-        super().__init__(SeededRandomness(0))
+        super().__init__(SeededRandomness(0).words)
         self.listed, self.bounds = listed, list[int]()
 
     def below(self, bound: int) -> int:
@@ -120,7 +121,7 @@ def test_totals_are_found_where_a_search_one_by_one_finds_them(sizes: tuple[int,
 def test_a_number_takes_as_many_bits_as_its_bound_needs() -> None:
     """Of a known stream: a power of two takes its own bits, none is lost, and numbers at or above a bound are left."""
     stream = int.from_bytes(SeededRandomness(5).words(64).astype("<u8").tobytes(), "little")
-    numbers, at = WholeNumbers(SeededRandomness(5)), 0
+    numbers, at = WholeNumbers(SeededRandomness(5).words), 0
     for bound in (1, 2, 4, 256, 1 << 70, 3, 5, 6, 100, 3, 3, 3, 3):
         size = (bound - 1).bit_length()
         while (wanted := stream >> at & ((1 << size) - 1)) >= bound:
@@ -138,7 +139,7 @@ def test_words_are_drawn_when_bits_run_out_and_no_sooner() -> None:
             return np.zeros(size, dtype=np.uint64)
 
     source = Counted()
-    numbers = WholeNumbers(source)  # type: ignore[arg-type]
+    numbers = WholeNumbers(source.words)
     numbers.bits(0)
     assert source.drawn == 0
     numbers.bits(1)

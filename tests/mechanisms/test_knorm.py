@@ -21,15 +21,15 @@ import dpframework as dpf
 from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import UnitChange
 from dpframework.mechanisms import Calibration, DiscreteLaplace, KNorm, cell_variances, groups_by_size
-from dpframework.mechanisms.balls import Balls, WholeNumbers, draw_section, section_size
+from dpframework.mechanisms.balls import Balls, draw_section, section_size
 from dpframework.mechanisms.knorm import (
-    _exponential,
     _geometric_sum,
     _moments_with_a_sum,
     _second_moment,
     _Weights,
 )
 from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.mechanisms.uniforms import WholeNumbers
 from dpframework.queries import Marginals, Norm, QueryFacts, Sensitivity
 
 ADD, REPLACE = Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_ONE
@@ -210,7 +210,7 @@ def test_the_norm_of_many_cells_has_its_law(relation: Relation) -> None:
 def test_a_choice_draws_more_bits_until_they_tell() -> None:
     """From one bit at first; a false failure has a probability of 1e-6."""
     h, scale, draws = [1, 30, 7, 2], Fraction(3, 7), 4_000
-    weights, numbers = _Weights(h, scale, bits=1), WholeNumbers(SeededRandomness(3))
+    weights, numbers = _Weights(h, scale, bits=1), WholeNumbers(SeededRandomness(3).words)
     shares = np.array([w * math.exp(-7 / 3 * k) for k, w in enumerate(h)])
     wanted = draws * shares / shares.sum()
     observed = np.bincount([weights.draw(numbers) for _ in range(draws)], minlength=4)
@@ -224,7 +224,7 @@ def test_a_choice_draws_more_bits_until_they_tell() -> None:
 
 def test_sections_are_drawn_uniformly() -> None:
     """Chi-square over all vectors of a section; a false failure has a probability of 1e-6."""
-    numbers, draws = WholeNumbers(SeededRandomness(5)), 6_000
+    numbers, draws = WholeNumbers(SeededRandomness(5).words), 6_000
     for size, total, depth in ((3, 0, 2), (2, 2, 2), (4, 1, 1)):
         seen = Counter(tuple(draw_section(size, total, depth, numbers)) for _ in range(draws))
         number = section_size(size, total, depth)
@@ -237,7 +237,7 @@ def test_sections_are_drawn_uniformly() -> None:
 
 def test_whole_numbers_of_any_size_are_uniform() -> None:
     """A bound beyond 64 bits, by thirds: a false failure has a probability of 1e-6."""
-    numbers, bound = WholeNumbers(SeededRandomness(7)), 3 << 200
+    numbers, bound = WholeNumbers(SeededRandomness(7).words), 3 << 200
     thirds = np.bincount([(numbers.below(bound) >> 200) for _ in range(3_000)], minlength=3)
     assert stats.chi2.sf(((thirds - 1000) ** 2 / 1000).sum(), 2) > FALSE_FAILURE
     assert numbers.below(1) == 0
@@ -245,7 +245,7 @@ def test_whole_numbers_of_any_size_are_uniform() -> None:
 
 
 def test_each_bit_is_one_of_the_source_and_none_is_used_twice() -> None:
-    numbers, words = WholeNumbers(SeededRandomness(1)), SeededRandomness(1).words(3 * 64)
+    numbers, words = WholeNumbers(SeededRandomness(1).words), SeededRandomness(1).words(3 * 64)
     drawn, at = 0, 0
     for size in (1, 3, 0, 64, 200, 4000, 5000):
         drawn, at = drawn | numbers.bits(size) << at, at + size
@@ -355,19 +355,6 @@ def test_one_marginal_more_than_one_row_moves_is_caught() -> None:
         right = dpf.verify.search_sensitivity(Marginals(schema), schema, relation, pairs=200)
         assert right.passed
         assert right.tightness == pytest.approx(1)
-
-
-def test_whole_numbers_lie_on_either_side_of_an_exponential_that_is_all_but_one() -> None:
-    """Exponents of some 40, and 10, which rounding to as many digits as are computed moves by more than that."""
-    for k in (*range(40, 140), *range(5 * 10**14, 5 * 10**14 + 100)):
-        with localcontext(prec=100):
-            exponent = -Fraction((Decimal(k) / 2**64).ln())
-        for part in (1, 3):
-            off = Fraction(part, 10**30)  # 2**64 exp(-exponent) is k (1 + off), then k (1 - off)
-            low, high = _exponential(exponent - off, 64)
-            assert low <= k < high
-            low, high = _exponential(exponent + off, 64)
-            assert low < k <= high
 
 
 # --- what previews, variances and groups are made of ----------------------------------------------------------------
@@ -553,7 +540,7 @@ class Stream(WholeNumbers):  # type: ignore[misc]  # final, for all but this
     """The bits of one number of 2,000 bits, from the most significant on; keeps how many were drawn."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(SeededRandomness(0))
+        super().__init__(SeededRandomness(0).words)
         self.number, self.drawn = number, 0
 
     def bits(self, number: int) -> int:
@@ -607,15 +594,6 @@ def test_sums_of_chances_lie_between_neighbouring_whole_numbers(h: list[int], sc
             assert low <= share * 2**bits <= high
             assert high - low <= 1
         assert below[-1] == above[-1] == 2**bits
-
-
-@pytest.mark.parametrize("bits", [1, 64, 128, 1000])
-@pytest.mark.parametrize("exponent", [Fraction(1, 10**6), Fraction(1, 3), Fraction(1), Fraction(700, 3)])
-def test_an_exponential_lies_between_neighbouring_whole_numbers(exponent: Fraction, bits: int) -> None:
-    with localcontext(prec=800):
-        exact = Fraction((-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()) * 2**bits
-    low, high = _exponential(exponent, bits)
-    assert (low, high) == (math.floor(exact), math.ceil(exact))
 
 
 def test_a_sum_of_geometric_numbers_is_made_of_as_many_as_are_asked_for() -> None:

@@ -37,7 +37,7 @@ from dpframework.mechanisms import (
     with_relative_error,
 )
 from dpframework.mechanisms.losses import doubled_at_most
-from dpframework.mechanisms.randomness import Noise, Randomness, SeededRandomness, SystemRandomness
+from dpframework.mechanisms.randomness import Noise, Randomness, Samplers, SeededRandomness, SystemRandomness
 from dpframework.mechanisms.shifts import unit_changes
 from dpframework.queries import Sensitivity
 from dpframework.queries.base import Norm, QueryFacts
@@ -45,7 +45,11 @@ from dpframework.queries.scores import PiecewiseScores
 
 ADD, REPLACE = Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_ONE
 FALSE_FAILURE = 1e-6  # of each sampling test, exactly: binomial tests with Bonferroni's correction
-SOURCES = {"seeded": lambda: SeededRandomness(20100725), "system": SystemRandomness}
+SOURCES = {
+    "seeded": lambda: SeededRandomness(20100725),
+    "system": SystemRandomness,
+    "arrays": lambda: SystemRandomness(Samplers.ARRAYS),
+}
 
 
 def facts(*sensitivities: Sensitivity, integer: bool = True, answer_length: int | None = 1) -> QueryFacts:

@@ -23,11 +23,16 @@ from dpframework.mechanisms.randomness import (
     GeneratorNotHandedError,
     Noise,
     Randomness,
+    Samplers,
     SeededRandomness,
     SystemRandomness,
 )
 
-SOURCES = {"seeded": lambda: SeededRandomness(11), "system": SystemRandomness}
+SOURCES = {
+    "seeded": lambda: SeededRandomness(11),
+    "system": SystemRandomness,
+    "arrays": lambda: SystemRandomness(Samplers.ARRAYS),
+}
 
 
 def accepted(draws: Any, probabilities: dict[int, float]) -> bool:

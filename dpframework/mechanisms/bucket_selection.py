@@ -1,0 +1,123 @@
+"""Exact choices among many candidates, by buckets of nearly equal probability: no sum of exponentials is formed.
+
+Let d_i >= 0 be how far the score of candidate i is below the largest one, and p_i = exp(-d_i / s). Candidate i is in
+bucket k_i = min(63, floor(d_i c)), for a c of slightly less than 1 / (s ln 2): so p_i <= 2**-k_i, however the product
+was rounded. Let c_k be how many candidates are in bucket k.
+
+**The exponential mechanism** (Gumbel noise, McSherry and Talwar 2007) chooses i with probability proportional to p_i.
+Draw a bucket with the whole weight c_k 2**(63-k), a uniform member i of it, and accept it if U < p_i, for a uniform
+number U below 2**-k; else begin anew. A round ends with i with a probability proportional to 2**-k_i (p_i 2**k_i) =
+p_i, so it does that as it should. Less than two rounds are expected but for bucket 63, whose weight is 2**-63 each.
+
+**Permute-and-flip** (exponential noise, McKenna and Sheldon 2020; Ding and others 2021) visits candidates in a uniform
+order, and accepts i with probability p_i. Each coin is U_i < p_i, for a uniform U_i. Only those with U_i < 2**-k_i can
+be accepted, the *survivors*: in a bucket, each independently with probability 2**-k. So it is the same to draw how many
+survive in each bucket, by tossing for k rounds for those that are left; to visit survivors in a uniform order, of which
+the next is in a bucket with probability proportional to how many are left there, and is any candidate of that bucket
+that has not been visited, since all are as likely to survive; and to accept it if U < p_i for a U below 2**-k. In
+bucket 0 all survive, and with them the best one, for which p is 1: so it ends.
+
+Whole numbers are drawn uniformly by rejection, comparisons with exponentials are exact (see `uniforms`).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.mechanisms.uniforms import WORD_BITS, DrawWords, Uniform, WholeNumbers
+
+Integers = NDArray[np.int64]
+LARGEST_SCALE, SMALLEST_SCALE = 2.0**500, 2.0**-500
+FEWEST = 4096  # candidates for which passes over arrays pay
+_LAST = 63  # bucket
+
+
+def exponential_choice(words: DrawWords, scores: Integers, scale: float) -> int:
+    """Return position i with probability proportional to exp(scores[i] / scale), exactly.
+
+    Parameters
+    ----------
+    words
+        Draws words of 64 uniform bits.
+    scores
+        Shape (candidates,), at least one, of any size that int64 holds.
+    scale
+        From `SMALLEST_SCALE` to `LARGEST_SCALE`.
+    """
+    below, buckets = buckets_of(scores, scale)
+    weights = [number << _LAST - k for k, number in enumerate(np.bincount(buckets).tolist())]
+    numbers = WholeNumbers(words)
+    while True:
+        bucket = _drawn_by_weight(weights, numbers)
+        i = _member(buckets, bucket, numbers.below(weights[bucket] >> _LAST - bucket))
+        if _accepted(int(below[i]), bucket, scale, words):
+            return i
+
+
+def permute_and_flip(words: DrawWords, scores: Integers, scale: float) -> int:
+    """Return the position that permute-and-flip ends with, if it accepts i with probability exp(-d_i / scale), exactly.
+
+    Parameters
+    ----------
+    words
+        Draws words of 64 uniform bits.
+    scores
+        Shape (candidates,), at least one, of any size that int64 holds.
+    scale
+        From `SMALLEST_SCALE` to `LARGEST_SCALE`.
+    """
+    below, buckets = buckets_of(scores, scale)
+    members = np.bincount(buckets).tolist()
+    left = [survivors(words, number, k) for k, number in enumerate(members)]
+    numbers, visited = WholeNumbers(words), set[int]()
+    while True:
+        bucket = _drawn_by_weight(left, numbers)
+        while (i := _member(buckets, bucket, numbers.below(members[bucket]))) in visited:
+            pass
+        if _accepted(int(below[i]), bucket, scale, words):
+            return i
+        visited.add(i)
+        left[bucket] -= 1
+
+
+def buckets_of(scores: Integers, scale: float) -> tuple[NDArray[np.uint64], Integers]:
+    """Return how far each score is below the largest, and its bucket."""
+    top = scores.max()
+    below = top.astype(np.uint64) - scores.astype(np.uint64)  # modulo 2**64: what two scores differ by is less
+    rate = (1 - 2.0**-40) / (scale * math.log(2))
+    return below, np.minimum(below.astype(np.float64) * rate, _LAST).astype(np.int64)
+
+
+def _drawn_by_weight(weights: list[int], numbers: WholeNumbers) -> int:
+    """Return a position with probability proportional to its weight."""
+    at = numbers.below(sum(weights))
+    for position, weight in enumerate(weights):
+        if at < weight:
+            return position
+        at -= weight
+    raise AssertionError("the number is below the sum of the weights")
+
+
+def _member(buckets: Integers, bucket: int, rank: int) -> int:
+    """Return the candidate of a rank in a bucket."""
+    return int(np.flatnonzero(buckets == bucket)[rank])
+
+
+def survivors(words: DrawWords, number: int, rounds: int) -> int:
+    """Return how many of a number of coins show heads in each of some rounds."""
+    for _ in range(rounds):
+        if not number:
+            break
+        drawn = int.from_bytes(words(-(-number // WORD_BITS)).tobytes(), "little")
+        number = (drawn & ((1 << number) - 1)).bit_count()
+    return number
+
+
+def _accepted(below: int, bucket: int, scale: float, words: DrawWords) -> bool:
+    """Tell whether a uniform number below 2**-bucket is below exp(-below / scale)."""
+    uniform = Uniform(int(words(1).item()), WORD_BITS + bucket, words)
+    return uniform.below_exp(-below / Fraction(scale))

@@ -1,0 +1,184 @@
+"""Exact discrete Laplace noise on arrays, from independent digits in base 256.
+
+Let G be a whole number of at least 0 with Pr[G >= k] = exp(-k / s), and r = exp(-1 / s). Then G = k has the probability
+(1 - r) r**k. Written in base 256, k = d_0 + 256 d_1 + ... + 256**(n-1) d_(n-1), where the last digit has no end. The
+probability is a product of functions of one digit each, so the digits of G are independent. With q = r**(256**b),
+
+    Pr[d_b <= d] = (1 - q**(d+1)) / (1 - q**256),    and 1 - q**(d+1) for the last digit.
+
+A sign, with minus 0 drawn anew, makes of G a whole number k with probability proportional to exp(-abs(k) / s).
+
+**Each digit is drawn by inversion**: it is the least d with U < F(d), for a uniform number U. The first 31 bits w of U
+are compared with t = floor(2**31 F(d)). If w < t, then U < (w + 1) / 2**31 <= F(d). If w > t, then U >= (t + 1) / 2**31
+> F(d). If w = t, which has a probability of 2**-31 for each d, or w is behind the last of 256 numbers t, more bits of U
+are drawn and compared with closer bounds of F(d), until they tell. So no outcome is likelier or less likely than it
+should be by anything: the law is exact if the words are uniform. No floating point is used but for the scale, which is
+a binary fraction, and taken as that.
+
+Half a word of 64 bits makes a digit; the 32nd bit of that of the first digit is the sign. Where the digit is the same
+for all w that begin with the same 12 bits, it is looked up by these.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.mechanisms.uniforms import WORD_BITS, DrawWords, Uniform, exp_bounds
+
+Integers = NDArray[np.int64]
+Halves = NDArray[np.uint32]
+BASE = 256
+FEWEST = 512  # numbers for which the tables pay
+BITS = 31  # of half a word, that a digit is drawn from
+LARGEST_SCALE = 2.0**50  # beyond, an integer of 64 bits would be too small with a probability of exp(-8192) or more
+SMALLEST_SCALE = 2.0**-20
+TAIL = 45  # the last digit has one of its 256 tabulated values but for a probability of exp(-45)
+_GUARD_BITS = 128  # beyond those of a bound, of the powers that it is computed from
+_KEPT = 256  # tables
+LOOKED_UP = 12  # bits
+_NONE: NDArray[Any] = np.zeros(0, dtype=np.int64)  # until they are computed
+
+
+def discrete_laplace(words: DrawWords, size: int, scale: float, *, bits: int = BITS) -> Integers:
+    """Draw independent whole numbers k with probability proportional to exp(-abs(k) / scale), exactly.
+
+    Parameters
+    ----------
+    words
+        Draws words of 64 uniform bits.
+    size
+        How many numbers.
+    scale
+        From `SMALLEST_SCALE` to `LARGEST_SCALE`.
+    bits
+        How many bits of half a word a digit is drawn from at first. Of few, ties are frequent, as tests of them need.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (size,), int64.
+    """
+    minus_zero = -math.expm1(-1 / scale) / 2  # the share that is drawn anew
+    digits = digits_of(scale, bits)
+    drawn = np.zeros(0, dtype=np.int64)
+    while len(drawn) < size:
+        missing = size - len(drawn)
+        # more than are missing by the mean and four standard deviations; what is not needed is left
+        batch = math.ceil((missing + 4 * math.sqrt(missing)) / (1 - minus_zero))
+        batch += batch % 2
+        halves = words(batch * len(digits) // 2).view(np.uint32).reshape(len(digits), batch)
+        found = np.zeros(batch, dtype=np.int64)
+        for digit, half in zip(digits, halves, strict=True):
+            found += digit.draw(half >> np.uint32(32 - bits), words) << 8 * digit.place
+        negative = (halves[0] & np.uint32(1)).astype(np.bool_)
+        np.negative(found, out=found, where=negative)
+        kept = found[(found != 0) | ~negative]
+        drawn = np.concatenate([drawn, kept]) if len(drawn) else kept
+    return drawn[:size]
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def digits_of(scale: float, bits: int) -> tuple[Digit, ...]:
+    """Return the digits of noise of a scale, the lowest first."""
+    number = next(n for n in itertools.count(1) if BASE**n >= TAIL * scale)
+    return tuple(Digit.of(Fraction(scale), place, place == number - 1, bits) for place in range(number))
+
+
+@final
+@attrs.frozen(eq=False)
+class Digit:
+    """The distribution of one digit.
+
+    Attributes
+    ----------
+    place
+        b, the power of the base.
+    exponent
+        256**b / s, of q = exp(-exponent).
+    last
+        Whether the digit has no end.
+    bits
+        How many bits of a uniform number are compared with the thresholds.
+    thresholds
+        floor(2**bits F(d)) for d = 0, ..., 255.
+    known
+        The digit that belongs to the first 12 bits, or -1 where others matter.
+    """
+
+    place: int
+    exponent: Fraction
+    last: bool
+    bits: int
+    thresholds: Halves = _NONE
+    known: Integers = _NONE
+
+    @classmethod
+    def of(cls, scale: Fraction, place: int, last: bool, bits: int) -> Digit:
+        """Compute the thresholds of a digit."""
+        digit = cls(place, BASE**place / scale, last, bits)
+        fine = bits + WORD_BITS
+        precision = fine + _GUARD_BITS
+        first = power = exp_bounds(-digit.exponent, precision)
+        whole = digit._whole(precision)
+        thresholds = []
+        for d in range(BASE):
+            thresholds.append(digit._threshold(d, fine, _quotient(power, whole, precision, fine)))
+            power = power[0] * first[0] >> precision, -(-power[1] * first[1] >> precision)
+        at = np.searchsorted(thresholds, np.arange((1 << LOOKED_UP) + 1) << bits - min(bits, LOOKED_UP))
+        known = np.where((at[:-1] == at[1:]) & (at[:-1] < BASE), at[:-1], -1)
+        return attrs.evolve(digit, thresholds=np.array(thresholds, dtype=np.uint32), known=known)
+
+    def draw(self, first: Halves, words: DrawWords) -> Integers:
+        """Return digits, drawn from the first bits of as many uniform numbers."""
+        found: Integers = self.known[first >> np.uint32(self.bits - min(self.bits, LOOKED_UP))]
+        at = np.flatnonzero(found < 0)
+        if len(at):
+            searched = first[at]
+            digits = np.searchsorted(self.thresholds, searched)  # the first threshold that is not below
+            unsure = np.flatnonzero(self.thresholds[np.minimum(digits, BASE - 1)] <= searched)
+            for i in unsure.tolist():
+                digits[i] = self._least_above(Uniform(int(searched[i]), self.bits, words), int(digits[i]))
+            found[at] = digits
+        return found
+
+    def _least_above(self, uniform: Uniform, start: int) -> int:
+        """Return the least digit d of at least `start` with U < F(d)."""
+        d = start
+        while (self.last or d < BASE - 1) and not uniform.below(functools.partial(self.bounds, d)):
+            d += 1
+        return d
+
+    def bounds(self, d: int, bits: int) -> tuple[int, int]:
+        """Return whole numbers that F(d) * 2**bits lies between."""
+        precision = bits + _GUARD_BITS
+        power = exp_bounds(-(d + 1) * self.exponent, precision)
+        return _quotient(power, self._whole(precision), precision, bits)
+
+    def _whole(self, precision: int) -> tuple[int, int]:
+        """Return bounds of q**256 * 2**precision, or 0 for a digit without an end."""
+        return (0, 0) if self.last else exp_bounds(-BASE * self.exponent, precision)
+
+    def _threshold(self, d: int, fine: int, bounds: tuple[int, int]) -> int:
+        """Return floor(2**bits F(d)), by closer bounds of F(d) * 2**fine until both have the same whole part."""
+        if not self.last and d == BASE - 1:
+            return 1 << self.bits
+        least, most = bounds
+        largest = (1 << self.bits) - 1  # F(d) is below 1
+        while (whole := least >> fine - self.bits) != min(most >> fine - self.bits, largest):
+            fine += WORD_BITS
+            least, most = self.bounds(d, fine)
+        return whole
+
+
+def _quotient(power: tuple[int, int], whole: tuple[int, int], precision: int, bits: int) -> tuple[int, int]:
+    """Return bounds of (1 - x) / (1 - y) * 2**bits from those of x and y, in units of 2**-precision."""
+    one = 1 << precision
+    return ((one - power[1]) << bits) // (one - whole[0]), -(-((one - power[0]) << bits) // (one - whole[1]))

@@ -1,0 +1,140 @@
+"""Exact discrete Gaussian noise on arrays, by rejection from discrete Laplace noise.
+
+Source: Canonne, Kamath and Steinke 2020, Algorithm 3. With t = floor(sigma) + 1, a whole number y with probability
+proportional to exp(-abs(y) / t) is kept with the probability exp(-g), for
+
+    g = (abs(y) - sigma**2 / t)**2 / (2 sigma**2) = y**2 / (2 sigma**2) - abs(y) / t + sigma**2 / (2 t**2),
+
+so that what is kept has a probability proportional to exp(-y**2 / (2 sigma**2)). The scale sigma is a binary fraction.
+
+**Floating point only spares work.** Whether a uniform number U is below p = exp(-g) is decided by the first 53 bits of
+U and a number near p wherever that is sure, else exactly. With x = sqrt(2 g), a rounding being a factor of at most
+1 + u, u = 2**-53:
+
+- sigma**2 / t is off by less than 2.1 u of itself, so by that many sigma, since t is larger than sigma. The difference
+  and the quotient add u x each. So x is off by less than (2.1 + 2.1 x) u, and g, with two roundings more, by less than
+  (2.2 x + 4.2 x**2) u: less than 2**-43 for g < 63, and so is p, whose slope in g is at most 1.
+- exp(-g) is T[k] times Taylor's polynomial of degree 9 of exp(-r), for k = floor(16 g) and r = g - k / 16, which floats
+  hold exactly. T[k] is exp(-k / 16), rounded once. The rest of the series is below (1/16)**10 / 10! < 2**-61, the ten
+  steps of Horner's scheme and the product are off by less than 2**-48.
+
+Both together are below the margin of 2**-42, which leaves about one of 2**40 decisions open. From g = 63 on p counts as
+0, from which it is less than 2**-90 away.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.mechanisms import digit_laplace
+from dpframework.mechanisms.uniforms import WORD_BITS, DrawWords, Uniform, exp_bounds
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+LARGEST_SCALE = 2.0**45  # abs(y) is at least 2**53 with a probability of exp(-255) or less
+SMALLEST_SCALE = 2.0**-20
+FEWEST = digit_laplace.FEWEST
+MARGIN = 2.0**-42
+_STEPS, _END = 16, 63  # exp(-k / 16) is tabulated for k / 16 < 63
+_DEGREE = 9
+_FLOAT_BITS = 53
+_TABLE_BITS = 256  # the least number has 91 zeros before its first bit
+
+
+def discrete_gaussian(words: DrawWords, size: int, scale: float, *, margin: float = MARGIN) -> Integers:
+    """Draw independent whole numbers k with probability proportional to exp(-k**2 / (2 scale**2)), exactly.
+
+    Parameters
+    ----------
+    words
+        Draws words of 64 uniform bits.
+    size
+        How many numbers.
+    scale
+        sigma, from `SMALLEST_SCALE` to `LARGEST_SCALE`.
+    margin
+        How near to p a number is compared exactly. Of a large one that is frequent, as tests of it need.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (size,), int64.
+    """
+    drawn = np.zeros(0, dtype=np.int64)
+    while len(drawn) < size:
+        missing = size - len(drawn)
+        proposed = digit_laplace.discrete_laplace(words, missing + missing // 2 + 8, math.floor(scale) + 1.0)
+        drawn = np.concatenate([drawn, proposed[_kept(words, proposed, scale, margin)]])
+    return drawn[:size]
+
+
+def _kept(words: DrawWords, proposed: Integers, scale: float, margin: float) -> NDArray[np.bool_]:
+    """Tell for each proposal whether it is kept."""
+    first = words(len(proposed))
+    near = exp_of_minus(exponents(proposed, scale))
+    uniform = (first >> np.uint64(WORD_BITS - _FLOAT_BITS)).astype(np.float64) * 2.0**-_FLOAT_BITS
+    kept = uniform + 2.0**-_FLOAT_BITS <= near - margin
+    unsure = np.flatnonzero(~kept & (uniform < near + margin))
+    for i in unsure.tolist():
+        kept[i] = Uniform(int(first[i]), WORD_BITS, words).below_exp(-exact_exponent(int(proposed[i]), scale))
+    return kept
+
+
+def exponents(proposed: Integers, scale: float) -> Floats:
+    """Return g of each proposal, nearly."""
+    x = np.abs(proposed).astype(np.float64)
+    x -= scale * scale / (math.floor(scale) + 1.0)
+    x /= scale
+    x *= x
+    x *= 0.5
+    return x
+
+
+def exact_exponent(proposed: int, scale: float) -> Fraction:
+    """Return g of a proposal.
+
+    Examples
+    --------
+    >>> exact_exponent(3, 1.0)  # (3 - 1/2)**2 / 2
+    Fraction(25, 8)
+    """
+    square = Fraction(scale) ** 2
+    return (abs(proposed) - square / (math.floor(scale) + 1)) ** 2 / (2 * square)
+
+
+def exp_of_minus(exponents: Floats) -> Floats:
+    """Return exp(-g), nearly: by additions and products, which IEEE 754 says how to round, alone.
+
+    Parameters
+    ----------
+    exponents
+        g >= 0, shape (number,).
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (number,). 0 from g = 63 on.
+    """
+    within = np.minimum(exponents, _END - 1 / _STEPS)
+    step = (within * _STEPS).astype(np.int64)
+    rest = within - step * (1.0 / _STEPS)
+    series = np.full(len(rest), 1.0)
+    for k in range(_DEGREE, 0, -1):  # 1 - r (1 - r/2 (1 - r/3 (...)))
+        series *= rest
+        series *= -1.0 / k
+        series += 1.0
+    series *= _table()[step]
+    series[exponents >= _END] = 0.0
+    return series
+
+
+@functools.cache
+def _table() -> Floats:
+    """Return exp(-k / 16) for k = 0, ..., 16 * 63 - 1, each rounded once."""
+    bounds = [exp_bounds(Fraction(-k, _STEPS), _TABLE_BITS) for k in range(1, _STEPS * _END)]
+    return np.array([1.0, *(float(Fraction(most, 1 << _TABLE_BITS)) for _, most in bounds)])

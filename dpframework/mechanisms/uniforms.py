@@ -1,0 +1,120 @@
+"""Uniform numbers: real ones, whose bits are drawn as they are needed to compare them, and whole ones.
+
+A decision "U < p" that is made by comparing more and more bits of U with closer and closer bounds of p has exactly the
+probability p, whatever real number p is. It ends with probability 1: at each further bit with at least 1/2.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+DrawWords = Callable[[int], NDArray[np.uint64]]
+Bounds = Callable[[int], tuple[int, int]]
+WORD_BITS = 64
+_WORDS = 64  # drawn at once, for whole numbers
+GUARD_DIGITS = 10  # decimal, beyond what tells two of the numbers that are compared apart
+
+
+def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
+    """Return whole numbers that exp(exponent) * 2**bits lies between, for an exponent below 0.
+
+    Decimal's exponential is rounded correctly. The exponent is not, and moves it by a share of `abs(exponent)` units
+    in the last place.
+
+    Examples
+    --------
+    >>> least, most = exp_bounds(Fraction(-1), 8)
+    >>> least < 2**8 / 2.718281828459045 < most
+    True
+    """
+    if exponent < -bits:
+        return 0, 1  # exp(-1) is below 1/2
+    digits = bits // 3 + GUARD_DIGITS
+    context = Context(prec=digits)
+    rounded = context.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))
+    about = Fraction(context.exp(rounded)) * 2**bits
+    error = about * (2 + abs(exponent)) / 10 ** (digits - 1)
+    return (about - error).__floor__(), (about + error).__ceil__()
+
+
+@final
+class Uniform:
+    """A uniform real number of which the first bits are known, the others are drawn when they matter.
+
+    Parameters
+    ----------
+    first
+        Its first bits, as a whole number.
+    bits
+        How many these are.
+    words
+        Draws words of 64 uniform bits.
+    """
+
+    __slots__ = ("_bits", "_first", "_words")
+
+    def __init__(self, first: int, bits: int, words: DrawWords) -> None:
+        self._first, self._bits, self._words = first, bits, words
+
+    def below(self, bounds: Bounds) -> bool:
+        """Tell whether the number is below another one, of which `bounds(bits)` gives bounds in units of 2**-bits."""
+        while True:
+            least, most = bounds(self._bits)
+            if self._first < least:
+                return True
+            if self._first >= most:
+                return False
+            self._first = self._first << WORD_BITS | int(self._words(1).item())
+            self._bits += WORD_BITS
+
+    def below_exp(self, exponent: Fraction) -> bool:
+        """Tell whether the number is below exp(exponent)."""
+        return exponent >= 0 or self.below(lambda bits: exp_bounds(exponent, bits))
+
+
+@final
+class WholeNumbers:
+    """Uniform whole numbers of any size, drawn exactly by rejection from words of 64 bits."""
+
+    def __init__(self, words: DrawWords) -> None:
+        self._words, self._pool, self._bits = words, 0, 0
+
+    def bits(self, number: int) -> int:
+        """Draw a number of `number` uniform bits."""
+        while self._bits < number:
+            drawn = self._words(_WORDS)
+            self._pool |= int.from_bytes(np.asarray(drawn, dtype="<u8").tobytes(), "little") << self._bits
+            self._bits += 64 * _WORDS
+        found = self._pool & ((1 << number) - 1)
+        self._pool, self._bits = self._pool >> number, self._bits - number
+        return found
+
+    def below(self, bound: int) -> int:
+        """Draw uniformly from 0, ..., bound - 1."""
+        number = (bound - 1).bit_length()
+        while (found := self.bits(number)) >= bound:
+            pass
+        return found
+
+    def subset(self, size: int, number: int) -> list[int]:
+        """Draw a uniform sorted subset of 0, ..., size - 1 (Floyd's algorithm)."""
+        chosen: set[int] = set()
+        for last in range(size - number, size):
+            found = self.below(last + 1)
+            chosen.add(last if found in chosen else found)
+        return sorted(chosen)
+
+    def composition(self, total: int, parts: int, least: int) -> list[int]:
+        """Draw a uniform vector of whole numbers of at least `least`, 0 or 1, with that sum (stars and bars)."""
+        if parts == 0:
+            return []
+        places = total + (1 - least) * parts
+        bars = [-1, *self.subset(places - 1, parts - 1), places - 1]
+        return [after - before - (1 - least) for before, after in itertools.pairwise(bars)]

@@ -1,0 +1,286 @@
+"""Samplers for arrays: their laws, by chi-square; what they are made of, beside mpmath; and decisions that are close.
+
+Each test of draws rejects a right sampler with a probability of 1e-6, and its draws are seeded.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpframework.mechanisms import (
+    bucket_selection,
+    digit_laplace,
+    opendp_samplers,
+    permute_and_flip_log_probability,
+    rejection_gaussian,
+)
+from dpframework.mechanisms.digit_laplace import digits_of, discrete_laplace
+from dpframework.mechanisms.randomness import Noise, Samplers, SeededRandomness, SystemRandomness
+from dpframework.mechanisms.rejection_gaussian import discrete_gaussian, exact_exponent, exp_of_minus, exponents
+from dpframework.mechanisms.uniforms import exp_bounds
+
+LEVEL = 1e-6
+CHOICES = {"gumbel": bucket_selection.exponential_choice, "exponential": bucket_selection.permute_and_flip}
+
+
+def words(seed: int) -> Callable[[int], Any]:
+    return SeededRandomness(seed).words
+
+
+def listed(*numbers: int) -> Callable[[int], Any]:
+    """Return a source of these words, which fails where more are asked for."""
+    left = list(numbers)
+    return lambda size: np.array([left.pop(0) for _ in range(size)], dtype=np.uint64)
+
+
+def follows(draws: Any, chance: Callable[[int], float]) -> bool:
+    """Tell whether whole numbers have these chances, by chi-square over those expected ten times, and the rest."""
+    values, counts = np.unique(draws, return_counts=True)
+    found = dict(zip(values.tolist(), counts.tolist(), strict=True))
+    span = range(int(values.min()), int(values.max()) + 1)
+    likely = [k for k in span if len(draws) * chance(k) >= 10]
+    expected = [len(draws) * chance(k) for k in likely]
+    observed = [found.get(k, 0) for k in likely]
+    rest = len(draws) - sum(expected)
+    if rest >= 10:
+        expected.append(rest)
+        observed.append(len(draws) - sum(observed))
+    if len(expected) == 1:
+        return observed == [len(draws)]
+    statistic = sum((o - e) ** 2 / e for o, e in zip(observed, expected, strict=True))
+    return bool(stats.chi2.sf(statistic, len(expected) - 1) >= LEVEL)
+
+
+# --- discrete Laplace ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scale", "bits", "size"),
+    [
+        *((scale, 31, 200_000) for scale in (0.15, 0.5, 1.0, 5.68, 5.7, 63.1, 300.0, 1456.0)),
+        *((scale, bits, 2_000) for scale in (0.5, 5.7, 63.1) for bits in (6, 9)),  # where ties are frequent
+    ],
+)
+def test_laplace_noise_follows_its_law(scale: float, bits: int, size: int) -> None:
+    draws = discrete_laplace(words(int(100 * scale) + bits), size, scale, bits=bits)
+    assert draws.shape == (size,)
+    assert draws.dtype == np.int64
+    head = math.tanh(1 / (2 * scale))
+    assert follows(draws, lambda k: head * math.exp(-abs(k) / scale))
+
+
+@pytest.mark.parametrize("scale", [3.3 * 2**20, 2.0**40, 2.0**50])
+def test_wide_laplace_noise_follows_its_law_to_the_last_digit(scale: float) -> None:
+    """By Kolmogorov and Smirnov's test of the whole, and of the lowest digits, which are nearly uniform."""
+    draws = discrete_laplace(words(7), 20_000, scale)
+    assert stats.kstest(draws / scale, stats.laplace.cdf).pvalue >= LEVEL
+    assert follows(draws % 256, lambda k: 1 / 256)
+    assert follows(draws // 256 % 256, lambda k: 1 / 256)
+
+
+@pytest.mark.parametrize("scale", [2.0**-20, 0.001, 0.3, 5.6, 5.7, 40.0, 1457.0, 3.3 * 2**20, 2.0**50])
+def test_thresholds_are_floors_of_the_distribution(scale: float) -> None:
+    digits = digits_of(scale, 31)
+    assert [digit.place for digit in digits] == [*range(len(digits))]
+    assert [digit.last for digit in digits] == [False] * (len(digits) - 1) + [True]
+    assert 256.0 ** len(digits) >= 45 * scale
+    with mpmath.workdps(120):
+        for digit in digits:
+            q = mpmath.exp(-(mpmath.mpf(256) ** digit.place) / mpmath.mpf(scale))
+            whole = 1 if digit.last else 1 - q**256
+            wanted = [int(mpmath.floor(2**31 * (1 - q ** (d + 1)) / whole)) for d in range(256)]
+            largest = [2**31 - 1] * 255 + [2**31 - 1 if digit.last else 2**31]  # below 1, which rounding may reach
+            assert digit.thresholds.tolist() == [min(pair) for pair in zip(wanted, largest, strict=True)]
+            first = np.arange(0, 2**31, 2**19 // 4, dtype=np.uint32)
+            looked_up = digit.known[first >> 19]
+            searched = np.searchsorted(digit.thresholds, first)
+            assert ((looked_up == searched) | (looked_up == -1)).all()
+            assert (looked_up >= 0).mean() > 0.8
+
+
+@pytest.mark.parametrize("scale", [0.3, 5.6, 40.0, 3.3 * 2**20])
+def test_a_digit_at_its_threshold_is_decided_by_further_bits(scale: float) -> None:
+    zeros, ones = 0, 2**64 - 1
+    for digit in digits_of(scale, 31):
+        thresholds = digit.thresholds.tolist()
+        distinct = [d for d in range(255) if thresholds[d] < thresholds[d + 1] and thresholds[d] not in thresholds[:d]]
+        for d in distinct:
+            first = np.array([thresholds[d]], dtype=np.uint32)
+            assert digit.draw(first, listed(zeros)).tolist() == [d]
+            assert digit.draw(first, listed(ones)).tolist()[0] > d
+            assert digit.draw(first + np.uint32(1), listed(ones, ones)).tolist()[0] > d
+        assert distinct
+    (last,) = (digit for digit in digits_of(scale, 31) if digit.last)
+    for behind in (0, 5, 2**60, 2**64 - 1):  # the first 31 bits are ones, and behind the table
+        q = mpmath.exp(-(mpmath.mpf(256) ** last.place) / mpmath.mpf(scale))
+        with mpmath.workdps(60):
+            above = (mpmath.mpf(2) ** 64 - behind - mpmath.mpf("0.5")) / mpmath.mpf(2) ** 95  # 1 - U
+            wanted = int(mpmath.ceil(mpmath.log(above) / mpmath.log(q))) - 1
+        assert last.draw(np.array([2**31 - 1], dtype=np.uint32), listed(behind, 2**63)).tolist() == [wanted]
+
+
+def test_the_sign_is_a_bit_of_its_own_and_minus_zero_is_drawn_anew() -> None:
+    """Of a scale so small that all draws are 0: words whose lowest bits are set and others in turn."""
+    drawn: list[int] = []
+
+    def of(size: int) -> Any:
+        drawn.append(size)
+        return np.full(size, (1 << 32) | 0, dtype=np.uint64)  # one half ends with 0, one with 1
+
+    assert discrete_laplace(of, 10, 0.01).tolist() == [0] * 10
+    assert sum(drawn) * 2 >= 20
+    assert discrete_laplace(words(1), 0, 1.0).shape == (0,)
+
+
+# --- discrete Gaussian -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scale", "margin", "size"),
+    [
+        *((scale, rejection_gaussian.MARGIN, 200_000) for scale in (0.3, 0.99, 1.0, 6.3, 40.0, 300.0)),
+        *((scale, 0.05, 5_000) for scale in (0.5, 1.0, 40.0)),  # where many decisions are close
+    ],
+)
+def test_gaussian_noise_follows_its_law(scale: float, margin: float, size: int) -> None:
+    draws = discrete_gaussian(words(int(100 * scale)), size, scale, margin=margin)
+    assert draws.shape == (size,)
+    reach = int(40 * scale) + 40
+    total = sum(math.exp(-(k**2) / (2 * scale**2)) for k in range(-reach, reach + 1))
+    assert follows(draws, lambda k: math.exp(-(k**2) / (2 * scale**2)) / total)
+
+
+@pytest.mark.parametrize("scale", [3.3 * 2**20, 2.0**45])
+def test_wide_gaussian_noise_follows_its_law(scale: float) -> None:
+    draws = discrete_gaussian(words(9), 20_000, scale)
+    assert stats.kstest(draws / scale, stats.norm.cdf).pvalue >= LEVEL
+    assert follows(draws % 256, lambda k: 1 / 256)
+
+
+def test_exponentials_and_exponents_are_within_their_share_of_the_margin() -> None:
+    random = np.random.default_rng(3)
+    near_zero, steps = 10.0 ** -np.arange(20), np.arange(0, 63, 1 / 16)
+    tried = np.concatenate([random.uniform(0, 63, 2_000), steps, [62.999999], near_zero])
+    found = exp_of_minus(tried)
+    with mpmath.workdps(40):
+        exact = [mpmath.exp(-mpmath.mpf(g)) for g in tried.tolist()]
+        errors = [abs(mpmath.mpf(one) - other) for one, other in zip(found.tolist(), exact, strict=True)]
+        assert max(errors) < mpmath.mpf(2) ** -48
+        assert exp_of_minus(np.array([63.0, 64.0, 1e300, math.inf])).tolist() == [0.0] * 4
+        worst = mpmath.mpf(0)
+        for scale in (2.0**-20, 0.3, 1.0, 6.7, 1e3, 3.3 * 2**20, 2.0**45):
+            reach = 11 * scale + 2
+            proposed = np.unique(random.uniform(-reach, reach, 300).astype(np.int64))
+            for near, k in zip(exponents(proposed, scale).tolist(), proposed.tolist(), strict=True):
+                g = exact_exponent(k, scale)
+                if g < 63:
+                    worst = max(worst, abs(mpmath.mpf(near) - mpmath.mpf(g.numerator) / g.denominator))
+        assert worst < mpmath.mpf(2) ** -43
+
+
+def test_the_exponent_is_that_of_the_algorithm() -> None:
+    """And so, times that of the proposal, leaves the square."""
+    for scale in (0.5, 1.0, 2.75, 9.0):
+        t = math.floor(scale) + 1
+        for k in range(-6, 7):
+            shift = Fraction(scale) ** 2 / (2 * Fraction(t) ** 2)
+            assert exact_exponent(k, scale) + Fraction(abs(k), t) == Fraction(k**2) / (2 * Fraction(scale) ** 2) + shift
+
+
+# --- choices ---------------------------------------------------------------------------------------------------------
+
+SCORES = [
+    ([0], 1.0),
+    ([6, 2, 8], 3.0),
+    ([0, 0, 0, 0], 0.5),
+    ([3, 3, 0, 1, 2, 3, -7], 1.25),
+    ([5 * 2**20, 2**20, 0, 4 * 2**20 + 1], 2.0**21),
+    ([-(2**63), 2**63 - 1, 2**63 - 2], 1.0),
+    ([0, -1, -60, -1000], 700.0),
+    ([-100, -200, -44, -45, -46, -44], 1.0),
+]
+
+
+@pytest.mark.parametrize(("scores", "scale"), SCORES)
+@pytest.mark.parametrize("noise", CHOICES)
+def test_a_choice_follows_its_law(noise: str, scores: list[int], scale: float) -> None:
+    random, given = words(len(scores)), np.array(scores)
+    draws = np.array([CHOICES[noise](random, given, scale) for _ in range(4_000)])
+    scaled = np.array([float(score - max(scores)) for score in scores]) / scale
+    if noise == "gumbel":
+        chances = np.exp(scaled) / np.exp(scaled).sum()
+    else:
+        chances = np.array([math.exp(permute_and_flip_log_probability(scaled, k)) for k in range(len(scores))])
+    assert follows(draws, lambda k: float(chances[k]))
+
+
+def test_a_candidate_is_never_likelier_than_its_bucket_says() -> None:
+    """Where the quotient is near a whole number, too: else it would be chosen too seldom."""
+    for scale in (1.0, 3.0, 2.0**20 / 0.7, 1e-3, 1e9):
+        near = {round(k * scale * math.log(2)) + off for k in range(70) for off in (-1, 0, 1)}
+        gaps = np.array(sorted(gap for gap in near if 0 <= gap < 2**62))
+        below, buckets = bucket_selection.buckets_of(-gaps, scale)
+        assert below.tolist() == gaps.tolist()
+        for gap, bucket in zip(gaps.tolist(), buckets.tolist(), strict=True):
+            assert gap == 0 or exp_bounds(-gap / Fraction(scale), 200)[1] <= 2 ** (200 - bucket)
+            assert bucket == 63 or gap * (1 + 1e-9) / scale / math.log(2) < bucket + 1 + 1e-6
+
+
+@pytest.mark.parametrize(("number", "rounds"), [(100, 3), (64, 1), (65, 2), (7, 0), (1, 4)])
+def test_as_many_survive_as_coins_say(number: int, rounds: int) -> None:
+    random = words(number)
+    draws = np.array([bucket_selection.survivors(random, number, rounds) for _ in range(10_000)])
+    assert follows(draws, lambda k: float(stats.binom.pmf(k, number, 0.5**rounds)))
+
+
+# --- who draws -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("samplers", Samplers)
+def test_arrays_are_drawn_by_samplers_of_ours_where_that_is_asked_for(
+    samplers: Samplers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, asked = copy.copy(SystemRandomness(samplers)), list[str]()
+
+    def noted(name: str, result: Any) -> Callable[..., Any]:
+        return lambda *given, **named: asked.append(name) or result
+
+    monkeypatch.setattr(opendp_samplers, "noise", noted("opendp", np.zeros(1)))
+    monkeypatch.setattr(opendp_samplers, "noisy_max", noted("opendp", 0))
+    monkeypatch.setattr(digit_laplace, "discrete_laplace", noted("ours", np.zeros(1)))
+    monkeypatch.setattr(rejection_gaussian, "discrete_gaussian", noted("ours", np.zeros(1)))
+    few, many = digit_laplace.FEWEST - 1, digit_laplace.FEWEST
+    for size, scale in ((few, 1.0), (many, 1.0), (many, 2.0**60), (many, 2.0**-30)):
+        source.discrete_laplace(size, scale)
+        source.discrete_gaussian(size, scale)
+    ours = "ours" if samplers is Samplers.ARRAYS else "opendp"
+    assert asked == ["opendp"] * 2 + [ours] * 2 + ["opendp"] * 4
+    asked.clear()
+    for number in (bucket_selection.FEWEST - 1, bucket_selection.FEWEST):
+        for noise in Noise:
+            source.noisy_max(np.zeros(number, dtype=np.int64), 1.0, noise)
+    assert asked == ["opendp"] * (2 if samplers is Samplers.ARRAYS else 4)
+
+
+@pytest.mark.parametrize("noise", Noise)
+def test_the_source_gives_each_kind_of_noise_its_choice(noise: Noise) -> None:
+    """Two best of 4,096 candidates, beside all others a little below: permute-and-flip takes them more often."""
+    scores = np.zeros(bucket_selection.FEWEST, dtype=np.int64)
+    scores[:2] = 8
+    source = SystemRandomness(Samplers.ARRAYS)
+    best = sum(source.noisy_max(scores, 1.0, noise) < 2 for _ in range(4_000))
+    scaled = (scores - 8).astype(np.float64)
+    gumbel = 2 / np.exp(scaled).sum()
+    flipped = 2 * math.exp(permute_and_flip_log_probability(scaled, 0))
+    chance = gumbel if noise is Noise.GUMBEL else flipped
+    assert stats.binomtest(best, 4_000, float(chance)).pvalue >= LEVEL
+    assert abs(gumbel - flipped) > 0.07  # nine standard deviations
