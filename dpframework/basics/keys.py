@@ -59,11 +59,6 @@ def _each(given: Any) -> tuple[str, Any] | None:
     return kind, tuple(names) if isinstance(names, list) else names
 
 
-def _of_part(schema: Schema) -> Schema:
-    """Return the schema of a part of a table, in which nobody knows the number of rows."""
-    return attrs.evolve(schema, rows=None)
-
-
 @final
 @attrs.frozen
 class KeysMiner(Miner):
@@ -128,7 +123,7 @@ class KeysMiner(Miner):
         if by_key is None:
             return keys
         cut = FromRelease("keys", attributes=[attribute.name])
-        return sequential(keys, parallel(by_key.plan(_of_part(schema)), by=cut, name=BY_KEY))
+        return sequential(keys, parallel(by_key.plan(schema.of_part()), by=cut, name=BY_KEY))
 
     def values_read(self, schema: Schema) -> Collection[str] | None:
         """Return those of the miner of each key."""
@@ -159,8 +154,6 @@ class KeysMiner(Miner):
     def _of_each(self, miner: BasicMiner, table: PrivateTable, keys: tuple[str, ...]) -> ByKey:
         """Release the result of each key, and of all other rows."""
         parts = table.partition(Cases(Equals(self.attribute, key) for key in keys), name=BY_KEY)
-        for part in parts:
-            part.schema = _of_part(part.schema)
         return ByKey(keys, [miner.mine(part) for part in parts])
 
     @classmethod

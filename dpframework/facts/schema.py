@@ -207,6 +207,22 @@ class Schema:
             replaced[self.index(attribute.name)] = attribute
         return attrs.evolve(self, attributes=replaced)
 
+    def of_part(self) -> Schema:
+        """Return the schema of a part or a sample of the table: nobody knows its number of rows, only a bound.
+
+        Plan what is released from a part with it. A private table has it there (see `PrivateTable.partition`).
+
+        Examples
+        --------
+        >>> from dpframework.facts.attributes import Boolean
+        >>> part = Schema([Boolean("a")], rows=500).of_part()
+        >>> part.rows, part.max_rows
+        (None, 500)
+        """
+        if self.rows is None and self.about_rows is None:
+            return self
+        return attrs.evolve(self, rows=None, max_rows=self.row_bound, about_rows=None)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the schema in a JSON-safe form, with the keys and the order of a schema file."""
         form: dict[str, Any] = {}

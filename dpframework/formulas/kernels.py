@@ -82,7 +82,7 @@ def kernel_source(shape: Scored) -> str:
     return _HEAD.format(text=shape.text, score=body, fill=_FILL[isinstance(shape, Parts)])
 
 
-_SHARED = x_log2_x(n / rows_of_part)  # of a class, as the name of n log2(n / N)
+_SHARED = Formula(Operation.X_LOG_X, (n, rows_of_part))  # n log2(n / N) of a class: no formula that anybody can write
 #: The negative entropy of the classes, times the rows of the part.
 _INFORMATION = sum_over_classes(x_log2_x(n)) - x_log2_x(rows_of_part)
 

@@ -133,6 +133,8 @@ class PrivateTable:
     ) -> list[PrivateTable]:
         """Cut the rows into disjoint parts by value, as planned by `parallel`.
 
+        The schema of a part is `Schema.of_part`: it has no public number of rows, which is that of the whole table.
+
         Parameters
         ----------
         by
@@ -149,10 +151,11 @@ class PrivateTable:
         cut = self._cut(by)
         parts = self._gate.split(self._rows, cut)  # first, since it may fail and a refusal changes nothing
         scopes = self._scope.partition(cut, name, self._made_of)
-        return [self._of(rows, scope) for rows, scope in zip(parts, scopes, strict=True)]
+        schema = self.schema.of_part()
+        return [PrivateTable(schema, *part, self._gate, self._made_of) for part in zip(parts, scopes, strict=True)]
 
     def sampled(self, name: str | None = None) -> PrivateTable:
-        """Draw a random sample of rows or units, as planned by `sample`. Nobody sees which are in it.
+        """Draw a random sample of rows or units, as planned by `sample`. Nobody sees which are in it, or how many.
 
         Parameters
         ----------
@@ -165,7 +168,8 @@ class PrivateTable:
             If the plan holds no such sample here, or it was drawn before.
         """
         scope, rate, of_units = self._scope.sample(name)
-        return self._of(self._gate.sample(self._rows, rate, of_units=of_units), scope)
+        rows = self._gate.sample(self._rows, rate, of_units=of_units)
+        return PrivateTable(self.schema.of_part(), rows, scope, self._gate, self._made_of)
 
     def spend(self, name: str) -> SpendBlock:
         """Open a block of the plan, whose releases are chosen as the miner goes. Each block is opened once.
@@ -233,11 +237,7 @@ class PrivateTable:
         ReleaseRefused
             If the plan holds no such part here, or it was entered before.
         """
-        return self._of(self._rows, self._scope.enter(name))
-
-    def _of(self, rows: Rows, scope: Scope) -> PrivateTable:
-        """Return a table with the same attributes, of some rows, bound to a part of the plan."""
-        return PrivateTable(self.schema, rows, scope, self._gate, self._made_of)
+        return PrivateTable(self.schema, self._rows, self._scope.enter(name), self._gate, self._made_of)
 
     def __repr__(self) -> str:
         """Show the schema only."""

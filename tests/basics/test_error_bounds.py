@@ -65,6 +65,14 @@ def bounds(schema: dpf.Schema, miner: str, relation: str = "add-or-remove-one", 
     return bound
 
 
+def test_a_plan_says_what_is_known_of_the_number_of_rows() -> None:
+    sizes = [({}, TableSize()), ({"rows": 9}, TableSize(9, exact=True, most=9)), ({"max_rows": 9}, TableSize(most=9))]
+    for known, size in [*sizes, ({"about_rows": 7, "max_rows": 9}, TableSize(7, most=9))]:
+        study = dpf.Study(attrs.evolve(AGE, **known), epsilon=1)
+        study.add("n", dpf.miner("count", epsilon=1))
+        assert study.plan().size == size
+
+
 def test_a_mean_needs_a_number_of_rows_and_any_source_of_it_will_do() -> None:
     unknown = bounds(AGE, "mean", attribute="age")
     assert unknown.amount is None

@@ -325,6 +325,8 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
          (count(epsilon=12), {"epsilon": 12}), (count(), {"epsilon": 12})),
         ("warning", "of a claim about one id may", (count(epsilon=12), {"epsilon": 12, "unit": dpf.PrivacyUnit("id")}),
          (count(), {})),
+        ("info", "may grow 999-fold; up to 1", (count(epsilon="6.907"), {"epsilon": 7}), (count(), {})),
+        ("info", "may grow 1,010-fold; up to 1", (count(epsilon="6.9082"), {"epsilon": 7}), (count(), {})),
         ("info", "may grow 2.97-fold; up to 1", (count(epsilon="1.09"), {"epsilon": 2}), (count(), {"epsilon": 2})),
         ("info", "more than a million-fold; the study allows 'large-epsilon'",
          (count(epsilon=20), {"epsilon": 21, "allow": ["large-epsilon"]}), (count(), {"allow": ["large-epsilon"]})),

@@ -320,6 +320,10 @@ def test_kernels_are_written_as_text() -> None:
     assert lines(Parts(rows_of_part * 2))[3:] == ["        total += n", "    return (2.0 * total)"]
     mixed = Parts(sum_over_classes(n**2) + sum_over_classes(n / rows_of_part))
     assert [line.strip() for line in lines(mixed)].count("for c in range(len(counts)):") == 2
+    information = Parts(sum_over_classes(x_log2_x(n)) - x_log2_x(rows_of_part))
+    of_shares = Parts(sum_over_classes(x_log2_x(n / rows_of_part)))  # that by the rows, which is another score
+    assert "sum0 = sum0 + (n * math.log2(n / total) if n > 0 else 0.0)" in kernel_source(information)
+    assert "sum0 = sum0 + x_log2_x(quotient(n, total))" in kernel_source(of_shares)
     sources = "".join(kernel_source(shape) for shape, _ in DERIVED.values())
     assert hashlib.sha256(sources.encode()).hexdigest()[:12] == "2d48f0de7607"
 

@@ -10,6 +10,7 @@ from people import SCHEMA_FILE, TREE_STUDY
 
 import dpframework as dpf
 from dpframework.cli import main
+from dpframework.ledger.key import key_place
 from dpframework.ledger.run import LedgerRun
 
 
@@ -27,6 +28,11 @@ def test_a_journal_goes_with_the_results_of_its_own_run_only(tmp_path: Path) -> 
         assert journal.exists()
     ledger.run("people", journal=ended).discard_of(run)
     assert not ended.exists()
+    key = key_place(tmp_path / "people.ledger")
+    key.unlink()
+    with pytest.raises(dpf.InputError, match="there is no such key"):
+        ledger.run("people", journal=unfinished).discard_of(begun)
+    assert not key.exists(), "what is sealed with another key is not to be removed"
 
 
 def test_a_command_that_was_killed_before_it_removed_its_journal(

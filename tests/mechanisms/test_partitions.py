@@ -87,6 +87,14 @@ def test_what_a_cell_needs_to_be_seen_is_in_the_plan() -> None:
         assert f"cells of {half} rows are shown half of the time, of {always} always" in preview.text
 
 
+@pytest.mark.parametrize("epsilon", [1, "0.1"])
+def test_the_largest_cell_that_may_well_be_left_out_is_known(epsilon: Any) -> None:
+    calibration = calibrated(epsilon, "1e-6")
+    hidden = calibration.mechanism.shows(calibration).hidden
+    below, above = selection_noise_of(calibration).shown(np.array([hidden, hidden + 1]))
+    assert below < 0.975 <= above
+
+
 @pytest.mark.parametrize("rows", [0, 1, 4, 7, 9, 12, 50])
 def test_the_preview_holds_for_cells_of_any_size(rows: int) -> None:
     """19 times in 20, by adding up the probabilities of all outputs."""

@@ -233,6 +233,25 @@ def test_parts_of_parts_and_empty_parts(opened: Callable[..., Any]) -> None:
     assert run.charges[1].path == "parts 1/parts 1/n"
 
 
+@pytest.mark.parametrize("size", [{"rows": 7}, {"rows": 7, "max_rows": 9}, {"max_rows": 9}, {"about_rows": 7}, {}])
+def test_no_part_and_no_sample_is_told_the_number_of_rows_of_the_whole(
+    opened: Callable[..., Any], size: dict[str, int]
+) -> None:
+    """A bound on the number of rows is one on that of each part."""
+    schema = attrs.evolve(SCHEMA, **size)
+    whole = dpf.Table.from_codes(schema, CODES)
+    cut = dpf.parallel(counting(), by=SCHEMA["ill"])
+    table, _ = opened(dpf.sequential(dpf.parallel(cut, by=SCHEMA["order"]), dpf.sample("0.5", cut)), whole)
+    parts = table.partition("order")
+    sampled = table.sampled()
+    smaller = [*parts, *parts[0].partition("ill"), sampled, *sampled.partition("ill")]
+    told = schema.of_part()
+    assert (told.rows, told.max_rows, told.about_rows) == (None, size.get("rows", size.get("max_rows")), None)
+    assert [part.schema for part in smaller] == [told] * len(smaller)
+    assert sampled.derive(dpf.Boolean("young"), dpf.Cases([dpf.Below("age", 30)])).schema.rows is None
+    assert table.schema == schema, "the whole is told what is known of it"
+
+
 def test_an_empty_table_can_be_released_from(opened: Callable[..., Any]) -> None:
     empty = dpf.Table.from_codes(SCHEMA, np.zeros((3, 0), dtype=int))
     node = dpf.sequential(counting(), dpf.parallel(histogram("h", SCHEMA["order"]), by=SCHEMA["ill"]))

@@ -57,23 +57,19 @@ class Toy(Pool):
 FACTS = QueryFacts("toy", "toy pool", (), False, 5, [Sensitivity(Norm.LINF, 1, fall=0, source="a probe")])
 
 
-# A row makes an index of 0 one of 1, and lowers another by 1/2. But 1 is the largest that there is: after such a row
-# the chosen pair is as good as any, and the normaliser no smaller than before, but for the number of pairs. So at a
-# large epsilon no more than 2/3 of a choice is lost, 1/2 if a row is replaced; at a small one no pair is nearly all of
-# the normaliser. The published score, "logistic", and that by rows reach what their witnesses' module derives.
-JACCARD = 0.4
+JACCARD = 0.56  # 0.75 can be lost, or 0.6 if a row is replaced, see `Example.loose`
 
 
 class TestSerenadeCS(MinerConformance):
     miner = SerenadeCS
     replays = 120
-    min_tightness: ClassVar = {"jaccard": JACCARD, "logistic": 0.88}
+    min_tightness: ClassVar = {"jaccard": JACCARD}
 
 
 class TestSerenadeES(MinerConformance):
     miner = SerenadeES
     replays = 200
-    min_tightness: ClassVar = {"jaccard": JACCARD, "logistic": 0.88}
+    min_tightness: ClassVar = {"jaccard": JACCARD}
 
 
 class TestQueries(QueryConformance):

