@@ -10,10 +10,11 @@ A sign, with minus 0 drawn anew, makes of G a whole number k with probability pr
 
 **Each digit is drawn by inversion**: it is the least d with U < F(d), for a uniform number U. The first 31 bits w of U
 are compared with t = floor(2**31 F(d)). If w < t, then U < (w + 1) / 2**31 <= F(d). If w > t, then U >= (t + 1) / 2**31
-> F(d). If w = t, which has a probability of 2**-31 for each d, or w is behind the last of 256 numbers t, more bits of U
-are drawn and compared with closer bounds of F(d), until they tell. So no outcome is likelier or less likely than it
-should be by anything: the law is exact if the words are uniform. No floating point is used but for the scale, which is
-a binary fraction, and taken as that.
+> F(d). If w = t, which has a probability of 2**-31 for each different t, more bits of U are drawn and compared with
+closer bounds of F(d), F(d+1) and so on, until they tell. No w is above all of the 256 tabulated t: the largest is 2**31
+for most digits and 2**31 - 1 for the last, since F(255) > 1 - exp(-45) there. So no outcome is likelier or less likely
+than it should be by anything: the law is exact if the words are uniform. No floating point is used but for the scale,
+which is a binary fraction, and taken as that.
 
 Half a word of 64 bits makes a digit; the 32nd bit of that of the first digit is the sign. Where the digit is the same
 for all w that begin with the same 12 bits, it is looked up by these.
@@ -40,7 +41,7 @@ FEWEST = 512  # numbers for which the tables pay
 BITS = 31  # of half a word, that a digit is drawn from
 LARGEST_SCALE = 2.0**50  # beyond, an integer of 64 bits would be too small with a probability of exp(-8192) or more
 SMALLEST_SCALE = 2.0**-20
-TAIL = 45  # the last digit has one of its 256 tabulated values but for a probability of exp(-45)
+TAIL = 45  # of exp(-TAIL), the probability that the last digit is not one of those that are tabulated
 _GUARD_BITS = 128  # beyond those of a bound, of the powers that it is computed from
 _KEPT = 256  # tables
 LOOKED_UP = 12  # bits
@@ -130,10 +131,10 @@ class Digit:
         whole = digit._whole(precision)
         thresholds = []
         for d in range(BASE):
-            thresholds.append(digit._threshold(d, fine, _quotient(power, whole, precision, fine)))
+            thresholds.append(digit._threshold(d, fine, quotient_bounds(power, whole, precision, fine)))
             power = power[0] * first[0] >> precision, -(-power[1] * first[1] >> precision)
         at = np.searchsorted(thresholds, np.arange((1 << LOOKED_UP) + 1) << bits - min(bits, LOOKED_UP))
-        known = np.where((at[:-1] == at[1:]) & (at[:-1] < BASE), at[:-1], -1)
+        known = np.where(at[:-1] == at[1:], at[:-1], -1)
         return attrs.evolve(digit, thresholds=np.array(thresholds, dtype=np.uint32), known=known)
 
     def draw(self, first: Halves, words: DrawWords) -> Integers:
@@ -143,7 +144,7 @@ class Digit:
         if len(at):
             searched = first[at]
             digits = np.searchsorted(self.thresholds, searched)  # the first threshold that is not below
-            unsure = np.flatnonzero(self.thresholds[np.minimum(digits, BASE - 1)] <= searched)
+            unsure = np.flatnonzero(self.thresholds[digits] == searched)
             for i in unsure.tolist():
                 digits[i] = self._least_above(Uniform(int(searched[i]), self.bits, words), int(digits[i]))
             found[at] = digits
@@ -160,7 +161,7 @@ class Digit:
         """Return whole numbers that F(d) * 2**bits lies between."""
         precision = bits + _GUARD_BITS
         power = exp_bounds(-(d + 1) * self.exponent, precision)
-        return _quotient(power, self._whole(precision), precision, bits)
+        return quotient_bounds(power, self._whole(precision), precision, bits)
 
     def _whole(self, precision: int) -> tuple[int, int]:
         """Return bounds of q**256 * 2**precision, or 0 for a digit without an end."""
@@ -178,7 +179,7 @@ class Digit:
         return whole
 
 
-def _quotient(power: tuple[int, int], whole: tuple[int, int], precision: int, bits: int) -> tuple[int, int]:
+def quotient_bounds(power: tuple[int, int], whole: tuple[int, int], precision: int, bits: int) -> tuple[int, int]:
     """Return bounds of (1 - x) / (1 - y) * 2**bits from those of x and y, in units of 2**-precision."""
     one = 1 << precision
     return ((one - power[1]) << bits) // (one - whole[0]), -(-((one - power[0]) << bits) // (one - whole[1]))

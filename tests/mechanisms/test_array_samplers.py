@@ -5,6 +5,7 @@ Each test of draws rejects a right sampler with a probability of 1e-6, and its d
 
 from __future__ import annotations
 
+import bisect
 import copy
 import math
 from collections.abc import Callable
@@ -128,17 +129,35 @@ def test_a_digit_at_its_threshold_is_decided_by_further_bits(scale: float) -> No
         assert last.draw(np.array([2**31 - 1], dtype=np.uint32), listed(behind, 2**63)).tolist() == [wanted]
 
 
-def test_the_sign_is_a_bit_of_its_own_and_minus_zero_is_drawn_anew() -> None:
-    """Of a scale so small that all draws are 0: words whose lowest bits are set and others in turn."""
-    drawn: list[int] = []
+@pytest.mark.parametrize("scale", [0.4, 40.0, 3.3 * 2**20])
+def test_numbers_are_made_of_digits_and_a_sign_that_no_digit_is_drawn_from(scale: float) -> None:
+    """Slowly, from the same words: 31 bits of each half a digit, the last bit of the first digit's half a sign."""
+    drawn: list[Any] = []
+    random = words(5)
 
     def of(size: int) -> Any:
-        drawn.append(size)
-        return np.full(size, (1 << 32) | 0, dtype=np.uint64)  # one half ends with 0, one with 1
+        drawn.append(random(size))
+        return drawn[-1]
 
-    assert discrete_laplace(of, 10, 0.01).tolist() == [0] * 10
-    assert sum(drawn) * 2 >= 20
-    assert discrete_laplace(words(1), 0, 1.0).shape == (0,)
+    found = discrete_laplace(of, 500, scale)
+    digits = digits_of(scale, 31)
+    halves = drawn[0].view(np.uint32).reshape(len(digits), -1).tolist()
+    wanted = []
+    for column in zip(*halves, strict=True):
+        places = [bisect.bisect_left(d.thresholds.tolist(), half >> 1) for d, half in zip(digits, column, strict=True)]
+        number = sum(digit * 256**place for place, digit in enumerate(places))
+        if number or not column[0] & 1:
+            wanted.append(-number if column[0] & 1 else number)
+    assert found.tolist() == wanted[:500]
+    assert discrete_laplace(of, 0, 1.0).shape == (0,)
+
+
+def test_bounds_of_a_quotient_hold_for_all_numbers_between_those_given() -> None:
+    for power, whole in (((3, 5), (1, 2)), ((0, 1), (0, 0)), ((7, 9), (6, 7)), ((4, 4), (0, 3))):
+        least, most = digit_laplace.quotient_bounds(power, whole, 4, 10)
+        corners = [Fraction(16 - x, 16 - y) * 2**10 for x in power for y in whole]
+        assert least == math.floor(min(corners))
+        assert most == math.ceil(max(corners))
 
 
 # --- discrete Gaussian -----------------------------------------------------------------------------------------------
