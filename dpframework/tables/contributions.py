@@ -21,6 +21,7 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.ids import ids_of
 from dpframework.tables.silence import silenced
+from dpframework.tables.siphash import siphash
 
 if TYPE_CHECKING:
     import polars as pl
@@ -65,9 +66,11 @@ def kept_rows(
     few, many = rows.filter(pl.col("of") <= unit.rows), rows.filter(pl.col("of") > unit.rows)
     if not many.height:
         return few["row"]
-    keys = [_key(key, whose, place) for whose, place in many.select("id", "place").iter_rows()]
-    many = many.with_columns(key=pl.Series(keys, dtype=pl.UInt64))
-    chosen = many.filter(pl.struct("key", "place").rank("ordinal").over("id") <= unit.rows)
+    units = many.select("id").unique().with_row_index("unit")
+    many = many.join(units, on="id").drop("id")
+    hashed = _row_keys(key, units["id"], many["unit"].to_numpy(), many["place"].to_numpy())
+    many = many.with_columns(key=pl.Series(hashed)).sort("unit", "key", "place")
+    chosen = many.filter(pl.int_range(pl.len()).over("unit") < unit.rows)
     return pl.concat([few["row"], chosen["row"]]).sort()
 
 
@@ -88,7 +91,11 @@ def unit_codes(ids: Any, rows: pl.Series) -> NDArray[np.uint32]:
     )
 
 
-def _key(key: bytes, whose: str, place: int) -> int:
-    """Return the key of one row, from its unit's id and its place among that unit's rows."""
-    hashed = hashlib.blake2b(f"{place} {whose}".encode("utf-8", "surrogatepass"), digest_size=8, key=key)
-    return int.from_bytes(hashed.digest())
+def _row_keys(key: bytes, ids: pl.Series, units: NDArray[Any], places: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return the key of each row, from its unit's id, which `units` are positions of, and its place among its rows.
+
+    A keyed hash of the id is the key of the unit, under which the place is hashed.
+    """
+    hashed = [hashlib.blake2b(one.encode("utf-8", "surrogatepass"), digest_size=16, key=key).digest() for one in ids]
+    unit_keys = np.frombuffer(b"".join(hashed), dtype="<u8").astype(np.uint64).reshape(-1, 2)[units]
+    return siphash(unit_keys[:, 0], unit_keys[:, 1], places.astype(np.uint64))

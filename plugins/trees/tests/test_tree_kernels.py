@@ -150,10 +150,13 @@ def test_kernels_of_no_criterion_score_nothing_and_those_of_one_are_compiled_onc
 @pytest.mark.parametrize("criterion", CRITERIA.values(), ids=CRITERIA)
 def test_splits_and_thresholds_are_scored_by_their_sides(criterion: Criterion) -> None:
     counts = np.random.default_rng(1).integers(0, 20, (9, 3))
-    slots, widths = np.array([0, 0, 4, 4, 4, 7, 7]), np.array([4, 4, 3, 3, 3, 2, 2])
-    kinds = np.array([MULTIWAY, EQUALS, BELOW, BELOW, EQUALS, EQUALS, MULTIWAY], dtype=np.int8)
-    codes = np.array([0, 3, 0, 1, 1, 0, 0])
-    sides, scores = np.full((2, 3), 9, dtype=np.int64), np.zeros(7)
+    slots = np.array([0, 0, 4, 4, 4, 7, 7, 0, 0, 0, 0, 0, 4])
+    widths = np.array([4, 4, 3, 3, 3, 2, 2, 4, 4, 4, 4, 4, 3])
+    kinds = np.array(
+        [MULTIWAY, EQUALS, *[BELOW] * 2, *[EQUALS] * 2, MULTIWAY, *[BELOW] * 3, EQUALS, BELOW, BELOW], np.int8
+    )
+    codes = np.array([0, 3, 0, 1, 1, 0, 0, 0, 2, 1, 2, 1, 1])  # cuts upwards, back, and again after another test
+    sides, scores = np.full((3, 3), 9, dtype=np.int64), np.zeros(len(codes))
     criterion.kernels.split_scores(counts, slots, widths, kinds, codes, sides, scores)
     for i, (slot, width, kind, code) in enumerate(zip(slots, widths, kinds, codes, strict=True)):
         table, each = counts[slot : slot + width], np.arange(width)

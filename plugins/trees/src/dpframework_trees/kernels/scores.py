@@ -26,10 +26,12 @@ def split_scores(
 
     Candidate i splits on the attribute whose codes are counts[slots[i] : slots[i] + widths[i]]. Off-grid candidates
     have their true side's counts in counts[slots[i]] and their false side's in counts[slots[i] + 1]. `sides` is room
-    for the counts of two sides, shape (2, classes).
+    for the counts of both sides and of all rows, shape (3, classes). Each code is added up once for all candidates on
+    an attribute that follow each other, cuts from the lowest on.
     """
     n_classes = counts.shape[1]
-    held, rest = sides[0], sides[1]
+    held, rest, whole = sides[0], sides[1], sides[2]
+    summed, below = -1, -1  # the slot of `whole`, and of a cut how many codes `held` has
     for i in range(len(slots)):
         first, width = slots[i], widths[i]
         if kinds[i] == MULTIWAY:
@@ -38,15 +40,25 @@ def split_scores(
                 total += child_score(counts[v])
             scores[i] = total
             continue
-        held[:] = 0
-        rest[:] = 0
-        for v in range(width):
-            on_true_side = v <= codes[i] if kinds[i] == BELOW else v == codes[i]
-            for c in range(n_classes):
-                if on_true_side:
+        if first != summed:
+            summed, below = first, -1
+            whole[:] = 0
+            for v in range(first, first + width):
+                for c in range(n_classes):
+                    whole[c] += counts[v, c]
+        if kinds[i] == BELOW:
+            if below < 0 or below > codes[i] + 1:
+                held[:] = 0
+                below = 0
+            for v in range(below, codes[i] + 1):
+                for c in range(n_classes):
                     held[c] += counts[first + v, c]
-                else:
-                    rest[c] += counts[first + v, c]
+            below = codes[i] + 1
+        else:
+            held[:] = counts[first + codes[i]]
+            below = -1
+        for c in range(n_classes):
+            rest[c] = whole[c] - held[c]
         scores[i] = child_score(held) + child_score(rest)
 
 

@@ -108,7 +108,7 @@ class SplitScores(CriterionScores, CandidateScores):
         widths[off_grid] = 2
         kinds = np.where(off_grid, np.int8(EQUALS), candidates.kinds)  # their true side is the first of two codes
         scores = np.zeros(len(candidates))
-        sides = np.zeros((2, self.target.size), dtype=np.int64)
+        sides = np.zeros((3, self.target.size), dtype=np.int64)
         counts = self.criterion.weighed(counts)
         self.criterion.kernels.split_scores(counts, slots, widths, kinds, candidates.codes, sides, scores)
         return scores
