@@ -7,15 +7,16 @@ was rounded. Let c_k be how many candidates are in bucket k.
 **The exponential mechanism** (Gumbel noise, McSherry and Talwar 2007) chooses i with probability proportional to p_i.
 Draw a bucket with the whole weight c_k 2**(63-k), a uniform member i of it, and accept it if U < p_i, for a uniform
 number U below 2**-k; else begin anew. A round ends with i with a probability proportional to 2**-k_i (p_i 2**k_i) =
-p_i, so it does that as it should. Less than two rounds are expected but for bucket 63, whose weight is 2**-63 each.
+p_i, so it does that as it should. About two rounds at most are expected but for bucket 63, whose weight is 2**-63 each.
 
 **Permute-and-flip** (exponential noise, McKenna and Sheldon 2020; Ding and others 2021) visits candidates in a uniform
 order, and accepts i with probability p_i. Each coin is U_i < p_i, for a uniform U_i. Only those with U_i < 2**-k_i can
 be accepted, the *survivors*: in a bucket, each independently with probability 2**-k. So it is the same to draw how many
 survive in each bucket, by tossing for k rounds for those that are left; to visit survivors in a uniform order, of which
 the next is in a bucket with probability proportional to how many are left there, and is any candidate of that bucket
-that has not been visited, since all are as likely to survive; and to accept it if U < p_i for a U below 2**-k. In
-bucket 0 all survive, and with them the best one, for which p is 1: so it ends.
+that has not been visited, since all are as likely to survive, and one that was not accepted says nothing of others; and
+to accept it if U < p_i for a U below 2**-k. In bucket 0 all survive, and with them the best one, for which p is 1: so
+it ends.
 
 Whole numbers are drawn uniformly by rejection, comparisons with exponentials are exact (see `uniforms`).
 """

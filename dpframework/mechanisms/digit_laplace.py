@@ -11,10 +11,10 @@ A sign, with minus 0 drawn anew, makes of G a whole number k with probability pr
 **Each digit is drawn by inversion**: it is the least d with U < F(d), for a uniform number U. The first 31 bits w of U
 are compared with t = floor(2**31 F(d)). If w < t, then U < (w + 1) / 2**31 <= F(d). If w > t, then U >= (t + 1) / 2**31
 > F(d). If w = t, which has a probability of 2**-31 for each different t, more bits of U are drawn and compared with
-closer bounds of F(d), F(d+1) and so on, until they tell. No w is above all of the 256 tabulated t: the largest is 2**31
-for most digits and 2**31 - 1 for the last, since F(255) > 1 - exp(-45) there. So no outcome is likelier or less likely
-than it should be by anything: the law is exact if the words are uniform. No floating point is used but for the scale,
-which is a binary fraction, and taken as that.
+closer bounds of F(d), F(d+1) and so on, until they tell, as they do, since F(d) is irrational. No w is above all of the
+256 tabulated t: the largest is 2**31 for most digits and 2**31 - 1 for the last, since 1 - F(255) is about exp(-45)
+there or less. So no outcome is likelier or less likely than it should be by anything: the law is exact if the words are
+uniform. No floating point is used but for the scale, which is a binary fraction, and taken as that.
 
 Half a word of 64 bits makes a digit; the 32nd bit of that of the first digit is the sign. Where the digit is the same
 for all w that begin with the same 12 bits, it is looked up by these.
@@ -39,7 +39,7 @@ Halves = NDArray[np.uint32]
 BASE = 256
 FEWEST = 512  # numbers for which the tables pay
 BITS = 31  # of half a word, that a digit is drawn from
-LARGEST_SCALE = 2.0**50  # beyond, an integer of 64 bits would be too small with a probability of exp(-8192) or more
+LARGEST_SCALE = 2.0**50  # there, 64 bits are too few for a number with a probability of exp(-8192)
 SMALLEST_SCALE = 2.0**-20
 TAIL = 45  # of exp(-TAIL), the probability that the last digit is not one of those that are tabulated
 _GUARD_BITS = 128  # beyond those of a bound, of the powers that it is computed from
@@ -60,7 +60,8 @@ def discrete_laplace(words: DrawWords, size: int, scale: float, *, bits: int = B
     scale
         From `SMALLEST_SCALE` to `LARGEST_SCALE`.
     bits
-        How many bits of half a word a digit is drawn from at first. Of few, ties are frequent, as tests of them need.
+        How many bits of half a word a digit is drawn from at first, 1 to 31. Of few, ties are frequent, as tests of
+        them need.
 
     Returns
     -------
@@ -133,7 +134,8 @@ class Digit:
         for d in range(BASE):
             thresholds.append(digit._threshold(d, fine, quotient_bounds(power, whole, precision, fine)))
             power = power[0] * first[0] >> precision, -(-power[1] * first[1] >> precision)
-        at = np.searchsorted(thresholds, np.arange((1 << LOOKED_UP) + 1) << bits - min(bits, LOOKED_UP))
+        blocks = np.arange((1 << LOOKED_UP) + 1, dtype=np.int64) << bits - min(bits, LOOKED_UP)  # up to 2**31
+        at = np.searchsorted(np.array(thresholds, dtype=np.int64), blocks)
         known = np.where(at[:-1] == at[1:], at[:-1], -1)
         return attrs.evolve(digit, thresholds=np.array(thresholds, dtype=np.uint32), known=known)
 

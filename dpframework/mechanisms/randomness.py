@@ -177,7 +177,7 @@ class SystemRandomness(Randomness):
     private = True
 
     def __init__(self, samplers: Samplers = Samplers.OPENDP) -> None:
-        self.samplers = samplers
+        self.samplers = Samplers(samplers)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle as another source, with a key of its own."""
@@ -185,7 +185,7 @@ class SystemRandomness(Randomness):
 
     def _draws(self, sampler: Any, size: int, scale: float) -> bool:
         """Tell whether a sampler of ours draws arrays of this size and noise of this scale."""
-        return bool(size >= sampler.FEWEST and sampler.SMALLEST_SCALE <= scale <= sampler.LARGEST_SCALE)
+        return bool(size >= sampler.FEWEST and sampler.SMALLEST_SCALE <= float(scale) <= sampler.LARGEST_SCALE)
 
     def discrete_laplace(self, size: int, scale: float) -> Integers:
         """Draw as `Randomness` says, by `digit_laplace` or OpenDP's `make_laplace` on integers."""
@@ -193,7 +193,7 @@ class SystemRandomness(Randomness):
             from dpframework.mechanisms import digit_laplace
 
             if self._draws(digit_laplace, size, scale):
-                return digit_laplace.discrete_laplace(self.words, size, scale)
+                return digit_laplace.discrete_laplace(self.words, size, float(scale))
         return opendp_samplers.noise("laplace", scale, size)
 
     def discrete_gaussian(self, size: int, scale: float) -> Integers:
@@ -202,7 +202,7 @@ class SystemRandomness(Randomness):
             from dpframework.mechanisms import rejection_gaussian
 
             if self._draws(rejection_gaussian, size, scale):
-                return rejection_gaussian.discrete_gaussian(self.words, size, scale)
+                return rejection_gaussian.discrete_gaussian(self.words, size, float(scale))
         return opendp_samplers.noise("gaussian", scale, size)
 
     def noisy_max(self, scores: Integers, scale: float, noise: Noise) -> int:
@@ -215,7 +215,7 @@ class SystemRandomness(Randomness):
 
             if self._draws(bucket_selection, len(scores), scale):
                 choose = bucket_selection.exponential_choice if gumbel else bucket_selection.permute_and_flip
-                return choose(self.words, scores, scale)
+                return choose(self.words, np.asarray(scores, dtype=np.int64), float(scale))
         return opendp_samplers.noisy_max(scores, scale, gumbel=gumbel)
 
     def integers(self, below: int | Integers, size: int) -> Integers:
@@ -229,11 +229,16 @@ class SystemRandomness(Randomness):
     @functools.cached_property
     def generator(self) -> np.random.Generator:
         """ChaCha20 in numpy's Generator, keyed with 256 bits of the operating system."""
-        _with_generators.add(self)
-        return np.random.Generator(_newly_keyed())
+        made = _Generator(_newly_keyed())
+        _generators.add(made)
+        return made
 
 
-_with_generators: weakref.WeakSet[SystemRandomness] = weakref.WeakSet()
+class _Generator(np.random.Generator):
+    """A generator that can be referred to weakly."""
+
+
+_generators: weakref.WeakSet[_Generator] = weakref.WeakSet()  # not their sources: a generator may outlive its own
 
 
 def _newly_keyed() -> Any:
@@ -244,8 +249,8 @@ def _newly_keyed() -> Any:
 
 def _rekey() -> None:
     """Give every generator that a fork has copied a new key, in place, since somebody may hold it."""
-    for source in _with_generators:
-        source.generator.bit_generator.state = _newly_keyed().state
+    for generator in _generators:
+        generator.bit_generator.state = _newly_keyed().state
 
 
 if hasattr(os, "register_at_fork"):  # where there is no fork, nothing is copied

@@ -58,7 +58,8 @@ def discrete_gaussian(words: DrawWords, size: int, scale: float, *, margin: floa
     scale
         sigma, from `SMALLEST_SCALE` to `LARGEST_SCALE`.
     margin
-        How near to p a number is compared exactly. Of a large one that is frequent, as tests of it need.
+        How near to p a number is compared exactly, at least `MARGIN`. Of a large one that is frequent, as tests of it
+        need.
 
     Returns
     -------

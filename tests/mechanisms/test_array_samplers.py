@@ -291,6 +291,17 @@ def test_arrays_are_drawn_by_samplers_of_ours_where_that_is_asked_for(
     assert asked == ["opendp"] * (2 if samplers is Samplers.ARRAYS else 4)
 
 
+def test_what_a_mechanism_hands_over_is_taken_as_64_bits() -> None:
+    """A scale of 32 bits would put candidates into buckets that are too high; scores may be floats of whole numbers."""
+    source, scores = SystemRandomness(Samplers.ARRAYS), np.full(bucket_selection.FEWEST, -3673680.0)
+    scores[7] = 0.0
+    scale = np.float32(1e-3)
+    assert {source.noisy_max(scores, scale, noise) for noise in Noise} == {7}
+    assert source.discrete_laplace(digit_laplace.FEWEST, scale).tolist() == [0] * digit_laplace.FEWEST
+    assert set(source.discrete_gaussian(digit_laplace.FEWEST, np.float32(0.01)).tolist()) == {0}
+    assert SystemRandomness("arrays").samplers is Samplers.ARRAYS  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("noise", Noise)
 def test_the_source_gives_each_kind_of_noise_its_choice(noise: Noise) -> None:
     """Two best of 4,096 candidates, beside all others a little below: permute-and-flip takes them more often."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import json
 import math
 import multiprocessing
@@ -129,8 +130,8 @@ def test_every_bit_of_the_key_is_drawn() -> None:
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_no_two_processes_draw_the_same_numbers_after_a_fork() -> None:
     """The source, and a generator that somebody holds: in two children and in their parent."""
-    source = SystemRandomness()
-    held = source.generator
+    source, held = SystemRandomness(), SystemRandomness().generator  # the source of what is held is gone
+    gc.collect()
     held.random()
 
     def drawn() -> list[int]:
