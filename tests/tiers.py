@@ -64,7 +64,7 @@ def _second_relations(tests: Sequence[str]) -> set[str]:
     for test in tests:
         pairs[RELATION.sub("", test)].append(test)
     both = [pair for pair in pairs.values() if len(pair) == 2]
-    return {pair[1 - place % 2] for place, pair in enumerate(both)} if len(both) > 1 else set()
+    return {pair[place % 2] for place, pair in enumerate(both)} if len(both) > 1 else set()
 
 
 def mark_slow(config: pytest.Config, items: Iterable[pytest.Item], folder: Path) -> None:

@@ -16,7 +16,7 @@ PLANTED = re.compile("bug|mistake|planted|caught|forge|spoilt")
 def test_two_relations_are_met_in_turn() -> None:
     name = "tests/test_a.py::TestA::test_no_transcript_loses_more_than_the_plan_claims"
     tests = [f"{name}[{example}-{relation}]" for example in "abc" for relation in ("add-or-remove-one", "replace-one")]
-    assert tiers.slow_among(tests) == {tests[1], tests[2], tests[5]}
+    assert tiers.slow_among(tests) == {tests[0], tests[3], tests[4]}
     assert tiers.slow_among(tests[:2]) == set()  # one example stays under both
     assert tiers.slow_among(tests[::2]) == set()  # as do examples that claim something under one only
     assert tiers.slow_among(tests[:3]) == set()
@@ -45,11 +45,9 @@ def test_something_quick_shows_what_each_slow_test_shows(request: pytest.Fixture
     assert not {name for name in slow if PLANTED.search(name.partition("::")[2])}, "what is planted is tried each time"
 
 
-@pytest.mark.parametrize(
-    "name", sorted({*tiers.ONE_OF, *tiers.ONE_OF_EACH_MINER, *tiers.SHOWN_BY, *tiers.SHOWN_BY.values()})
-)
-def test_what_the_tiers_name_is_there(name: str) -> None:
-    file, *names = name.split("::")
-    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    assert names[0] in defined
+def test_what_the_tiers_name_is_there() -> None:
+    named = {*tiers.ONE_OF, *tiers.ONE_OF_EACH_MINER, *tiers.SHOWN_BY, *tiers.SHOWN_BY.values()}
+    for file in sorted({name.partition("::")[0] for name in named}):
+        tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+        defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        assert {name.split("::")[1] for name in named if name.startswith(f"{file}::")} <= defined
