@@ -235,13 +235,13 @@ class AltExpM(_Alternating):
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return the tight and the published settings, two levels deep, and several starts and rounds."""
-        from dpframework_trees.redescribe.witnesses import rounds_level_by_level, two_levels
+        from dpframework_trees.redescribe.witnesses import pure_leaves, rounds_level_by_level, two_levels
 
         rounds = cls(3, starts=2, rounds=2, max_depth=1)
         return {
-            "default": Example(EXAMPLE_SCHEMA, cls(2, starts=["rain"]), witnesses=[two_levels()]),
+            "default": Example(EXAMPLE_SCHEMA, cls(2, starts=["rain"]), witnesses=[two_levels(), pure_leaves()]),
             "published": _published(cls),
-            "rounds": Example(EXAMPLE_SCHEMA, rounds, witnesses=[rounds_level_by_level()]),
+            "rounds": Example(EXAMPLE_SCHEMA, rounds, witnesses=rounds_level_by_level()),
         }
 
 
@@ -290,21 +290,28 @@ class AltMCMC(_Alternating):
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return both samplers, and the published sensitivity."""
-        from dpframework_trees.redescribe.witnesses import rounds_of_whole_trees, two_levels_at_once, whole_trees
+        from dpframework_trees.redescribe.witnesses import (
+            pure_leaves_at_once,
+            rounds_of_whole_trees,
+            two_levels_at_once,
+            whole_trees,
+        )
 
         walk = cls(2, starts=["wolf"], sampler="mcmc", iterations=2000, max_depth=1)
         rounds = cls(3, starts=2, rounds=2, max_depth=1)
         return {
-            "exact": Example(EXAMPLE_SCHEMA, cls(2, starts=["rain"]), witnesses=[two_levels_at_once()]),
-            "mcmc": Example(EXAMPLE_SCHEMA, walk, witnesses=[whole_trees()]),
+            "exact": Example(
+                EXAMPLE_SCHEMA, cls(2, starts=["rain"]), witnesses=[two_levels_at_once(), pure_leaves_at_once(2)]
+            ),
+            "mcmc": Example(EXAMPLE_SCHEMA, walk, witnesses=[whole_trees(), pure_leaves_at_once(1)]),
             "published": _published(cls),
             "rounds": Example(EXAMPLE_SCHEMA, rounds, witnesses=rounds_of_whole_trees()),
         }
 
 
 def _published(miner: type[_Alternating]) -> Example:
-    """Return the published bound on the scores of trees, on tables that nearly attain it under replace-one."""
-    from dpframework_trees.redescribe.witnesses import PUBLISHED, other_animals
+    """Return the published bound on the scores of trees, on tables that come near to what can be lost."""
+    from dpframework_trees.redescribe.witnesses import PUBLISHED, other_animals, pure_leaves_at_once
 
     published = miner(2, starts=["wolf"], sensitivity="published", max_depth=1)
-    return Example(EXAMPLE_SCHEMA, published, witnesses=[other_animals()], loose=PUBLISHED)
+    return Example(EXAMPLE_SCHEMA, published, witnesses=[other_animals(), pure_leaves_at_once(1)], loose=PUBLISHED)

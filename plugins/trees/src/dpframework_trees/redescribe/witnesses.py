@@ -30,6 +30,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+import attrs
 import numpy as np
 
 from dpframework.run import Witness
@@ -70,10 +71,33 @@ def two_levels_at_once() -> Witness:
     return two_levels({"start 1/tree 1": np.array([1, 1, 1]), "start 1/tree 2": np.array([3, 1, 0])})
 
 
-def rounds_level_by_level() -> Witness:
-    """Return a witness for two starts and two rounds of `alt-expm`, under replace-one."""
+def pure_leaves(outputs: Mapping[str, Any] = MappingProxyType({})) -> Witness:
+    """Return a witness for trees that start from the wolf or the rain, under add-or-remove-one.
+
+    The row joins its own kind in the trees that are likely, by the rain and by the moose. In those that are chosen, by
+    the north and by the wolf, it comes to a hundred rows or more of the other kind. A purity rises by 1 in the
+    first and falls by nearly 1 in the second.
+    """
+    shared = _rows("100 moose 1 north, 10_000 wolf 7 south, 200 none 1 south")
+    return Witness(shared, None, _row("both 7 north"), outputs)
+
+
+def pure_leaves_at_once(depth: int) -> Witness:
+    """Return the same for whole trees of one or two levels, of `alt-mcmc`."""
+    first, second = ([2], [0]) if depth == 1 else ([1, 1, 0], [0, 2, 0])
+    return pure_leaves({"start 1/tree 1": np.array(first), "start 1/tree 2": np.array(second)})
+
+
+def rounds_level_by_level() -> tuple[Witness, Witness]:
+    """Return a witness for each relation, for two starts and two rounds of `alt-expm`."""
     shared = _rows("5000 both 7 south, 50 none 4 north, 10 both 7 middle, 9 moose 1 middle")
-    return Witness(shared, _row("wolf 1 middle"), _row("moose 1 middle"))
+    added, _ = rounds_of_whole_trees()
+    splits = {
+        path if path.endswith("start") else f"{path}/split": int(np.ravel(test)[0])
+        for path, test in added.outputs.items()
+    }
+    replaced = Witness(shared, _row("wolf 1 middle"), _row("moose 1 middle"))
+    return attrs.evolve(added, outputs=splits), replaced
 
 
 def whole_trees() -> Witness:
