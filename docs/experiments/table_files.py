@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -52,3 +55,49 @@ def tables_command(
         table.write_csv(out / f"{name}.csv")
     if asked.commit:
         fill_page()
+
+
+def on_page(page: str, name: str, text: str) -> str:
+    """Return a page with a table, given as CSV, below the comment `<!-- NAME -->`."""
+    table = list(csv.reader(io.StringIO(text)))
+    shown = "\n".join("| " + " | ".join(line) + " |" for line in (table[0], ["---"] * len(table[0]), *table[1:]))
+    return re.sub(rf"(<!-- {re.escape(name)} -->)\n(?:\n(?:\|.*\n)+)?", rf"\1\n\n{shown}\n", page)
+
+
+def write_tables(
+    tables: Mapping[str, pl.DataFrame],
+    pictures: Mapping[str, Callable[[Path], None]],
+    out: Path | None,
+    commit: bool,
+    folder: Path,
+) -> None:
+    """Print tables that have been computed, or write them.
+
+    Parameters
+    ----------
+    tables
+        By name.
+    pictures
+        Functions that draw a picture into a file, by its name. Pictures are not printed.
+    out
+        A folder, which is made.
+    commit
+        Whether to write into the committed results, and onto the page, below a comment with the name of each table.
+    folder
+        The experiment's, whose page is beside it.
+    """
+    place = folder / "results" if commit else out
+    texts = {name: table.write_csv() for name, table in tables.items()}
+    if place is None:
+        for name, text in texts.items():
+            print(f"{name}.csv\n{text}")
+        return
+    place.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (place / f"{name}.csv").write_text(text, encoding="utf-8")
+    for name, draw in pictures.items():
+        draw(place / name)
+    if commit:
+        page = folder.with_suffix(".md")
+        for name, text in texts.items():
+            page.write_text(on_page(page.read_text(encoding="utf-8"), name, text), encoding="utf-8")

@@ -57,6 +57,8 @@ def test_a_table_is_binned_and_completed_and_says_that_its_domains_come_from_the
         ("default", {}, Fraction(1, 2)),
         ("published", {"each": True}, 2),
         ("published", {"each": True, "context": "baseline"}, Fraction(1, 2)),
+        ("published", {"each": True, "context": "baseline-mean-su"}, Fraction(1, 2)),
+        ("published", {"for_contexts": True, "target": "b", "context_size": 2}, Fraction(5, 3)),
     ],
 )
 def test_epsilon_is_for_each_attribute_or_for_all(settings, params, total, monkeypatch):
@@ -67,10 +69,11 @@ def test_epsilon_is_for_each_attribute_or_for_all(settings, params, total, monke
         dpf.Study, "add", lambda study, name, miner: (planned.append(miner), add(study, name, miner))[1]
     )
     found = learn(table(), seed=1, epsilon=0.5, settings=settings, **{"context": "max-relevance", **params})
-    assert list(found) == ["a", "b", "c", "d"]  # and not the class
+    assert list(found) == [params["target"]] if "target" in params else ["a", "b", "c", "d"]  # and not the class
     assert planned[0].epsilon == total
     make = DPDilca.published if settings == "published" else DPDilca
-    assert planned[0] == make(total, context=planned[0].context, attributes=("a", "b", "c", "d"))
+    of = {name: params[name] for name in ("target", "context_size") if name in params}
+    assert planned[0] == make(total, context=planned[0].context, attributes=("a", "b", "c", "d"), **of)
 
 
 def test_zcdp_runs_within_the_same_epsilon():
@@ -154,3 +157,72 @@ def test_the_page_shows_the_committed_tests():
     page = PAGE.read_text(encoding="utf-8")
     assert page.count("<!-- all of dp-dilca/results/") == 4
     assert function("comparison.py:written")(page) == page
+
+
+@pytest.mark.parametrize(("kind", "ones", "names"), [("A", 5000, "ccc"), ("B", 2000, "ccc"), ("C", 3000, "ccww")])
+def test_a_made_up_table_is_swapped_as_often_as_it_says(kind, ones, names):
+    made = function("generators.py:made_up")(kind=kind, noise=0.2, seed=4)
+    target, *columns = made.codes
+    assert len(columns) == 10
+    assert target.sum() == ones
+    named = {"c": "context", "w": "weak"}
+    assert [name.split()[0] for name in made.schema.names[1 : len(names) + 1]] == [named[k] for k in names]
+    assert [int((column != target).sum()) for column in columns[: len(names)]] == [
+        2000 if k == "c" else 3500 for k in names
+    ]
+
+
+def test_a_made_up_table_of_blocks_says_its_target_by_all_others_together():
+    made = function("generators.py:made_up")(kind="D", noise=0, seed=4)
+    blocks = made.codes[:5]
+    assert blocks.sum(axis=0).tolist() == [1] * 10_000
+    assert blocks.sum(axis=1).tolist() == [2000] * 5
+    found = function("learning.py:not_private")(made, seed=0, context="max-dependency", context_size=4, target="target")
+    right = function("measures.py:right_context")
+    assert right(Trial(found, made)) == {"right": 1}
+    fewer = function("learning.py:not_private")(made, seed=0, context="max-dependency", target="target")
+    assert right(Trial(fewer, made)) == {"right": 0}
+
+
+def test_distances_between_rows_are_compared_with_those_without_privacy():
+    rows, apart = table(), function("measures.py:rows_apart")
+    of = {"context": "max-relevance"}
+    exact = function("learning.py:not_private")(rows, seed=0, **of)
+    assert apart(Trial(exact, rows, None, of), rows=50) == {"rows_pearson": pytest.approx(1), "rows_l1": 0}
+    assert apart(Trial(function("learning.py:overlap")(rows, seed=0), rows, None, of), rows=50)["rows_l1"] > 0.1
+    beside = function("measures.py:beside_dilca_m")(Trial(exact, rows, None, of))
+    assert beside["pearson_of_m"] == distances(Trial(exact, rows, None, of), context="mean-su")["pearson"]
+    assert function("measures.py:agreement")(Trial(rows.codes[4], rows)) == {"ari": 1}
+
+
+def test_swaps_of_neighbours_are_counted():
+    order = np.zeros((4, 4))
+    order[np.triu_indices(4, 1)] = [1, 2, 3, 4, 5, 6]
+    other = np.zeros((4, 4))
+    other[np.triu_indices(4, 1)] = [2, 1, 3, 6, 5, 4]
+    swaps = function("adult_contexts.py:swaps")
+    assert (swaps(order, order), swaps(order, other)) == (0, 4)
+
+
+def test_what_a_script_computes_is_written_where_it_is_asked_to(tmp_path, capsys):
+    write = Code("table_files.py:write_tables", FOLDER.parent).load()
+    (tmp_path / "paper.md").write_text("Before\n\n<!-- t -->\n\n| old |\n\nAfter\n")
+    made = {"t": pl.DataFrame({"a": [1], "b": ["x, y"]})}
+    pictures = {"p.png": lambda path: path.write_text("drawn")}
+    write(made, pictures, None, False, tmp_path / "paper")
+    assert capsys.readouterr().out == 't.csv\na,b\n1,"x, y"\n\n'
+    write(made, pictures, tmp_path / "out" / "there", False, tmp_path / "paper")
+    assert {path.name for path in (tmp_path / "out" / "there").iterdir()} == {"t.csv", "p.png"}
+    assert {path.name for path in tmp_path.iterdir()} == {"paper.md", "out"}
+    write(made, pictures, None, True, tmp_path / "paper")
+    assert (tmp_path / "paper" / "results" / "p.png").read_text() == "drawn"
+    assert "<!-- t -->\n\n| a | b |\n| --- | --- |\n| 1 | x, y |\n\nAfter" in (tmp_path / "paper.md").read_text()
+
+
+def test_the_tables_of_adult_are_the_committed_ones():
+    page = PAGE.read_text(encoding="utf-8")
+    on_page = Code("table_files.py:on_page", FOLDER.parent).load()
+    for name in ("tables-7-8", "order-of-age"):
+        text = (FOLDER / "results" / f"{name}.csv").read_text(encoding="utf-8")
+        assert f"<!-- {name} -->\n\n| " in page
+        assert on_page(page, name, text) == page

@@ -213,3 +213,50 @@ def test_tables_of_convergence_are_the_committed_ones():
         text = (FOLDER / "results" / f"convergence-{name}.csv").read_text(encoding="utf-8")
         assert f"<!-- convergence {name} -->\n\n| epsilon" in page
         assert function("convergence.py:on_page")(page, f"convergence {name}", text) == page
+
+
+def test_made_up_answers_and_patients_have_the_papers_shapes():
+    people = function("generators.py:npas_like")(seed=1, rows=300)
+    sides = [list(people.schema.view(view)) for view in (dpf.View.LEFT, dpf.View.RIGHT)]
+    assert [len(side) for side in sides] == [17, 47]
+    assert sum(isinstance(a, dpf.Categorical) for a in sides[0]) == 16
+    assert {a.size for a in sides[1]} == {5}
+    again, other = (function("generators.py:npas_like")(seed=seed, rows=300) for seed in (1, 2))
+    assert (people.codes == again.codes).all()
+    assert (people.codes != other.codes).any()
+    patients = function("generators.py:mimic_like")(seed=1, rows=500)
+    sides = [list(patients.schema.view(view)) for view in (dpf.View.LEFT, dpf.View.RIGHT)]
+    assert [len(side) for side in sides] == [107, 77]
+    assert {a.size for a in sides[0]} == {2}
+    assert {a.labels for a in sides[1]} == {("not done", "normal", "abnormal")}
+
+
+@pytest.mark.parametrize("layered", [False, True])
+def test_trees_without_privacy_find_what_is_planted_once(layered):
+    rng = np.random.default_rng(3)
+    a, b = rng.random((2, 400)) < 0.5
+    columns = [a, b, a & b, rng.random(400) < 0.5]
+    schema = dpf.Schema([dpf.Boolean(f"{view[0]}{k}", view=view) for view in ("left", "right") for k in range(2)])
+    table = dpf.Table.from_codes(schema, np.array(columns, dtype=np.uint8))
+    found = list(function("clired.py:found_by")(table, layered=layered, least=20))
+    assert any((left == (a & b)).all() and (right == (a & b)).all() for left, right in found)
+    keys = [(left.tobytes(), right.tobytes()) for left, right in found]
+    assert len(set(keys)) == len(keys)
+    assert all((left & right).sum() >= 20 and max(left.sum(), right.sum()) <= 320 for left, right in found)
+
+
+def test_reported_indices_are_ranked_by_run_and_counted_by_band():
+    lines = [
+        {"data": "species", "method": "AltExpM", "run": run, "noisy": k / 10, "true": k / 10, "kept": k != 1}
+        for run in range(2)
+        for k in range(1, 7)
+    ]
+    lines[-1]["true"] = 0.15  # of the second run, the order of one is wrong
+    found = pl.DataFrame([line | {"significant": line["run"] == 0} for line in lines])
+    table = function("reported.py:correlations")(found).filter(data="species", method="AltExpM")
+    assert table.select("rho", "runs").rows() == [("0.5", 2)]  # the mean of 1 and of 0
+    bands = function("reported.py:bands")(found, 2).filter(data="species", method="AltExpM")
+    assert bands.row(0)[2:] == ("0.5 / 1.5", "2.0 / 2.0", "2.0 / 2.0", "0.5 / 0.5", "0.0 / 0.0", "50%")
+    assert (
+        function("reported.py:bands")(found, 2).filter(data="species", method="SplitT")["significant"].item() == "none"
+    )

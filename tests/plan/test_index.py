@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import given, strategies as st
 from random_plans import compositions
 
 import dpframework as dpf
-from dpframework.mechanisms import DiscreteLaplace
+from dpframework.mechanisms import DiscreteLaplace, Gaussian
 from dpframework.plan import Node, Parallel, Post, Sample, Sequential, Step, walk
 from dpframework.reports.difference import difference
 
@@ -168,6 +169,13 @@ def test_the_longest_path_by_loss_is_the_dearest_chain_of_releases(plan_of: Call
     assert [graph.nodes[number]["name"] for number in path] == ["counts", "rows", "again"]
     assert nx.dag_longest_path_length(graph, weight="epsilon") == Fraction(3, 4)
     assert set(nx.multipartite_layout(graph, subset_key="level")) == set(graph)
+    noisy = dpf.sequential(dpf.step("n", dpf.queries.Count(), Gaussian("0.125")), name="counts")
+    assert plan_of(noisy, SCHEMA, delta="1e-6").graph().edges[0, 1] == {
+        "kind": "part",
+        "position": 0,
+        "epsilon": math.inf,
+        "rho": Fraction(1, 8),
+    }
 
 
 def test_a_query_is_asked_for_its_facts_once_a_plan(plan_of: Callable[..., dpf.StudyPlan]) -> None:

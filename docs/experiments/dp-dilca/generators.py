@@ -1,4 +1,4 @@
-"""The tables as the paper has them: every attribute categorical, on bins and domains that are taken from the rows."""
+"""The tables as the paper has them: real ones, on bins and domains that are taken from the rows, and made-up ones."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import dpframework as dpf
 from dpframework.facts.toml import resolved_path
 
 BINS = 5
+MADE_UP_ROWS, WEAK = 10_000, 0.35
 
 
 @functools.lru_cache(maxsize=8)
@@ -62,3 +63,42 @@ def _texts(column: pl.Series, *, binned: bool) -> NDArray[Any]:
     middles = (edges[1:] + edges[:-1]) / 2  # where scikit-learn's KBinsDiscretizer starts
     centres = np.sort(KMeans(BINS, init=middles[:, None], n_init=1).fit(numbers[:, None]).cluster_centers_.ravel())
     return np.searchsorted((centres[1:] + centres[:-1]) / 2, numbers, side="right").astype(str)
+
+
+def made_up(*, kind: str, noise: float, seed: int) -> dpf.Table:
+    """Return 10,000 rows of 11 Booleans, as in section A.1: "target", those of its context, weak ones, and random ones.
+
+    The numbers of columns are those of the paper's table 2, in whose last two rows the names are exchanged: only so do
+    they add up to 11 with the random columns of its text, and do four columns and a target make five blocks.
+
+    Parameters
+    ----------
+    kind
+        "A" (three columns like the target), "B" (the same, a fifth of the target ones), "C" (two, and two weak ones,
+        swapped more often), or "D" (five blocks: a row has a one in the target or in one of the four others).
+    noise
+        The part of the cells of the context that is swapped; in "D", of the target too.
+    seed
+        Of the rows.
+    """
+    rng = np.random.default_rng(seed)
+    share, context, weak = {"A": (0.5, 3, 0), "B": (0.2, 3, 0), "C": (0.3, 2, 2), "D": (0.2, 4, 0)}[kind]
+
+    def swapped(column: NDArray[Any], part: float) -> NDArray[Any]:
+        chosen = rng.permutation(MADE_UP_ROWS)[: round(part * MADE_UP_ROWS)]
+        flipped = np.zeros(MADE_UP_ROWS, dtype=bool)
+        flipped[chosen] = True
+        return np.asarray(column ^ flipped)
+
+    if kind == "D":
+        blocks = np.repeat(np.arange(context + 1), MADE_UP_ROWS // (context + 1))
+        target, *near = (swapped(blocks == k, noise) for k in range(context + 1))
+    else:
+        target = np.arange(MADE_UP_ROWS) < share * MADE_UP_ROWS
+        near = [swapped(target, noise) for _ in range(context)]
+    far = [swapped(target, WEAK) for _ in range(weak)]
+    random = [rng.random(MADE_UP_ROWS) < 0.5 for _ in range(10 - context - weak)]
+    columns = {f"context {k}": one for k, one in enumerate(near)} | {f"weak {k}": one for k, one in enumerate(far)}
+    columns = {"target": target, **columns, **{f"random {k}": one for k, one in enumerate(random)}}
+    schema = dpf.Schema([dpf.Boolean(name) for name in columns], rows=MADE_UP_ROWS)
+    return dpf.Table.from_codes(schema, np.array(list(columns.values()), dtype=np.uint8))

@@ -1,4 +1,4 @@
-"""What the paper does with distances, beside `dpframework_distance.evaluation`: classes by neighbours and by clusters.
+"""What the paper does with distances, beside `dpframework_distance.evaluation`: rows, classes, clusters, contexts.
 
 Not private: all of this reads the rows and their classes.
 """
@@ -10,10 +10,12 @@ from collections.abc import Mapping
 
 import numpy as np
 from dpframework_distance import CategoricalMetric, LearnedDistances, dilca
+from dpframework_distance.evaluation import distances
 from numpy.typing import NDArray
 
 import dpframework as dpf
 from dpframework.lab.evaluation import Trial
+from dpframework.lab.evaluation.distances import l1, pearson
 
 
 def correlation_with_diagonal(trial: Trial) -> Mapping[str, float]:
@@ -22,7 +24,7 @@ def correlation_with_diagonal(trial: Trial) -> Mapping[str, float]:
     Attributes with three values or more count; NaN without any. It is what `distances` leaves out, and why.
     """
     asked = str(trial.parameters["context"])
-    context = "relevant-redundant" if asked == "baseline" else asked
+    context = {"baseline": "relevant-redundant", "baseline-mean-su": "mean-su"}.get(asked, asked)
     found: LearnedDistances = trial.result
     true = _without_privacy(trial.table, context, tuple(found))
     wide = [name for name in true if true[name].attribute.size > 2]
@@ -79,3 +81,30 @@ def ward(trial: Trial, *, rows: int = 2000) -> Mapping[str, float]:
     metric, some = CategoricalMetric(trial.result), chosen(trial.table, rows)
     clusters = metric.clusters(metric.encode(trial.table)[some], trial.table.schema["class"].size)
     return {"ari": float(adjusted_rand_score(classes_of(trial.table)[some], clusters))}
+
+
+def rows_apart(trial: Trial, *, rows: int = 500) -> Mapping[str, float]:
+    """Return "rows_pearson" and "rows_l1": how near the distances of so many rows are to those without privacy."""
+    some, found = chosen(trial.table, rows), trial.result
+    true = _without_privacy(trial.table, str(trial.parameters["context"]), tuple(found))
+    one, other = (CategoricalMetric(each) for each in (found, true))
+    matrices = [metric.pairwise(metric.encode(trial.table)[some]) for metric in (one, other)]
+    return {"rows_pearson": pearson(*matrices), "rows_l1": l1(*matrices)}
+
+
+def beside_dilca_m(trial: Trial) -> Mapping[str, float]:
+    """Return "pearson_of_m": the correlation with the distances of DILCA's M, whatever the size of the context."""
+    return {"pearson_of_m": distances(trial, context="mean-su")["pearson"]}
+
+
+def right_context(trial: Trial) -> Mapping[str, float]:
+    """Return "right": 1 if the context of "target" is all attributes that are named after a context, else 0."""
+    true = {name for name in trial.table.schema.names if name.startswith("context ")}
+    return {"right": float(set(trial.result["target"].context) == true)}
+
+
+def agreement(trial: Trial) -> Mapping[str, float]:
+    """Return "ari": the adjusted Rand index of the classes and of the clusters that the trial found."""
+    from sklearn.metrics import adjusted_rand_score
+
+    return {"ari": float(adjusted_rand_score(classes_of(trial.table), trial.result))}

@@ -1,4 +1,4 @@
-"""Made-up tables with two views that are related, of the shapes of the paper's MAMMAL and CMS-2-k.
+"""Made-up tables with two views that are related, of the shapes of the paper's MAMMAL, CMS-2-k, NPAS and MIMIC-III.
 
 Every table has a world of its own, drawn from the seed: which species need what climate, which illnesses cause which
 diagnoses and costs. Its cuts are public: they come from what everybody knows of climates and of amounts of money.
@@ -13,6 +13,8 @@ import dpframework as dpf
 
 SPECIES, MONTHS = 194, 12
 DIAGNOSES, COMMON, AMOUNTS, ILLNESSES = 452, 60, 152, 14
+PEOPLE, QUESTIONS, TRAITS = 1221, 47, 5
+PATIENTS, CODES, LABS = 46_065, 107, 77
 SEGMENT = 7200
 """Beneficiaries of a segment of CMS-2: CMS-2-k has k of them."""
 TEMPERATURE_CUTS = tuple(range(-15, 33, 3))
@@ -108,6 +110,71 @@ def cms_like(*, seed: int, segments: int = 1) -> dpf.Table:
         *(dpf.Numeric(name, 0, 100_000, cuts=AMOUNT_CUTS, view="right") for name in amounts),
     ]
     return _table(attributes, diagnoses, amounts)
+
+
+def npas_like(*, seed: int, rows: int = PEOPLE) -> dpf.Table:
+    """Return answers of people: 17 facts of their background, and 47 answers from 1 to 5.
+
+    Five traits, which the table does not hold, shift answers and some of the background. Values of the background that
+    are rare are not merged, since the paper does it by looking at the rows.
+
+    Parameters
+    ----------
+    seed
+        Of the traits and the people.
+    rows
+        How many people.
+    """
+    rng = np.random.default_rng(seed)
+    traits = rng.standard_normal((TRAITS, rows))
+    kinds = [*([2] * 6), *([4] * 5), *([6] * 5)]  # numbers of values of the categorical facts
+    attributes: list[dpf.Attribute] = [dpf.Numeric("age", 13, 90, cuts=[18, 22, 27, 35, 50], view="left")]
+    columns = [np.clip(18 + rng.gamma(1.2, 9, rows) + 3 * traits[0], 13, 89).astype(np.int64)]
+    for k, values in enumerate(kinds):
+        attributes.append(dpf.Categorical(f"fact {k + 1}", [f"value {v}" for v in range(values)], view="left"))
+        leaning = rng.uniform(0, 1.4) * traits[rng.integers(TRAITS)] + rng.standard_normal(rows)
+        columns.append(np.digitize(leaning, np.quantile(leaning, rng.dirichlet(np.ones(values)).cumsum()[:-1])))
+    for k in range(QUESTIONS):
+        attributes.append(dpf.Numeric(f"question {k + 1}", 0, 6, cuts=[1.5, 2.5, 3.5, 4.5], view="right"))
+        agrees = rng.choice([-1, 1]) * rng.uniform(0.4, 1.5) * traits[rng.integers(TRAITS)]
+        columns.append(1 + np.digitize(agrees + rng.standard_normal(rows), [-1.4, -0.5, 0.5, 1.4]))
+    named = {attribute.name: column.astype(np.float64) for attribute, column in zip(attributes, columns, strict=True)}
+    codes = [
+        np.searchsorted(attribute.interior_cuts, named[attribute.name], side="right")
+        if isinstance(attribute, dpf.Numeric)
+        else column
+        for attribute, column in zip(attributes, columns, strict=True)
+    ]
+    return dpf.Table.from_codes(dpf.Schema(attributes), np.array(codes))
+
+
+def mimic_like(*, seed: int, rows: int = PATIENTS) -> dpf.Table:
+    """Return patients of a hospital: 107 diagnoses, and 77 tests, each not done, normal or abnormal.
+
+    Illnesses, which the table does not hold, cause diagnoses, have tests done, and make these abnormal.
+
+    Parameters
+    ----------
+    seed
+        Of the illnesses and the patients.
+    rows
+        How many patients.
+    """
+    rng = np.random.default_rng(seed)
+    ill = rng.random((ILLNESSES, rows)) < rng.uniform(0.05, 0.35, (ILLNESSES, 1))
+    attributes: list[dpf.Attribute] = [dpf.Boolean(f"diagnosis {k + 1}", view="left") for k in range(CODES)]
+    values = ["not done", "normal", "abnormal"]
+    attributes += [dpf.Categorical(f"test {k + 1}", values, view="right") for k in range(LABS)]
+    columns = []
+    for _ in range(CODES):
+        cause = ill[rng.integers(ILLNESSES)]
+        columns.append(rng.random(rows) < np.where(cause, rng.uniform(0.3, 0.9), rng.uniform(0.01, 0.08)))
+    for _ in range(LABS):
+        cause = ill[rng.choice(ILLNESSES, 2, replace=False)].any(axis=0)
+        done = rng.random(rows) < np.where(cause, rng.uniform(0.7, 1), rng.uniform(0.2, 0.7))
+        abnormal = rng.random(rows) < np.where(cause, rng.uniform(0.4, 0.9), rng.uniform(0.02, 0.2))
+        columns.append(np.where(done, 1 + abnormal, 0))
+    return dpf.Table.from_codes(dpf.Schema(attributes), np.array(columns, dtype=np.uint8))
 
 
 def _diagnoses(rng: np.random.Generator, burden: Floats) -> NDArray[np.uint8]:

@@ -36,7 +36,12 @@ def study_of(schema, miner, **settings):
 
 @pytest.mark.parametrize(
     ("context", "target"),
-    [*itertools.product(["max-dependency", "max-relevance", "mean-su", "baseline"], [None, "a1"]), ("common", None)],
+    [
+        *itertools.product(
+            ["max-dependency", "max-relevance", "mean-su", "baseline", "baseline-mean-su"], [None, "a1"]
+        ),
+        ("common", None),
+    ],
 )
 @pytest.mark.parametrize("sharing", [True, False])
 def test_the_plan_costs_exactly_epsilon(context, sharing, target):

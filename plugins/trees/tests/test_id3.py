@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 from fractions import Fraction
 
 import attrs
@@ -276,3 +277,44 @@ def test_a_huge_epsilon_still_gives_a_tree():
     table = planted(200)
     tree = study_of(DPID3("class", epsilon=6000, max_depth=2), schema=table.schema).run(table, seed=0)["tree"].tree
     assert (tree.predict(table) == np.array(["good", "bad"])[table.codes[3]]).all()
+
+
+PATIENTS = """
+low overweight high false sick; low overweight high true sick; normal overweight high false healthy;
+high normal high false healthy; high underweight normal false healthy; high underweight normal true sick;
+normal underweight normal true healthy; low normal high false sick; low underweight normal false healthy;
+high normal normal false healthy; low normal normal false healthy; normal normal high true healthy;
+normal overweight normal false healthy; high normal high true sick
+"""
+
+
+@pytest.mark.parametrize("criterion", ["information-gain", "gini"])
+def test_the_fourteen_patients_of_the_talk_are_split_by_blood_pressure(criterion):
+    """With hardly any noise. The talk leaves the tree out; Quinlan's is this one, for other names (1986)."""
+    schema = dpf.Schema(
+        [
+            dpf.Categorical("blood pressure", ["low", "normal", "high"]),
+            dpf.Categorical("weight", ["underweight", "normal", "overweight"]),
+            dpf.Categorical("temperature", ["normal", "high"]),
+            dpf.Boolean("cough"),
+            dpf.Categorical("class", ["healthy", "sick"]),
+        ],
+        max_rows=14,
+    )
+    patients = [row.split() for row in PATIENTS.split(";")]
+    columns = [list(column) for column in zip(*patients, strict=True)]
+    table = dpf.Table.from_codes(
+        schema, [[a.labels.index(cell) for cell in column] for a, column in zip(schema, columns, strict=True)]
+    )
+    miner = DPID3.published("class", 10**6, criterion=criterion, max_depth=2, stopping="none", pruning=False)
+    found = str(study_of(miner, schema=schema).run(table, seed=1)["tree"])
+    assert found.splitlines()[::3] == [
+        "├─ blood pressure = low",
+        "├─ blood pressure = normal",
+        "└─ blood pressure = high",
+    ]
+    assert re.findall(r"(\w+) = \w+: (\w+) \((\d+)% of about (\d)\)", found) == [
+        *[("temperature", "healthy", "100", "2"), ("temperature", "sick", "100", "3")],
+        *[("cough", "healthy", "100", "2")] * 2,
+        *[("cough", "healthy", "100", "3"), ("cough", "sick", "100", "2")],
+    ]

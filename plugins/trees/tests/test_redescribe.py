@@ -500,6 +500,24 @@ def test_a_starting_attribute_of_one_value_or_of_no_view_is_refused():
         AltExpM(1, starts=["b"]).plan(untestable)
 
 
+@pytest.mark.parametrize("miner", [AltExpM, AltMCMC, MCMCTreePair])
+def test_drawn_starts_are_those_of_a_public_seed_and_cost_nothing(miner):
+    def planned(**starts):
+        study = dpf.Study(SCHEMA, epsilon=2)
+        study.add("found", miner(2, **starts))
+        return study.plan().content()["root"]
+
+    drawn = miner(2, starts=2, drawn=7)
+    names = drawn.named_starts(SCHEMA)
+    assert len({*names}) == 2
+    assert len({miner(2, starts=2, drawn=seed).named_starts(SCHEMA) for seed in range(30)}) > 2
+    assert planned(starts=2, drawn=7) == planned(starts=names)
+    assert planned(starts=2, drawn=7) != planned(starts=2)  # which pays for a selection
+    assert miner(2, starts=names, drawn=3).named_starts(SCHEMA) == names
+    with pytest.raises(dpf.InputError, match="99 starts are to be drawn of"):
+        miner(2, starts=99, drawn=1).plan(SCHEMA)
+
+
 def test_an_exact_sampler_that_would_take_too_long_says_how_much_and_offers_another():
     schema = dpf.Schema([*(dpf.Boolean(f"a{k}", view="left") for k in range(700)), dpf.Boolean("b", view="right")])
     with pytest.raises(dpf.InputError, match=r"pairs of tests for depth 3 and 700 tests.*sampler = 'mcmc'"):

@@ -25,6 +25,7 @@ _NONPRIVATE = {
     "tree": "max-dependency",
     "none": "max-dependency",
     "baseline": "relevant-redundant",
+    "baseline-mean-su": "mean-su",
     "common": "max-dependency",
 }
 _ANY_SIZE = ("mean-su", "relevant-redundant")
@@ -104,7 +105,8 @@ def distances(trial: Trial, *, context: str | None = None, context_size: int | N
         Its result is a `LearnedDistances`.
     context, context_size
         Of DILCA (see `dilca`); by default what the method's parameters say, or else its own defaults. Instead of
-        "baseline" it takes "relevant-redundant", and instead of others that it does not know, "max-dependency".
+        "baseline" it takes "relevant-redundant", instead of "baseline-mean-su" "mean-su", and instead of others that it
+        does not know, "max-dependency".
 
     Raises
     ------

@@ -16,7 +16,7 @@ from dpframework.plan import Node, post
 from dpframework.run import PrivateTable
 from dpframework_distance import auto_context, histograms
 from dpframework_distance.budgets import DistanceBudget
-from dpframework_distance.contexts import relevant_not_redundant, su_of_histograms
+from dpframework_distance.contexts import above_the_mean, relevant_not_redundant, su_of_histograms
 from dpframework_distance.distances import LearnedDistances, ValueDistances
 from dpframework_distance.estimates import (
     NoisyPair,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from dpframework_distance.miner import DPDilca
 
 SIZED = ("max-dependency", "max-relevance", "common")
+BASELINES = ("baseline", "baseline-mean-su")
 
 
 @attrs.frozen(eq=False)
@@ -98,7 +99,7 @@ class DistanceLearner:
     @property
     def apart(self) -> bool:
         """Whether each target is learned on its own, with an equal share of the budget."""
-        alone = self.miner.context not in ("baseline", "common")
+        alone = self.miner.context not in (*BASELINES, "common")
         return not self.miner.sharing and len(self.targets) > 1 and alone
 
     def scope(self, target: int) -> str:
@@ -129,7 +130,8 @@ class DistanceLearner:
         if self.selection is None:
             pairs = histograms.release(table, self.among, itertools.combinations(range(len(self.among)), 2), rungs[0])
             su = su_of_histograms(pairs, [attribute.name for attribute in self.among])
-            return {target: relevant_not_redundant(su, target) for target in targets}, pairs
+            choose = relevant_not_redundant if self.miner.context == "baseline" else above_the_mean
+            return {target: choose(su, target) for target in targets}, pairs
         contexts = self.selection.release(table, targets)
         wanted = {(min(t, x), max(t, x)) for t, context in contexts.items() for x in context}
         rung = next(number for number in rungs if number >= len(wanted))
@@ -201,7 +203,7 @@ def _selection_of(
 ) -> Selection | None:
     """Return how contexts are chosen, refusing more joint histograms than memory allows."""
     only = targets[0] if len(targets) == 1 else None
-    if miner.context == "baseline":
+    if miner.context in BASELINES:
         require_few_cells(among, 2, None)
         return None
     if miner.context in SIZED and miner.context_size == len(among) - 1:

@@ -118,14 +118,14 @@ class _Alternating(TreeRedescriptions):
 
     def shares(self, schema: Schema) -> tuple[Fraction, Fraction]:
         """Return the budget of each selection and tree of a start, and of each table."""
-        each, selections = self.epsilon / self.number(schema), not isinstance(self.starts, tuple)
+        each, selections = self.epsilon / self.number(schema), self.named_starts(schema) is None
         return each * self.tree_share / (self.rounds + 1 + selections), each * (1 - self.tree_share) / self.rounds
 
     def plan(self, schema: Schema) -> Node:
         """Plan, for each start, its selection, a tree, then `rounds` times a tree and a table."""
         starts, scopes = self.starts_on(schema), []
         tests, (share, counting) = self.tests(schema), self.shares(schema)
-        read = self.read(tests)  # of both views: a class that was derived depends on what it was derived from
+        read = self.read(tests, schema)  # of both views: a class that was derived depends on what it was derived from
         for start in starts:
             view, target = OTHER[start.view], start.target
             parts = self.selection(tests, start, share)

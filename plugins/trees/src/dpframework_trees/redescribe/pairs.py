@@ -97,7 +97,7 @@ class MCMCTreePair(TreeRedescriptions):
         each = self.epsilon / self.number(schema)
         starts, scopes = self.starts_on(schema), []
         tests = self.tests(schema)
-        read = self.read(tests)
+        read = self.read(tests, schema)
         for start in starts:
             sides = tests[OTHER[start.view]], tests[start.view]
             sampler = self.sampler_for(len(sides[0]), len(sides[1]))

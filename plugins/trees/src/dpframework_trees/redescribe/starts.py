@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
@@ -115,6 +116,9 @@ class TreeRedescriptions(Miner):
         `max_p_value`, the largest p-value.
     sensitivity
         "tight", or "published" for the paper's scores and their sensitivities.
+    drawn
+        With a number of starts, a public seed by which attributes of the two sides are drawn, as in the paper, instead
+        of tests selected. That looks at no rows, and costs nothing.
     left, right
         Names of the attributes of each side; by default those of the schema's views. No attribute may be on both.
     """
@@ -125,6 +129,9 @@ class TreeRedescriptions(Miner):
     max_depth: int = attrs.field(default=2, validator=whole_number(most=6))
     constraints: Constraints = attrs.field(factory=Constraints, converter=_constraints)
     sensitivity: str = attrs.field(default="tight", validator=one_of(SENSITIVITIES))
+    drawn: int | None = attrs.field(
+        default=None, validator=attrs.validators.optional(whole_number(least=0)), kw_only=True
+    )
     left: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names, kw_only=True)
     right: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names, kw_only=True)
 
@@ -148,6 +155,21 @@ class TreeRedescriptions(Miner):
         """Return the attributes of either side (see `sides_of`)."""
         return sides_of(schema, self.left, self.right)
 
+    def named_starts(self, schema: Schema) -> tuple[str, ...] | None:
+        """Return the attributes that trees start from, given or drawn, or None if tests are to be selected.
+
+        Raises
+        ------
+        InputError
+            If more are to be drawn than have two values.
+        """
+        if self.drawn is None or isinstance(self.starts, tuple):
+            return self.starts if isinstance(self.starts, tuple) else None
+        known = [attribute.name for side in self.sides(schema).values() for attribute in side if attribute.size > 1]
+        if self.number(schema) > len(known):
+            raise InputError(f"{self.number(schema)} starts are to be drawn of {len(known)} attributes; draw fewer")
+        return tuple(random.Random(self.drawn).sample(known, self.number(schema)))
+
     def starts_on(self, schema: Schema) -> list[Start]:
         """Return the starts.
 
@@ -160,11 +182,12 @@ class TreeRedescriptions(Miner):
         for name in self.derived_names:
             if name in schema:
                 raise InputError(f"attribute '{name}' has the name of one that the miner derives; rename it")
-        if not isinstance(self.starts, tuple):
+        names = self.named_starts(schema)
+        if names is None:
             sides = Categorical(STARTING_TEST, ["holds", "does not hold"])
             return [Start(k, (View.LEFT, View.RIGHT)[k % 2], sides, selected=True) for k in range(self.number(schema))]
         found = []
-        for k, name in enumerate(self.starts):
+        for k, name in enumerate(names):
             attribute = schema[name]
             if attribute.size < 2:
                 raise InputError(f"the starting attribute '{name}' has one value only; choose another")
@@ -192,10 +215,9 @@ class TreeRedescriptions(Miner):
         taken.append(chosen)
         return table.derive(start.target, Cases([chosen]))
 
-    def read(self, tests: Mapping[View, Candidates]) -> tuple[str, ...]:
+    def read(self, tests: Mapping[View, Candidates], schema: Schema) -> tuple[str, ...]:
         """Return the names of the attributes that tests or starts may read."""
-        named = self.starts if isinstance(self.starts, tuple) else ()
-        return tuple(dict.fromkeys((*names_in(*tests.values()), *named)))
+        return tuple(dict.fromkeys((*names_in(*tests.values()), *(self.named_starts(schema) or ()))))
 
     def tests(self, schema: Schema) -> dict[View, Candidates]:
         """Return the binary tests of either view.
