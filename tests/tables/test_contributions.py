@@ -92,7 +92,7 @@ def test_units_are_numbered_from_0_on_in_the_order_of_their_ids() -> None:
 
 
 def test_every_choice_of_rows_is_about_as_likely() -> None:
-    """Of five rows two are kept: 10 choices, 1000 keys, each within 6.5 deviations (probability below 1e-8)."""
+    """Of five rows two are kept: 10 choices, 1000 keys, each within 6.5 deviations (probability below 2e-8)."""
     unit = dpf.PrivacyUnit("person", 2)
     found = collections.Counter(tuple(kept_rows(["p"] * 5, unit, key=str(k).encode())) for k in range(1000))
     assert set(found) == set(itertools.combinations(range(5), 2))
