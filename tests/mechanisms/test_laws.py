@@ -24,6 +24,18 @@ def test_a_sum_of_laplace_draws_has_the_distribution_of_their_convolution(number
     assert law.at_most(law.quantile(chances)) == pytest.approx(chances, abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("law", "known"),
+    [(LaplaceLaw(2), stats.laplace(scale=2)), (NormalLaw(3), stats.norm(scale=3))],
+    ids=["laplace", "normal"],
+)
+def test_a_law_and_its_quantiles_are_those_of_scipy(law, known) -> None:
+    points = np.array([-7.0, -1.0, -0.25, 0.0, 0.25, 0.5, 0.99, 1.0, 1.5, 9.0])
+    assert law.at_most(points) == pytest.approx(known.cdf(points), abs=1e-12)
+    chances = np.array([0.001, 0.3, 0.5, 0.75, 0.999])
+    assert law.quantile(chances) == pytest.approx(known.ppf(chances), abs=1e-9)
+
+
 def test_sums_of_one_of_sums_and_of_very_many() -> None:
     chance = np.array(0.975)
     assert LaplaceLaw(3).sum_of(1) == LaplaceLaw(3)
