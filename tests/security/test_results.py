@@ -22,6 +22,7 @@ MINERS = {
     "count": ("count", {}),
     "quantile": ("quantile", {"attribute": "age", "quantile": "0.5"}),
     "additive": ("dp-additive", {"target": "ill"}),
+    "regression": ("dp-additive-regression", {"target": "age"}),
     "classifier": ("dp-classifier", {"target": "ill"}),
     "distances": ("dp-dilca", {"context_size": 1}),
     "serenade": ("serenade-cs", {"min_support": 5}),

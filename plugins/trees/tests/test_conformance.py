@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from dpframework_trees import DPID3, DPTree
-from dpframework_trees.additive import DPAdditive
+from dpframework_trees.additive import DPAdditive, DPAdditiveRegression
 from dpframework_trees.default import DPClassifierMiner
 from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
 from dpframework_trees.tree_choice import TreeChoice
@@ -58,6 +58,11 @@ class TestTreeChoice(MinerConformance):
 class TestDPAdditive(MinerConformance):
     miner = DPAdditive
     replays = 100  # the witnesses come near the claim; a search of fits would take minutes
+
+
+class TestDPAdditiveRegression(MinerConformance):
+    miner = DPAdditiveRegression
+    replays = 100  # as above
 
 
 class TestDPClassifier(MinerConformance):

@@ -9,23 +9,34 @@ from typing import TYPE_CHECKING, Any
 from dpframework.study import hookimpl
 
 if TYPE_CHECKING:
-    from dpframework_trees.additive import AdditiveModel, DPAdditive, ObjectivePerturbation
+    from dpframework_trees.additive import (
+        AdditiveModel,
+        AdditiveRegression,
+        DPAdditive,
+        DPAdditiveRegression,
+        ObjectivePerturbation,
+    )
     from dpframework_trees.additive.estimator import DPAdditiveClassifier
+    from dpframework_trees.additive.regressor import DPAdditiveRegressor
     from dpframework_trees.default import DPClassifierMiner
     from dpframework_trees.default_estimator import DPClassifier
     from dpframework_trees.dptree import DPTree
     from dpframework_trees.estimator import DPID3Classifier, DPTreeClassifier, PrivateClassifier, TreeClassifier
     from dpframework_trees.id3 import DPID3
+    from dpframework_trees.private_estimator import PrivateEstimator
     from dpframework_trees.redescribe import AltExpM, AltMCMC, MatchedTrees, MCMCTreePair
     from dpframework_trees.search import PrivateTreeSearch
 
 __all__ = [
     "DPID3",
     "AdditiveModel",
+    "AdditiveRegression",
     "AltExpM",
     "AltMCMC",
     "DPAdditive",
     "DPAdditiveClassifier",
+    "DPAdditiveRegression",
+    "DPAdditiveRegressor",
     "DPClassifier",
     "DPClassifierMiner",
     "DPID3Classifier",
@@ -35,6 +46,7 @@ __all__ = [
     "MatchedTrees",
     "ObjectivePerturbation",
     "PrivateClassifier",
+    "PrivateEstimator",
     "PrivateTreeSearch",
     "TreeClassifier",
 ]
@@ -42,7 +54,9 @@ __all__ = [
 
 _ESTIMATORS = {
     "DPAdditiveClassifier": "dpframework_trees.additive.estimator",
+    "DPAdditiveRegressor": "dpframework_trees.additive.regressor",
     "DPClassifier": "dpframework_trees.default_estimator",
+    "PrivateEstimator": "dpframework_trees.private_estimator",
     "PrivateTreeSearch": "dpframework_trees.search",
     **dict.fromkeys(
         ("DPID3Classifier", "DPTreeClassifier", "PrivateClassifier", "TreeClassifier"),
@@ -55,6 +69,7 @@ _MINERS = {
     "dp-id3": "id3:DPID3",
     "dp-tree": "dptree:DPTree",
     "dp-additive": "additive:DPAdditive",
+    "dp-additive-regression": "additive:DPAdditiveRegression",
     "dp-classifier": "default:DPClassifierMiner",
     "alt-expm": "redescribe:AltExpM",
     "alt-mcmc": "redescribe:AltMCMC",
@@ -65,7 +80,7 @@ _MINERS = {
 
 @hookimpl
 def dpframework_miners() -> list[EntryPoint]:
-    """Bring the miners of trees, the additive classifier, and the one that chooses."""
+    """Bring the miners of trees, the additive models, and the one that chooses."""
     return [EntryPoint(name, f"dpframework_trees.{place}", "dpframework") for name, place in _MINERS.items()]
 
 
@@ -93,7 +108,7 @@ def __getattr__(name: str) -> Any:
         from dpframework_trees.dptree import DPTree
 
         return DPTree
-    if name in ("AdditiveModel", "DPAdditive", "ObjectivePerturbation"):
+    if name in ("AdditiveModel", "AdditiveRegression", "DPAdditive", "DPAdditiveRegression", "ObjectivePerturbation"):
         from dpframework_trees import additive
 
         return getattr(additive, name)

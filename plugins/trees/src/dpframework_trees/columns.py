@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpframework.facts import Attribute, Categorical, InputError, Numeric, Schema, nearest
 from dpframework.tables import infer_schema
 
-CLASS = "class"
+CLASS, NUMBER = "class", "number"
 
 
 class PrivacyWarning(UserWarning):
@@ -49,6 +49,34 @@ class InputColumns:
         InputError
             If the schema does not describe them, or the classes are of no use.
         """
+        known, target = self._known(columns)
+        if target is not None:
+            return known, target
+        if self.schema is not None:
+            _warn("the schema has no attribute for the class: its values are read off y, so this fit is not private")
+        name = _free_name(CLASS, known.names)
+        return _with_class(known, name, classes), name
+
+    def with_number(self, columns: list[Any], numbers: NDArray[np.float64]) -> tuple[Schema, str]:
+        """Return a schema of the columns, in their order, and the number that is predicted, and that one's name.
+
+        Raises
+        ------
+        InputError
+            If the schema does not describe them.
+        """
+        known, target = self._known(columns)
+        if target is not None:
+            return known, target
+        if self.schema is not None:
+            _warn("the schema has no attribute for y: its bounds are read off y, so this fit is not private")
+        name, low, high = _free_name(NUMBER, known.names), float(numbers.min()), float(numbers.max())
+        bounds = Numeric(name, low, high if high > low else low + 1, bins=1)
+        inferred = tuple(dict.fromkeys((*known.inferred, "bounds of y: observed")))
+        return attrs.evolve(known, attributes=(*known.attributes, bounds), inferred=inferred), name
+
+    def _known(self, columns: list[Any]) -> tuple[Schema, str | None]:
+        """Return what the schema says of the columns and of y, and y's name; an inferred schema says nothing of it."""
         if self.schema is None:
             _warn(
                 "no schema was given: one is inferred from the data, so this fit is not private; "
@@ -57,17 +85,11 @@ class InputColumns:
             import polars as pl
 
             frame = pl.DataFrame({name: _plain(column) for name, column in zip(self.names, columns, strict=True)})
-            inferred = infer_schema(frame)
-            name = _free_name(CLASS, inferred.names)
-            return _with_class(inferred, name, classes), name
+            return infer_schema(frame), None
         if self.schema.inferred:
             _warn("the schema was inferred from data, so this fit is not private; write a public schema")
         features, target = self._features(self.schema)
-        if target is not None:
-            return self.schema.select([*features, target]), target
-        _warn("the schema has no attribute for the class: its values are read off y, so this fit is not private")
-        name = _free_name(CLASS, self.schema.names)
-        return _with_class(self.schema.select(features), name, classes), name
+        return self.schema.select(features if target is None else [*features, target]), target
 
     def _features(self, known: Schema) -> tuple[list[str], str | None]:
         """Return the schema's names of X's columns, in their order, and of the class, if it has that."""

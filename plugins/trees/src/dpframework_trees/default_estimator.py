@@ -7,7 +7,8 @@ from typing import Any, final
 import attrs
 
 from dpframework_trees.default import DPClassifierMiner
-from dpframework_trees.estimator import PrivateClassifier, sklearn_estimator
+from dpframework_trees.estimator import PrivateClassifier
+from dpframework_trees.private_estimator import sklearn_estimator
 
 
 @final

@@ -61,11 +61,22 @@ def class_and_attributes(
     of_class = schema[target]
     if of_class.size < 2:
         raise InputError(f"target '{of_class.name}' has a single class; a tree needs two or more")
-    split_on = attributes if attributes is not None else tuple(n for n in schema.names if n != of_class.name)
-    if of_class.name in split_on:
-        raise InputError(f"target '{of_class.name}' is also among the attributes to split on; leave it out")
+    return of_class, other_attributes(schema, of_class, attributes)
+
+
+def other_attributes(schema: Schema, target: Attribute, attributes: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return the names of the attributes to split on, by default all but the target.
+
+    Raises
+    ------
+    InputError
+        If the target is among them, or one of them is named twice.
+    """
+    split_on = attributes if attributes is not None else tuple(n for n in schema.names if n != target.name)
+    if target.name in split_on:
+        raise InputError(f"target '{target.name}' is also among the attributes to split on; leave it out")
     named_once("attributes", split_on)
-    return of_class, split_on
+    return split_on
 
 
 def nothing_to_split(target: Attribute) -> InputError:

@@ -10,7 +10,8 @@ from sklearn.model_selection import ParameterGrid
 
 from dpframework.facts import InputError, exact, positive
 from dpframework.run import Miner
-from dpframework_trees.estimator import TreeClassifier, sklearn_estimator
+from dpframework_trees.estimator import TreeClassifier
+from dpframework_trees.private_estimator import sklearn_estimator
 from dpframework_trees.tree_choice import TreeChoice
 
 

@@ -38,6 +38,9 @@ LATTICE = Fraction(1, 1 << 21)  # of epsilon, that the noise's lattice costs at 
 GRAIN = 16  # steps of a leaf's value from 0 to 1: a power of two, so that a leaf's part of a score is exact
 LOG_ODDS = 4.0  # that are 1 in a leaf's value, and beyond which they are cut off
 OFFSET = 0.5  # of a leaf's log-odds is not fitted
+OF_NUMBERS = 0.2  # of the variance that is expected of classes' log-odds
+FINE = 256  # steps of a centre in 1
+MOST_WHOLE = 1 << 15  # steps of an outcome from 0 to 1, so that 16 bits hold it
 BELOW_ONE = Fraction(1) - Fraction(1, 1 << 20)
 BELOW = 1 - 2.0**-30
 
@@ -76,6 +79,10 @@ class Design:
         A public bound on the number of rows.
     leaves
         Of a released tree the value of each leaf, as a multiple of 1 / `GRAIN` in [-1, 1]; none without a tree.
+    whole
+        What the outcome 1 is counted in: 1 for classes, and a power of two for numbers in [0, 1].
+    centre
+        What every score has beside what is fitted, as a multiple of 1 / `FINE`: with numbers, from their released mean.
     """
 
     bins: tuple[tuple[int, ...], ...] = attrs.field(converter=_bins)
@@ -83,11 +90,17 @@ class Design:
     rows: float
     most_rows: int
     leaves: tuple[int, ...] = ()
+    whole: int = 1
+    centre: int = 0
 
     def __attrs_post_init__(self) -> None:
         """Refuse more columns than a fit can have, and a tree that the claim does not cover."""
         if self.leaves and (self.classes != 2 or max(map(abs, self.leaves)) > GRAIN):
             raise InputError("a tree can be part of a fit of two classes only, with leaves' values in [-1, 1]")
+        if self.whole != 1 and (self.classes != 2 or self.whole & (self.whole - 1) or not 1 < self.whole <= MOST_WHOLE):
+            raise InputError(f"a number's steps are a power of two up to {MOST_WHOLE}, and it has one output")
+        if self.centre and self.whole == 1:
+            raise InputError("only a number's scores have a centre")
         if self.columns * self.outputs > MOST_COLUMNS:
             raise InputError(
                 f"an additive model would have {self.columns * self.outputs} coefficients, more than {MOST_COLUMNS}; "
@@ -109,6 +122,11 @@ class Design:
     def swing(self) -> int:
         """The l1 norm of a row's probabilities less its outcome, over outputs, as a multiple of 1 - p of its class."""
         return 1 if self.classes == 2 else 2
+
+    @property
+    def units_of_row(self) -> int:
+        """By how many units of 2**-53 floats may miss a row's residual (see `fitting`)."""
+        return 28 + self.classes + 2 * len(self.leaves) + 2 * (self.whole > 1)
 
     @functools.cached_property
     def widths(self) -> tuple[int, ...]:
@@ -149,6 +167,7 @@ class Design:
         found = np.zeros((sum(self.sizes) + 1, self.outputs))
         if self.leaves:
             found[self.first_cells[len(self.bins)] : -1, 0] = np.array(self.leaves) * (OFFSET * LOG_ODDS / GRAIN)
+        found[-1] = self.centre / FINE
         found.flags.writeable = False
         return found
 
@@ -302,6 +321,8 @@ class Tuned:
         """The ridge that noise and expected spread ask for, shape (columns,)."""
         spread = np.full(self.design.columns, expected_spread(len(self.design.widths) - 1))
         spread[-1] = SPREAD_OF_INTERCEPT
+        if self.design.whole > 1:
+            spread *= OF_NUMBERS
         return np.asarray(self.deviations**2 / (self.curvatures * spread))
 
     @functools.cached_property
@@ -335,7 +356,7 @@ class Tuned:
         """
         design = self.design
         coarse = float(design.grains.sum()) - design.columns + len(design.widths)
-        of_row = max(2.0**-45, (28 + design.classes + 2 * len(design.leaves)) * 2.0**-52, coarse * 2.0**-47)
+        of_row = max(2.0**-45, design.units_of_row * 2.0**-52, coarse * 2.0**-47)
         return 2 * max(design.rows, 1024.0) * of_row * math.sqrt(design.outputs * len(design.widths))
 
     @functools.cached_property

@@ -10,7 +10,7 @@ import numpy as np
 from dpframework.facts import Numeric
 
 if TYPE_CHECKING:
-    from dpframework_trees.additive.model import Term
+    from dpframework_trees.additive.terms import Term
 
 BAND = 2  # standard deviations
 COLUMNS = 3  # of functions
@@ -51,12 +51,11 @@ def draw_term(term: Term, outputs: Sequence[str], axes: Any) -> None:
     axes.set_title(_plain(term.attribute.name), fontsize=10)
 
 
-def draw_terms(terms: Sequence[Term], outputs: Sequence[str], target: str, axes: Any) -> None:
-    """Draw several functions beside each other on one scale, so that a flat one adds little to the score."""
+def draw_terms(terms: Sequence[Term], outputs: Sequence[str], title: str, axes: Any) -> None:
+    """Draw several functions beside each other on one scale, so that a flat one adds little. `title` says to what."""
     axes.set_axis_off()
-    what = f"{target} = {outputs[0]}" if len(outputs) == 1 else target
     band = f"on one scale (bands: {BAND} sd of noise, as expected and at most)"
-    axes.set_title(f"added to the log-odds of {_plain(what)}, {band}", fontsize=11, pad=24)
+    axes.set_title(f"{_plain(title)}, {band}", fontsize=11, pad=24)
     if not terms:
         return
     columns = min(COLUMNS, len(terms))

@@ -14,7 +14,10 @@ u = 2**-53.
   column are rounded before they are subtracted, by u n together: the fixed point, counted above with 8 u, costs 1.)
 
 - A leaf of a tree adds a multiple of 1 / `GRAIN` of its column's coefficient, which is a multiple of `GRAIN` steps of
-  the lattice, and an offset, a multiple of 1/8. The sum for that column, over L leaves, costs 2 L u n more.
+  the lattice, and an offset, a multiple of 1/8. The sum for that column, over L leaves, costs 2 L u n more. (The centre
+  of numbers is an offset, too, a multiple of 2**-8.)
+- An outcome t between 0 and 1 is a multiple of 2**-15. The residual (1 - t) p - t (1 - p) is off by no more than its
+  two probabilities, and by u for both products and by u for the difference.
 
 Where that bound is above what the claim asks, `refinement` goes on: a fit is never refused.
 """
@@ -48,7 +51,7 @@ class Rows:
     cells
         The cell of each row in each attribute, and that of the intercept, shape (rows, attributes + 1).
     classes
-        The class of each row, shape (rows,).
+        The class of each row, or its outcome in steps of 1 / `Design.whole`, shape (rows,).
     design
         The columns that the cells stand for.
     """
@@ -85,7 +88,7 @@ class Loss:
 
         design = self.tuned.design
         high, low = np.zeros((2, design.of_cells.shape[1], design.outputs), dtype=np.int64)
-        add_residuals(self.rows.cells, self.rows.classes, of_cells(design, coefficients), high, low)
+        add_residuals(self.rows.cells, self.rows.classes, of_cells(design, coefficients), high, low, 1 / design.whole)
         sums = high * 2.0**-26 + low * 2.0**-52
         return np.asarray(design.of_cells @ sums) * self.times
 
@@ -109,7 +112,7 @@ class Loss:
         found = self.size(sums + ridge * coefficients + self.noise)
         added = self.size(4 * UNIT * (np.abs(sums) + np.abs(ridge * coefficients) + np.abs(self.noise)))
         lowest = math.sqrt(ridge.min())
-        of_row = (28 + design.classes + 2 * len(design.leaves)) * UNIT
+        of_row = design.units_of_row * UNIT
         of_rows = of_row * len(self.rows.classes) * math.sqrt(design.outputs * len(design.widths))
         return (found + added + of_rows / lowest + self.of_noise) * (1 + 2.0**-30)
 

@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Collection, Mapping
 from fractions import Fraction
-from typing import final
+from typing import Self, final
 
 import attrs
 import numpy as np
@@ -32,7 +32,7 @@ from dpframework_trees.additive.bins import (
     share_of_counts,
     too_fine,
 )
-from dpframework_trees.additive.design import Design, Tuned
+from dpframework_trees.additive.design import Design, Reals, Tuned
 from dpframework_trees.additive.model import AdditiveModel
 from dpframework_trees.additive.perturbation import ObjectivePerturbation
 from dpframework_trees.additive.queries import LogisticRows
@@ -41,6 +41,7 @@ from dpframework_trees.additive.witnesses import OF_TREE, OF_TREE_REPLACED, SCHE
 from dpframework_trees.dptree import DPTree
 from dpframework_trees.estimates import noise_variance
 from dpframework_trees.parameters import class_and_attributes
+from dpframework_trees.tree import DecisionTree
 
 STEP, BINS = "fit", "bins"
 COUNT_SHARE = Fraction(1, 50)
@@ -183,15 +184,28 @@ class AdditiveFit:
             If there is nothing to fit, or there are too many coefficients.
         """
         of_class, names = class_and_attributes(schema, target, attributes)
-        given = [schema[name] for name in names if schema[name].size > 1]
-        if not given:
-            raise InputError(f"no attribute tells rows apart for target '{target}'; one with two values is needed")
         if interactions == "yes" and of_class.size > 2:
             raise InputError(
                 f"target '{of_class.name}' has {of_class.size} classes, and a tree is part of a fit of two only; "
                 "set interactions = 'no', or choose dp-tree"
             )
-        found = cls(schema, of_class, given, epsilon, interactions)
+        return cls.checked(schema, of_class, names, epsilon, interactions)
+
+    @classmethod
+    def checked(
+        cls, schema: Schema, target: Attribute, names: Collection[str], epsilon: Fraction, interactions: str
+    ) -> Self:
+        """Return a fit by the named attributes that have two values or more.
+
+        Raises
+        ------
+        InputError
+            If there is none, or there are too many coefficients.
+        """
+        given = [schema[name] for name in names if schema[name].size > 1]
+        if not given:
+            raise InputError(f"no attribute tells rows apart for target '{target.name}'; one with two values is needed")
+        found = cls(schema, target, given, epsilon, interactions)
         found.design(math.inf if schema.row_bound is None else schema.row_bound, {})  # refuses too many columns
         return found
 
@@ -211,7 +225,7 @@ class AdditiveFit:
         """Return what is released before the fit, for about so many rows."""
         worth = self.about(rows) * float(self.epsilon) >= WORTH
         return Variant(
-            tree=self.interactions == "yes" or (self.interactions == "auto" and self.target.size == 2 and worth),
+            tree=self.interactions == "yes" or (self.interactions == "auto" and self.classes == 2 and worth),
             counts=self.counts_bins(rows),
         )
 
@@ -242,8 +256,12 @@ class AdditiveFit:
             share = share_of_counts(len(self.counted))
             found.append(step(BINS, Marginals(self.counted), DiscreteLaplace(epsilon * share)))
             epsilon, uses = epsilon * (1 - share), [*uses, BINS]
-        query = LogisticRows(self.target, tuple(attribute.name for attribute in self.given))
-        return [*found, step(STEP, query, ObjectivePerturbation(epsilon), uses=uses)]
+        return [*found, step(STEP, self.query, ObjectivePerturbation(epsilon), uses=uses)]
+
+    @property
+    def query(self) -> LogisticRows:
+        """The rows that are fitted."""
+        return LogisticRows(self.target, tuple(attribute.name for attribute in self.given))
 
     def _tree(self, epsilon: Fraction) -> DPTree:
         names = tuple(attribute.name for attribute in self.given)
@@ -251,6 +269,11 @@ class AdditiveFit:
 
     def model(self, table: PrivateTable, rows: float, epsilon: Fraction) -> AdditiveModel:
         """Fit, for about so many rows: a public or noisy number. `epsilon` is that of `steps`."""
+        tuned, coefficients, tree = self.fitted(table, rows, epsilon)
+        return AdditiveModel.of_fit(tuned, coefficients, self.target, self.given, tree)
+
+    def fitted(self, table: PrivateTable, rows: float, epsilon: Fraction) -> tuple[Tuned, Reals, DecisionTree | None]:
+        """Return the columns, the coefficients, shape (columns, outputs), and the tree, if there is one."""
         variant = self.variant(rows)
         if len(self.variants) > 1:
             table = table.scope(variant.name)
@@ -258,8 +281,7 @@ class AdditiveFit:
         leaves = () if tree is None else tuple(values_of(tree.leaf_probabilities).tolist())
         design = self.design(rows, self._by_counts(table, rows) if variant.counts else {}, leaves)
         coefficients = table.release(STEP, design=design, **({} if tree is None else {"tree": tree}))
-        tuned = Tuned(design, 1 / table.calibration(STEP).scale)
-        return AdditiveModel.of_fit(tuned, coefficients, self.target, self.given, tree)
+        return Tuned(design, 1 / table.calibration(STEP).scale), coefficients, tree
 
     def _by_counts(self, table: PrivateTable, rows: float) -> Mapping[str, tuple[int, ...]]:
         """Release the counts of bins if that is planned, and merge bins by them where there are too many."""
@@ -285,4 +307,15 @@ class AdditiveFit:
         """Return the columns for a number of rows, some with bins merged by counts."""
         bound, most = self.schema.row_bound, self.most(rows)
         bins = [by_counts.get(attribute.name) or merged(attribute, most) for attribute in self.given]
-        return Design(bins, self.target.size, self.about(rows), MOST_ROWS if bound is None else bound + MORE, leaves)
+        most_rows = MOST_ROWS if bound is None else bound + MORE
+        return Design(bins, self.classes, self.about(rows), most_rows, leaves, self.whole)
+
+    @property
+    def classes(self) -> int:
+        """The number of classes."""
+        return self.target.size
+
+    @property
+    def whole(self) -> int:
+        """What the outcome 1 is counted in (see `Design`)."""
+        return 1

@@ -9,70 +9,22 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import Attribute, InputError, Numeric, Schema, attribute_from_dict
+from dpframework.facts import Attribute, Schema, attribute_from_dict
 from dpframework.results import Drawn, axes_or_new, without_math
 from dpframework.tables import Block, NewRows
 from dpframework_trees.additive.bands import expected_deviations, most_deviations
 from dpframework_trees.additive.design import Reals, Tuned, probabilities
 from dpframework_trees.additive.drawing import BAND, FIGURE, draw_term, draw_terms
 from dpframework_trees.additive.stretch import stretch_of
+from dpframework_trees.additive.terms import Term, added_by, centred_terms, rounded, term_named
 from dpframework_trees.additive.tree_part import NAME, TreePart
 from dpframework_trees.tree import DecisionTree
 
 SHOWN = 6  # attributes in a drawing of all
-DIGITS = 6
 LEGEND = (
     f"±: {BAND} standard deviations of noise, from what even rows and unrelated attributes leave to the most that any\n"
     "rows leave."
 )
-
-
-@final
-@attrs.frozen(eq=False)
-class Term:
-    """One attribute's part of the score.
-
-    Attributes
-    ----------
-    attribute
-        The attribute.
-    bins
-        The cell of each of its codes.
-    values
-        What each cell adds to each output, shape (cells, outputs): to the log-odds of the second of two classes, or
-        to the score of each of several. Their mean is 0, that of missing values aside.
-    deviations
-        About the standard deviation of the noise in each cell's values, shape (cells,), if rows were spread evenly over
-        cells and attributes had nothing to do with each other. Few rows in a cell, or attributes that tell the same,
-        leave more.
-    most_deviations
-        The same for the rows for which noise is largest, whatever they are, shape (cells,): see `bands`.
-    """
-
-    attribute: Attribute
-    bins: tuple[int, ...]
-    values: Reals
-    deviations: Reals
-    most_deviations: Reals
-
-    @property
-    def importance(self) -> float:
-        """The largest difference that the attribute can make to an output."""
-        return float(np.ptp(self.values, axis=0).max())
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Each cell in words, as a value, a range of bins, or the values that share it."""
-        of_cells = []
-        for cell in range(len(self.values)):
-            codes = [code for code, own in enumerate(self.bins) if own == cell]
-            labels = [self.attribute.labels[code] for code in codes]
-            if len(labels) > 1 and isinstance(self.attribute, Numeric):
-                edges = self.attribute.edges
-                end = "]" if codes[-1] + 2 == len(edges) else ")"
-                labels = [f"[{edges[codes[0]]:g}, {edges[codes[-1] + 1]:g}{end}"]
-            of_cells.append(" or ".join(labels))
-        return tuple(of_cells)
 
 
 @final
@@ -113,22 +65,17 @@ class AdditiveModel(Drawn):
     ) -> AdditiveModel:
         """Make a model of released coefficients, stretched (see `stretch`), with centred functions."""
         design, stretch = tuned.design, stretch_of(tuned, coefficients)
-        values = stretch * (design.of_cells.T @ coefficients)
-        expected, most = (
-            stretch * of_cells for of_cells in (expected_deviations(tuned), most_deviations(tuned, given))
-        )
-        intercept, terms = values[-1].copy(), []
-        for j, attribute in enumerate(given):
-            part = slice(design.first_cells[j], design.first_cells[j + 1])
-            centre = values[part][: design.sizes[j] - attribute.missing].mean(axis=0)
-            intercept += centre
-            terms.append(Term(attribute, design.bins[j], values[part] - centre, expected[part], most[part]))
+        intercept, terms = centred_terms(tuned, coefficients, stretch, given)
         of_tree = None
         if tree is not None:
             leaves = slice(design.first_cells[len(given)], -1)
             weight = stretch * float(coefficients[design.starts[len(given)], 0])
-            of_tree = TreePart(tree, weight, float(expected[leaves].max()), float(most[leaves].max()))
-        return cls(target, intercept, tuple(terms), of_tree)
+            expected, most = (
+                float(stretch * of_cells[leaves].max())
+                for of_cells in (expected_deviations(tuned), most_deviations(tuned, given))
+            )
+            of_tree = TreePart(tree, weight, expected, most)
+        return cls(target, intercept, terms, of_tree)
 
     @property
     def schema(self) -> Schema:
@@ -162,10 +109,7 @@ class AdditiveModel(Drawn):
         return (*(term.attribute.name for term in self.terms), *(() if self.tree_part is None else (NAME,)))
 
     def _contributions(self, given: NewRows) -> Reals:
-        found = [term.values[np.array(term.bins)[given.block.codes(term.attribute.name)]] for term in self.terms]
-        for values, term in zip(found, self.terms, strict=True):
-            if term.attribute.name in given.unknown:
-                values[given.unknown[term.attribute.name]] = 0
+        found = added_by(self.terms, given)
         if self.tree_part is not None:
             found.append(self.tree_part.added(given)[:, None])
         return np.stack(found, axis=1)
@@ -190,10 +134,7 @@ class AdditiveModel(Drawn):
 
     def term(self, name: str) -> Term:
         """Return the function of an attribute, or that of the leaves of the tree ("the tree's part")."""
-        found = {term.attribute.name: term for term in self._all_terms}
-        if name not in found:
-            raise InputError(f"attribute '{name}' is not in the model; it has {', '.join(found)}")
-        return found[name]
+        return term_named(self._all_terms, name)
 
     def importances(self) -> dict[str, float]:
         """Return the largest difference that each attribute can make to an output, with its share of the tree's."""
@@ -219,7 +160,8 @@ class AdditiveModel(Drawn):
     def draw(self, axes: Any) -> None:
         """Draw the functions of the attributes that matter most, each with the band that noise leaves it."""
         terms = sorted(self._all_terms, key=lambda term: term.importance, reverse=True)
-        draw_terms(terms[:SHOWN], self.outputs, self.target.name, axes)
+        what = f"{self.target.name} = {self.outputs[0]}" if len(self.outputs) == 1 else self.target.name
+        draw_terms(terms[:SHOWN], self.outputs, f"added to the log-odds of {what}", axes)
 
     def plot_term(self, name: str, ax: Any | None = None) -> Any:
         """Draw the function of one attribute, with the band that noise leaves it, and return the matplotlib axes."""
@@ -243,39 +185,17 @@ class AdditiveModel(Drawn):
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form that `from_dict` reads."""
-        terms = [
-            {
-                "attribute": term.attribute.to_dict(),
-                "bins": list(term.bins),
-                "values": _rounded(term.values),
-                "deviations": _rounded(term.deviations),
-                "most_deviations": _rounded(term.most_deviations),
-            }
-            for term in self.terms
-        ]
-        kept = {"target": self.target.to_dict(), "intercept": _rounded(self.intercept), "terms": terms}
+        terms = [term.to_dict() for term in self.terms]
+        kept = {"target": self.target.to_dict(), "intercept": rounded(self.intercept), "terms": terms}
         return kept if self.tree_part is None else {**kept, "tree": self.tree_part.to_dict()}
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> AdditiveModel:
         """See `Kept`."""
-        terms = tuple(
-            Term(
-                attribute_from_dict(of_one["attribute"], k),
-                tuple(map(int, of_one["bins"])),
-                np.array(of_one["values"], dtype=np.float64),
-                np.array(of_one["deviations"], dtype=np.float64),
-                np.array(of_one["most_deviations"], dtype=np.float64),
-            )
-            for k, of_one in enumerate(form["terms"])
-        )
+        terms = tuple(Term.from_dict(of_one, k) for k, of_one in enumerate(form["terms"]))
         tree = TreePart.from_dict(form["tree"]) if "tree" in form else None
         return cls(attribute_from_dict(form["target"], 0), np.array(form["intercept"], dtype=np.float64), terms, tree)
 
 
 def _numbers(values: Reals) -> str:
     return ", ".join(f"{value:+.2f}" for value in values)
-
-
-def _rounded(values: Reals) -> Any:
-    return np.round(values, DIGITS).tolist()

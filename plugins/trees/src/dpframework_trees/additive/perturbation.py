@@ -29,6 +29,11 @@ The Hessian gains (diag(p) - p p') x x'. Let q be the largest x' R**-1 x of any 
   is concave in r, with the derivative e - 2 q / (K - 1) at 1: if q <= e (K - 1) / 2 then at most e + q (K - 2) / (K -
   1).
 
+**Numbers as outcomes.** With two classes let the outcome be any t in [0, 1], and a row's loss -t log p - (1 - t)
+log(1 - p), which is least in expectation where p is the mean of t (Papke and Wooldridge 1996). The gradient is (p - t)
+x and the curvature p (1 - p) x x', as before. Let m = max(p, 1 - p): then abs(p - t) <= m and p (1 - p) = m (1 - m).
+So a row loses at most m e + log(1 + q m (1 - m)) = h(m) <= e, by the condition above; nothing else changes.
+
 **A released tree.** Let z be an earlier release, such as a tree, x and an offset o functions of z and of the row alone,
 and the score w'x + o. For a fixed z all of the above holds, since it uses no more of the offset than that p is a
 probability and no more of x than these two facts: in each block x has an l1 norm of at most 1, and q is the largest
@@ -82,7 +87,7 @@ from dpframework_trees.additive.noise import group_noise
 
 CELL = 2.0**-30
 LARGEST_NOISE = 2.0**53  # steps of its lattice, on average: 512 times as much still fits into 64 bits
-FITS = "logistic-rows"
+FITS = ("logistic-rows", "number-rows")  # queries whose answers are fitted
 ROWS_OF_ATTRIBUTE = 50  # over epsilon: with fewer rows for each attribute, a constant's log-loss may be less
 
 
@@ -100,7 +105,7 @@ class ObjectivePerturbation(PureMechanism):
 
     def misfit(self, facts: QueryFacts) -> str | None:
         """Refuse answers that are not the rows of a fit, since the claim rests on how they are fitted."""
-        if facts.name != FITS:
+        if facts.name not in FITS:
             return "fits a model of its own to rows, and the query does not answer with these; use LogisticRows"
         return super().misfit(facts)
 
@@ -144,9 +149,10 @@ class ObjectivePerturbation(PureMechanism):
         """
         scale, attributes = float(calibration.scale), len(calibration.facts.attributes) - 1
         fewest = math.ceil(ROWS_OF_ATTRIBUTE * scale * attributes)
+        instead = ", so prefer dp-classifier, which chooses a tree for them" * (calibration.facts.name == FITS[0])
         text = (
             f"a fit with noise of {scale:.3g} rows a coefficient in its gradient's norm; with fewer than about "
-            f"{fewest:,} rows a constant may predict as well, so prefer dp-classifier, which chooses a tree for them"
+            f"{fewest:,} rows a constant may predict as well{instead}"
         )
         return Preview(scale, scale * math.log(20), text)
 

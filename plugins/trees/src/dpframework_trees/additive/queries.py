@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import Attribute
+from dpframework.facts import Attribute, InputError, Numeric
 from dpframework.queries import Norm, Query, Sensitivity
 from dpframework.tables import Block
 from dpframework_trees.additive.design import Design, Reals, Tuned
@@ -21,7 +21,6 @@ PROBED = 32  # signs of the norm's dual, for each of the coefficients that gradi
 FAR = 12.0
 
 
-@final
 @attrs.frozen
 class LogisticRows(Query):
     """The rows of a logistic fit, whose change is a gradient measured by the noise's norm.
@@ -37,7 +36,7 @@ class LogisticRows(Query):
         The other attributes, by name.
     """
 
-    name = FITS
+    name = FITS[0]
     integer = False
     target: Attribute
     given: tuple[str, ...]
@@ -77,8 +76,12 @@ class LogisticRows(Query):
         if design.leaves:
             found[:, -3] = inputs["tree"].leaf_codes(block) + design.first_cells[len(self.given)]
         found[:, -2] = design.first_cells[-1]
-        found[:, -1] = block.codes(self.target.name)
+        found[:, -1] = self.outcomes(block, design)
         return found
+
+    def outcomes(self, block: Block, design: Design) -> NDArray[Any]:
+        """Return the class of each row of a block, shape (rows,)."""
+        return block.codes(self.target.name)
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> Rows:
         """Put the blocks' rows one after another."""
@@ -94,6 +97,62 @@ class LogisticRows(Query):
             start[-1, -1] = size
             found.append(probes @ Loss(answer, tuned, start).residuals(start).ravel())
         return np.concatenate(found)
+
+
+@final
+@attrs.frozen
+class NumberRows(LogisticRows):
+    """The rows of a fit to a numeric target, which have a number.
+
+    A number is clamped to the schema's bounds; its place between these is the outcome, from 0 to 1, rounded to a step
+    of the design's (`Design.whole`).
+    """
+
+    name = FITS[1]
+
+    @property
+    def text(self) -> str:
+        """Name the target."""
+        return f"additive model of the number {self.target.name} on {len(self.given)} attributes"
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """A row's gradient has an l1 norm of at most 1 in each block, as with two classes, or is 0 without a number."""
+        source = "a row has one cell of each attribute, of entries in [-1, 1], and a prediction in its target's range"
+        return (Sensitivity(Norm.LINF, 1, source=source),)
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.uint16]:
+        """Return the cells of a block's rows that have a number, and in the last column their outcomes."""
+        return super().count(block, **inputs)[~np.isnan(block.values(self.target.name))]
+
+    def outcomes(self, block: Block, design: Design) -> NDArray[Any]:
+        """Return the outcome of each row of a block in steps, shape (rows,); 0 without a number."""
+        found = places(numeric(self.target), block.values(self.target.name))
+        return np.asarray(np.rint(np.nan_to_num(found) * design.whole))
+
+
+def numeric(target: Attribute) -> Numeric:
+    """Return a target that is a number.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    if not isinstance(target, Numeric):
+        raise InputError(f"target '{target.name}' is {target.kind}; a numeric one is needed, or choose dp-additive")
+    return target
+
+
+def places(target: Numeric, values: Reals) -> Reals:
+    """Return where numbers lie between a target's bounds, from 0 to 1, NaN for missing ones.
+
+    Examples
+    --------
+    >>> places(Numeric("age", 0, 80, bins=1), np.array([20.0, 90.0]))
+    array([0.25, 1.  ])
+    """
+    return np.asarray(np.clip((values - target.lower) / (target.upper - target.lower), 0, 1))
 
 
 @functools.lru_cache(maxsize=16)

@@ -38,6 +38,7 @@ class _Exact:
         self.counts = [int(n) for n in counts]
         self.column = np.abs(design.of_cells).argmax(axis=0)  # a cell has something in one column
         self.share = [mpmath.mpf(float(design.of_cells[column, cell])) for cell, column in enumerate(self.column)]
+        self.whole = design.whole
         self.offsets = _of_floats(design.offsets)
         self.ridge = np.array([mpmath.mpf(float(r)) for r in loss.tuned.ridge], dtype=object)[:, None]
         self.noise = _of_floats(loss.noise)
@@ -59,7 +60,7 @@ class _Exact:
             terms = [mpmath.exp(score - highest) for score in all_scores]
             whole = mpmath.fsum(terms)
             p = [term / whole for term in terms]
-            residual = [p[1] - (own == 1)] if one else [p[c] - (c == own) for c in range(len(p))]
+            residual = [p[1] - mpmath.mpf(int(own)) / self.whole] if one else [p[c] - (c == own) for c in range(len(p))]
             sums[cells] += np.array([times * r for r in residual], dtype=object)
         of_rows = np.full(coefficients.shape, mpmath.mpf(0), dtype=object)
         for cell, (own, column) in enumerate(zip(self.share, self.column, strict=True)):

@@ -48,8 +48,11 @@ def _probabilities(cells: Any, i: int, theta: Any, out: Any) -> None:
 
 
 @njit(nogil=True, cache=True)
-def add_residuals(cells: Cells, classes: Any, theta: Reals, high: Integers, low: Integers) -> None:
-    """Add to each cell its rows' residuals (probability less outcome), as high * 2**-26 + low * 2**-52, exactly."""
+def add_residuals(cells: Cells, classes: Any, theta: Reals, high: Integers, low: Integers, unit: float = 1.0) -> None:
+    """Add to each cell its rows' residuals (probability less outcome), as high * 2**-26 + low * 2**-52, exactly.
+
+    With a single column, the outcome is `unit` times the class: 0 or 1, or a number between them.
+    """
     columns = theta.shape[1]
     p = np.empty(columns + 1)
     q = np.empty(columns, dtype=np.int64)
@@ -59,7 +62,8 @@ def add_residuals(cells: Cells, classes: Any, theta: Reals, high: Integers, low:
         _probabilities(cells, i, theta, p)
         own = classes[i]
         if columns == 1:
-            q[0] = np.int64(np.rint((-p[1] if own == 1 else p[0]) * ONE))
+            outcome = own * unit
+            q[0] = np.int64(np.rint(((1.0 - outcome) * p[0] - outcome * p[1]) * ONE))
         else:
             for c in range(columns):
                 q[c] = np.int64(np.rint((p[c] - (1.0 if c == own else 0.0)) * ONE))

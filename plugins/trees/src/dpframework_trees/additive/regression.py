@@ -1,0 +1,197 @@
+"""`dp-additive-regression`, an additive model of a number within public bounds.
+
+Claim: pure epsilon under either neighbouring relation; no assumptions. The fit is that of `dp-additive` for two
+classes, with the number's place between its bounds as the outcome (see `perturbation`, "Numbers as outcomes"): so
+predictions stay within the bounds, and noise in the gradient moves a prediction about as much as it moves a mean of
+rows. Before it, the number of rows and their mean place are released as one pair (`queries.BoundDistances`). The mean's
+log-odds are an offset of all scores, which costs nothing. After it, rows are counted by how far they are from their
+prediction (see `residuals`). Budgets add up to epsilon.
+
+The sufficient statistics of a least-squares fit (as in diffprivlib's `LinearRegression`) need noise for each pair of
+columns; here only the gradient has some.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+
+from dpframework.facts import Numeric, Schema, list_of_names, positive
+from dpframework.mechanisms import DiscreteLaplace, Laplace
+from dpframework.plan import Node, sequential, step
+from dpframework.queries import BoundDistances
+from dpframework.run import Example, Miner, PrivateTable
+from dpframework_trees.additive.design import FINE, MOST_WHOLE, Design
+from dpframework_trees.additive.miner import AdditiveFit
+from dpframework_trees.additive.queries import NumberRows, numeric
+from dpframework_trees.additive.regression_model import AdditiveRegression
+from dpframework_trees.additive.residuals import ResidualCounts, Residuals
+from dpframework_trees.additive.terms import Term, centred_terms
+from dpframework_trees.additive.witnesses import SCHEMA, added, replaced
+from dpframework_trees.estimates import noise_variance
+from dpframework_trees.parameters import other_attributes
+
+MEAN, RESIDUALS = "mean", "residuals"
+MEAN_SHARE, RESIDUAL_SHARE = Fraction(2, 25), Fraction(1, 20)
+
+
+@final
+@attrs.frozen
+class DPAdditiveRegression(Miner):
+    """An additive model of a numeric target, with one function of each attribute, fitted jointly.
+
+    Parameters
+    ----------
+    target
+        The number: an attribute with public bounds, to which values are clamped. Rows without a number are left out.
+    epsilon
+        The budget: 8 % of it for the number of rows and the mean, 5 % for prediction ranges, the rest for the fit.
+    attributes
+        The attributes to use; by default all but the target.
+
+    Examples
+    --------
+    >>> DPAdditiveRegression(target="hours", epsilon=1.0).epsilon
+    Fraction(1, 1)
+    """
+
+    name = "dp-additive-regression"
+    result = AdditiveRegression
+    target: str
+    epsilon: Fraction = attrs.field(converter=positive)
+    attributes: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return a fit to a number, with rows that lose nearly all, and one where numbers may be missing."""
+        price = Numeric("price", 0, 10, bins=2)
+        schema = Schema([*(a for a in SCHEMA if a.name != "grade"), price], max_rows=SCHEMA.max_rows)
+        witnesses = [
+            attrs.evolve(own, one=_priced(own.one), other=_priced(own.other))
+            for own in (added("grade"), replaced("grade"))
+        ]
+        missing = attrs.evolve(schema.replace(attrs.evolve(price, missing=True)), rows=12)
+        return {
+            "number": Example(schema, cls("price", 2), witnesses=witnesses),
+            "missing": Example(missing, cls("price", 2), witnesses=witnesses[1:]),
+        }
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan the number of rows with their mean, what bins are merged by, the fit, and counts of residuals."""
+        fit = RegressionFit.of(schema, self.target, self.attributes, self.epsilon)
+        mean = step(MEAN, BoundDistances(fit.number), Laplace(self.epsilon * MEAN_SHARE))
+        counts = DiscreteLaplace(self.epsilon * RESIDUAL_SHARE)
+        residuals = step(RESIDUALS, ResidualCounts(fit.number, tuple(fit.given)), counts, uses=[MEAN])
+        return sequential(mean, *fit.steps(self._of_fit, uses=[MEAN]), residuals)
+
+    @property
+    def _of_fit(self) -> Fraction:
+        return self.epsilon * (1 - MEAN_SHARE - RESIDUAL_SHARE)
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return the target, whose values are predicted; of others, bins are read."""
+        return [self.target]
+
+    def mine(self, table: PrivateTable) -> AdditiveRegression:
+        """Release the mean, fit, and count residuals."""
+        fit = RegressionFit.of(table.schema, self.target, self.attributes, self.epsilon)
+        below, above = (float(distance) for distance in table.release(MEAN))
+        rows, place = max(below + above, 1.0), mean_place(below, above, table.calibration(MEAN).variance)
+        fit = attrs.evolve(fit, centre=round(math.log(place / (1 - place)) * FINE))
+        tuned, coefficients, _ = fit.fitted(table, rows, self._of_fit)
+        intercept, terms = centred_terms(tuned, coefficients, 1.0, fit.given)
+        whole = float(intercept[0]) + fit.centre / FINE
+        counts = table.release(RESIDUALS, added=_of_codes(whole, terms))
+        deviation = math.sqrt(noise_variance(table.calibration(RESIDUALS)))
+        residuals = Residuals(np.asarray(counts, dtype=np.float64), deviation)
+        mean = fit.number.lower + (fit.number.upper - fit.number.lower) * place
+        return AdditiveRegression(fit.number, whole, mean, terms, residuals)
+
+
+def mean_place(below: float, above: float, variance: float) -> float:
+    """Return the mean place of numbers between their bounds by noisy sums of distances, within [.01, .99].
+
+    That is the mean given a place that might be anywhere, of variance 1/12 around the middle, and noise of a sum.
+
+    Examples
+    --------
+    >>> mean_place(250.0, 750.0, 0.0), mean_place(-5.0, 3.0, 8.0)
+    (0.25, 0.5)
+    """
+    rows = below + above
+    if rows < 1:
+        return 0.5
+    noise = variance * (below**2 + above**2) / rows**4
+    return min(max(0.5 + (below / rows - 0.5) / (1 + 12 * noise), 0.01), 0.99)
+
+
+@attrs.frozen(eq=False)
+class RegressionFit(AdditiveFit):
+    """A fit to a number, as steps of a plan and as coefficients (see `AdditiveFit`).
+
+    Attributes
+    ----------
+    centre
+        That of the design, from the released mean.
+    """
+
+    centre: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        target: str,
+        attributes: tuple[str, ...] | None,
+        epsilon: Fraction,
+        interactions: str = "no",
+    ) -> RegressionFit:
+        """Resolve a miner's parameters.
+
+        Raises
+        ------
+        InputError
+            If the target is no number, or there is nothing to fit, or there are too many coefficients.
+        """
+        number = numeric(schema[target])
+        names = other_attributes(schema, number, attributes)
+        return cls.checked(schema, number, names, epsilon, interactions)
+
+    @property
+    def number(self) -> Numeric:
+        """The target."""
+        return numeric(self.target)
+
+    def design(self, rows: float, by_counts: Mapping[str, tuple[int, ...]], leaves: tuple[int, ...] = ()) -> Design:
+        """Return the columns for a number of rows, some with bins merged by counts, and the centre."""
+        return attrs.evolve(super().design(rows, by_counts, leaves), centre=self.centre)
+
+    @property
+    def classes(self) -> int:
+        """Two: the ends of the range."""
+        return 2
+
+    @property
+    def whole(self) -> int:
+        """The steps of the range."""
+        return MOST_WHOLE
+
+    @property
+    def query(self) -> NumberRows:
+        """The rows that are fitted."""
+        return NumberRows(self.number, tuple(attribute.name for attribute in self.given))
+
+
+def _of_codes(intercept: float, terms: Collection[Term]) -> list[float]:
+    """Return what each code of each attribute adds to a sum, then the intercept."""
+    return [*(float(term.values[cell, 0]) for term in terms for cell in term.bins), intercept]
+
+
+def _priced(row: Mapping[str, object] | None) -> Mapping[str, object] | None:
+    """Return a row of the examples with the highest price for its grade."""
+    return None if row is None else {**{name: row[name] for name in row if name != "grade"}, "price": 10}

@@ -1,0 +1,179 @@
+"""An additive model of a number made of releases, with each attribute's part, bands of noise, and prediction ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, final
+
+import attrs
+import numpy as np
+
+from dpframework.facts import InputError, Numeric, Schema, attribute_from_dict
+from dpframework.results import Drawn, axes_or_new, without_math
+from dpframework.tables import NewRows
+from dpframework_trees.additive.design import Reals
+from dpframework_trees.additive.drawing import BAND, FIGURE, draw_term, draw_terms
+from dpframework_trees.additive.model import LEGEND, SHOWN
+from dpframework_trees.additive.residuals import COVERED, Residuals
+from dpframework_trees.additive.terms import Term, added_by, rounded, term_named
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class AdditiveRegression(Drawn):
+    """A model of a number within bounds, a logistic function of a sum of one function of each attribute.
+
+    The sum s of a row, with the intercept, is the log-odds of the number's place between its bounds: the prediction is
+    lower + (upper - lower) / (1 + exp(-s)). It is made of releases: to predict with it, draw it or keep it costs no
+    privacy.
+
+    Attributes
+    ----------
+    target
+        The number that is predicted.
+    intercept
+        What every row's sum has.
+    mean
+        The noisy mean of the number over the rows of the fit.
+    terms
+        The functions, in the schema's order, whose values add to the sum: shape (cells, 1).
+    residuals
+        How far the rows' numbers were from predictions, in noisy counts.
+    """
+
+    called: ClassVar[str] = "an additive model of a number"
+    figure: ClassVar[Mapping[str, Any]] = FIGURE
+
+    target: Numeric
+    intercept: float
+    mean: float
+    terms: tuple[Term, ...]
+    residuals: Residuals
+
+    @property
+    def schema(self) -> Schema:
+        """The attributes that the model reads."""
+        return Schema([term.attribute for term in self.terms])
+
+    @property
+    def width(self) -> float:
+        """The target's upper bound less the lower one."""
+        return float(self.target.upper - self.target.lower)
+
+    def contributions(self, rows: Any, *, out_of_domain: str = "error") -> Reals:
+        """Return what each attribute adds to each row's sum, shape (rows, attributes); an unknown cell adds 0.
+
+        Parameters
+        ----------
+        rows
+            A table of any schema with the model's attributes, or a dataframe with their columns.
+        out_of_domain
+            What to do with values of a dataframe outside the schema (see `NewRows.read`).
+
+        Raises
+        ------
+        InputError
+            If an attribute is missing, or has values outside its domain.
+        """
+        given = NewRows.read(rows, self.schema, out_of_domain=out_of_domain)
+        return np.concatenate(added_by(self.terms, given), axis=1)
+
+    def predict(self, rows: Any, *, out_of_domain: str = "error") -> Reals:
+        """Return the predicted mean of the number for each row, shape (rows,)."""
+        added = self.contributions(rows, out_of_domain=out_of_domain)
+        return self._numbers(self.intercept + added.sum(axis=1))
+
+    def interval(self, rows: Any, share: float = COVERED, *, out_of_domain: str = "error") -> Reals:
+        """Return a range for each row's number, shape (rows, 2).
+
+        It holds about `share` of rows like those of the fit, or more: of all together, not of each kind of row. Its
+        ends follow from noisy counts of the fit's own rows (see `Residuals.margins` for what they allow for).
+
+        Raises
+        ------
+        InputError
+            If the share is not between 0 and 1.
+        """
+        if not 0 < share < 1:
+            raise InputError(f"share is {share}; a number between 0 and 1 is needed")
+        below, above = (margin * self.width for margin in self.residuals.margins(share))
+        predicted = self.predict(rows, out_of_domain=out_of_domain)
+        return np.clip(np.column_stack([predicted - below, predicted + above]), self.target.lower, self.target.upper)
+
+    def term(self, name: str) -> Term:
+        """Return the function of an attribute, in the target's units (see `effects`)."""
+        return term_named(self.effects, name)
+
+    @property
+    def effects(self) -> tuple[Term, ...]:
+        """The functions in the target's units.
+
+        A value is how far a cell moves a prediction from the mean. Bands are those of the sum, times the slope of the
+        prediction there.
+        """
+        found, odds = [], (self.mean - self.target.lower) / (self.target.upper - self.mean)
+        for term in self.terms:
+            numbers = self._numbers(np.log(odds) + term.values)
+            place = (numbers - self.target.lower) / self.width
+            slope = (self.width * place * (1 - place))[:, 0]
+            bands = (term.deviations * slope, term.most_deviations * slope)
+            found.append(Term(term.attribute, term.bins, numbers - self.mean, *bands))
+        return tuple(found)
+
+    def importances(self) -> dict[str, float]:
+        """Return the largest difference that each attribute makes to a prediction around the mean."""
+        return {term.attribute.name: term.importance for term in self.effects}
+
+    def _numbers(self, sums: Reals) -> Reals:
+        """Return the predictions of sums, of any shape."""
+        return np.asarray(self.target.lower + self.width / (1 + np.exp(-sums.clip(-700, 700))))
+
+    @property
+    def _most_important(self) -> list[Term]:
+        return sorted(self.effects, key=lambda term: term.importance, reverse=True)
+
+    def draw(self, axes: Any) -> None:
+        """Draw the functions of the attributes that matter most, each with the band that noise leaves it."""
+        draw_terms(self._most_important[:SHOWN], [self.target.name], f"added to {self.target.name}", axes)
+
+    def plot_term(self, name: str, ax: Any | None = None) -> Any:
+        """Draw the function of one attribute, with the band that noise leaves it, and return the matplotlib axes."""
+        axes = axes_or_new(ax, layout="constrained")
+        draw_term(self.term(name), [self.target.name], axes)
+        axes.set_ylabel(f"added to {self.target.name}")
+        return without_math(axes)
+
+    def __str__(self) -> str:
+        """Write the mean and the range of errors, then each function as a line a cell, those that matter most first."""
+        below, above = (margin * self.width for margin in self.residuals.margins())
+        lines = [
+            f"{self.target.name}: {self.mean:.4g} on average",
+            f"{COVERED:.0%} of rows or more are within -{below:.3g} and +{above:.3g} of their prediction",
+        ]
+        for term in self._most_important:
+            lines.append(term.attribute.name)
+            for label, (value,), *two in zip(
+                term.labels, term.values, term.deviations, term.most_deviations, strict=True
+            ):
+                expected, most = (f"{BAND * deviation:.3g}" for deviation in two)
+                lines.append(f"  {label}: {value:+.3g} ± {expected} to {most}")
+        return "\n".join([*lines, LEGEND])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form that `from_dict` reads."""
+        return {
+            "target": self.target.to_dict(),
+            "intercept": rounded(np.array(self.intercept)),
+            "mean": rounded(np.array(self.mean)),
+            "terms": [term.to_dict() for term in self.terms],
+            "residuals": self.residuals.to_dict(),
+        }
+
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> AdditiveRegression:
+        """See `Kept`."""
+        target = attribute_from_dict(form["target"], 0)
+        if not isinstance(target, Numeric):
+            raise InputError(f"target '{target.name}' must be numeric")
+        terms = tuple(Term.from_dict(of_one, k) for k, of_one in enumerate(form["terms"]))
+        return cls(target, float(form["intercept"]), float(form["mean"]), terms, Residuals.from_dict(form["residuals"]))

@@ -1,0 +1,82 @@
+"""The additive model of a number as a scikit-learn regressor."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import column_or_1d
+
+from dpframework.facts import Attribute, InputError, Schema
+from dpframework.tables import silenced
+from dpframework_trees.additive.regression import DPAdditiveRegression
+from dpframework_trees.additive.residuals import COVERED
+from dpframework_trees.columns import InputColumns
+from dpframework_trees.private_estimator import PrivateEstimator, sklearn_estimator
+
+
+@final
+@sklearn_estimator
+class DPAdditiveRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+    """Additive model of a number (see `dpframework_trees.DPAdditiveRegression` for the algorithm).
+
+    `model_` is an `AdditiveRegression`: it draws each function, and says what each attribute adds to a row's sum.
+
+    Parameters
+    ----------
+    attributes
+        The columns to use, by the schema's names; by default all.
+
+    Examples
+    --------
+    >>> import dpframework as dpf
+    >>> schema = dpf.Schema([dpf.Numeric("x", 0, 10, bins=5), dpf.Numeric("y", 0, 100, bins=1)])
+    >>> X = [[i % 10] for i in range(1000)]
+    >>> y = [20 + 60 * (i % 10 >= 6) for i in range(1000)]
+    >>> model = DPAdditiveRegressor(epsilon=10, schema=schema, random_state=0).fit(X, y)
+    >>> model.predict([[1], [7]]).round(-1).tolist()
+    [20.0, 80.0]
+    """
+
+    miner = DPAdditiveRegression
+
+    attributes: Any = attrs.field(default=None, kw_only=True)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Return the predicted mean of y for each row, shape (rows,)."""
+        rows = self._rows(X)
+        self._family.predicted(self)
+        return np.asarray(self.model_.predict(rows))
+
+    def predict_interval(self, X: Any, share: float = COVERED) -> NDArray[np.float64]:
+        """Return a range for each row, shape (rows, 2), that holds y for a share of rows like those of the fit.
+
+        See `AdditiveRegression.interval` for what it covers.
+        """
+        rows = self._rows(X)
+        self._family.predicted(self)
+        return np.asarray(self.model_.interval(rows, share))
+
+    def _outcomes(self, y: Any) -> NDArray[Any]:
+        if y is None:
+            raise InputError("requires y to be passed, but the target y is None")
+        with silenced(streams=True):
+            given = np.asarray(y)
+        numbers = np.asarray(column_or_1d(given, warn=True))  # of y's shape, which is public
+        try:
+            with silenced(streams=True):
+                return np.asarray(numbers, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError("y has values that are no numbers; a regression needs numbers") from None
+
+    def _described(self, told: InputColumns, columns: list[Any], outcomes: NDArray[Any]) -> tuple[Schema, str]:
+        return told.with_number(columns, outcomes)
+
+    def _column(self, target: Attribute, outcomes: NDArray[Any]) -> Any:
+        return outcomes
+
+    def _assumed(self) -> tuple[str, ...]:
+        return ()

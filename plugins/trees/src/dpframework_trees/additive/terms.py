@@ -1,0 +1,133 @@
+"""The functions of an additive model, one of each attribute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, final
+
+import attrs
+import numpy as np
+
+from dpframework.facts import Attribute, InputError, Numeric, attribute_from_dict
+from dpframework.tables import NewRows
+from dpframework_trees.additive.bands import expected_deviations, most_deviations
+from dpframework_trees.additive.design import Reals, Tuned
+
+DIGITS = 6
+
+
+@final
+@attrs.frozen(eq=False)
+class Term:
+    """One attribute's part of the score.
+
+    Attributes
+    ----------
+    attribute
+        The attribute.
+    bins
+        The cell of each of its codes.
+    values
+        What each cell adds to each output, shape (cells, outputs): to the log-odds of the second of two classes, or
+        to the score of each of several. Their mean is 0, that of missing values aside.
+    deviations
+        About the standard deviation of the noise in each cell's values, shape (cells,), if rows were spread evenly over
+        cells and attributes had nothing to do with each other. Few rows in a cell, or attributes that tell the same,
+        leave more.
+    most_deviations
+        The same for the rows for which noise is largest, whatever they are, shape (cells,): see `bands`.
+    """
+
+    attribute: Attribute
+    bins: tuple[int, ...]
+    values: Reals
+    deviations: Reals
+    most_deviations: Reals
+
+    @property
+    def importance(self) -> float:
+        """The largest difference that the attribute can make to an output."""
+        return float(np.ptp(self.values, axis=0).max())
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Each cell in words, as a value, a range of bins, or the values that share it."""
+        of_cells = []
+        for cell in range(len(self.values)):
+            codes = [code for code, own in enumerate(self.bins) if own == cell]
+            labels = [self.attribute.labels[code] for code in codes]
+            if len(labels) > 1 and isinstance(self.attribute, Numeric):
+                edges = self.attribute.edges
+                end = "]" if codes[-1] + 2 == len(edges) else ")"
+                labels = [f"[{edges[codes[0]]:g}, {edges[codes[-1] + 1]:g}{end}"]
+            of_cells.append(" or ".join(labels))
+        return tuple(of_cells)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form that `from_dict` reads."""
+        return {
+            "attribute": self.attribute.to_dict(),
+            "bins": list(self.bins),
+            "values": rounded(self.values),
+            "deviations": rounded(self.deviations),
+            "most_deviations": rounded(self.most_deviations),
+        }
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any], place: int) -> Self:
+        """Return what `to_dict` has written. `place` is the function's position, for errors."""
+        numbers = (np.array(form[name], dtype=np.float64) for name in ("values", "deviations", "most_deviations"))
+        return cls(attribute_from_dict(form["attribute"], place), tuple(map(int, form["bins"])), *numbers)
+
+
+def centred_terms(
+    tuned: Tuned, coefficients: Reals, stretch: float, given: Sequence[Attribute]
+) -> tuple[Reals, tuple[Term, ...]]:
+    """Return the intercept, shape (outputs,), and the functions of a released fit, each with the mean 0.
+
+    Parameters
+    ----------
+    tuned, coefficients
+        The fit, and what it released, shape (columns, outputs).
+    stretch
+        What all scores are multiplied by.
+    given
+        The attributes.
+    """
+    design, values = tuned.design, stretch * (tuned.design.of_cells.T @ coefficients)
+    expected, most = (stretch * own for own in (expected_deviations(tuned), most_deviations(tuned, given)))
+    intercept, terms = values[-1].copy(), []
+    for j, attribute in enumerate(given):
+        part = slice(design.first_cells[j], design.first_cells[j + 1])
+        centre = values[part][: design.sizes[j] - attribute.missing].mean(axis=0)
+        intercept += centre
+        terms.append(Term(attribute, design.bins[j], values[part] - centre, expected[part], most[part]))
+    return intercept, tuple(terms)
+
+
+def added_by(terms: Sequence[Term], given: NewRows) -> list[Reals]:
+    """Return what each function adds to each row's outputs, a list of shapes (rows, outputs); 0 for an unknown cell."""
+    found = [term.values[np.array(term.bins)[given.block.codes(term.attribute.name)]] for term in terms]
+    for values, term in zip(found, terms, strict=True):
+        if term.attribute.name in given.unknown:
+            values[given.unknown[term.attribute.name]] = 0
+    return found
+
+
+def term_named(terms: Sequence[Term], name: str) -> Term:
+    """Return the function of an attribute.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    found = {term.attribute.name: term for term in terms}
+    if name not in found:
+        raise InputError(f"attribute '{name}' is not in the model; it has {', '.join(found)}")
+    return found[name]
+
+
+def rounded(values: Reals) -> Any:
+    """Return numbers as a result keeps them."""
+    return np.round(values, DIGITS).tolist()

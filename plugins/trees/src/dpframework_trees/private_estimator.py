@@ -1,0 +1,254 @@
+"""The base class of this plugin's estimators, with scikit-learn's conventions."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, ClassVar, Self
+
+import attrs
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from dpframework.accountant import Accountant
+from dpframework.facts import GROUPS, Attribute, InputError, PrivacyUnit, Relation, Schema, unit_of_groups
+from dpframework.run import Miner
+from dpframework.study import Study
+from dpframework.tables import NewRows, silenced, table_from_columns
+from dpframework_trees.columns import InputColumns
+from dpframework_trees.families import Family
+
+#: scikit-learn's `__init__`: every parameter by name, kept as it was given. Its own repr, and equal only to itself.
+sklearn_estimator = attrs.define(slots=False, eq=False, repr=False)
+STEP = "model"
+
+
+@sklearn_estimator
+class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
+    """The base of this plugin's estimators, with scikit-learn's conventions, schemas and budgets.
+
+    Each `fit` spends `epsilon`. Fits on the same people add up: give them one `accountant`, which clones share.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The budget of one fit. These models are of pure epsilon: a delta only serves to total several steps, or fits.
+    schema
+        Public facts about the columns of X, by name (by position, if X is an array), and about y. Without a
+        schema one is inferred from the data, which is not private: a `PrivacyWarning` says so.
+    target
+        The schema's name of y; needed only if the schema has more attributes besides.
+    out_of_domain
+        What to do with values outside the schema's domains, at fit and at prediction: "clamp" moves numbers to the
+        nearest bound and makes others missing; "missing" makes all of them missing; "error" refuses them. A prediction
+        leaves cells out that are missing where the schema has no cell for that, and warns of their number.
+    relation
+        The neighbouring relation of the claim.
+    rows_per_unit
+        The most rows of each of the `groups` that a fit is given; 1 without groups.
+    accountant
+        A budget shared by several fits, such as `dpf.PureAccountant("add-or-remove-one", epsilon=2)`; a fit beyond it
+        is refused. None lets each fit stand for itself.
+    random_state
+        For experiments only: makes the fit reproducible and not private. None draws cryptographic randomness.
+
+    Attributes
+    ----------
+    model_
+        What the fit released: it predicts, prints and draws itself at no cost.
+    plan_
+        The plan of the fit.
+    private_
+        Whether the fit is covered by its claim: a public schema, no random_state, and parameters that were not chosen
+        by exact scores: a fit after predictions of another clone, as in scikit-learn's searches, is not covered (see
+        `PrivateTreeSearch` for a search that is). The claim is about the table
+        that `fit` is given: a transformer that learnt from the private rows before (a scaler in a pipeline) is
+        outside of it. Public cuts make scaling needless.
+    schema_
+        The schema of the columns and y.
+    """
+
+    miner: ClassVar[type[Miner]]
+
+    epsilon: Any = 1.0
+    delta: Any = attrs.field(default=0, kw_only=True)
+    schema: Schema | None = attrs.field(default=None, kw_only=True)
+    target: str | None = attrs.field(default=None, kw_only=True)
+    out_of_domain: str = attrs.field(default="clamp", kw_only=True)
+    relation: str = attrs.field(default=Relation.ADD_OR_REMOVE_ONE.value, kw_only=True)
+    rows_per_unit: int = attrs.field(default=1, kw_only=True)
+    accountant: Accountant[Any] | None = attrs.field(default=None, kw_only=True)
+    random_state: int | np.random.RandomState | None = attrs.field(default=None, kw_only=True)
+
+    def fit(self, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+        """Fit, and spend epsilon.
+
+        Parameters
+        ----------
+        X
+            Dataframe or array, shape (rows, columns); numbers, Booleans and texts, missing where the schema allows.
+        y
+            The outcome, shape (rows,).
+        groups
+            Whose each row is, shape (rows,): then the fit protects one of them with all of their rows, of which
+            `rows_per_unit` at most are used. Rows without a group are left out. By default one row is protected.
+
+        Raises
+        ------
+        InputError
+            If the data does not fit the schema, or a parameter cannot be used.
+        PlanRefused
+            If the fit does not fit what is left of the accountant's budget.
+        """
+        if self.accountant is not None:
+            self.accountant.require_process()  # before the rows are touched: a fork may hang in what reads them
+        chosen = self._family.chosen_by_scores(self)
+        with silenced(streams=True):
+            columns = self._columns(X, reset=True)
+        outcomes = self._outcomes(y)
+        if len(outcomes) != len(columns[0]):
+            raise InputError(f"X has {len(columns[0])} rows and y has {len(outcomes)}; they must have as many")
+        told = InputColumns(self.schema, self.target, self._names, hasattr(self, "feature_names_in_"))
+        unit, ids = self._unit(groups, len(outcomes))
+        schema, target = self._described(told, columns, outcomes)
+        names = [name for name in schema.names if name != target]
+        by_name = {**dict(zip(names, columns, strict=True)), target: self._column(schema[target], outcomes), **ids}
+        seed = self._seed()
+        key = None if seed is None else seed.to_bytes(4)
+        table = table_from_columns(
+            by_name, schema, out_of_domain=self.out_of_domain, unit=unit, key=key, source="X and y"
+        )
+        whom: dict[str, Any] = {"unit": unit.id, "rows_per_unit": unit.rows}
+        study = Study(
+            schema, epsilon=self.epsilon, delta=self.delta, relation=self.relation, allow=self._allowed(schema), **whom
+        )
+        study.add(STEP, self._miner(target))
+        results = study.run(table, seed=seed, accountant=self.accountant)
+        self._family.fitted(self, alone=self.accountant is None and seed is None)
+        self._keep(results[STEP])
+        self.plan_ = results.plan
+        self.private_ = results.private and not chosen
+        self.schema_ = schema
+        return self
+
+    @silenced(streams=True)
+    def _unit(self, groups: Any, rows: int) -> tuple[PrivacyUnit, dict[str, Any]]:
+        """Return whom a fit protects, and the column of their ids if there is one."""
+        unit = unit_of_groups(groups, self.rows_per_unit)
+        if groups is None:
+            return unit, {}
+        ids = column_or_1d(groups)
+        if len(ids) != rows:
+            raise InputError(f"y has {rows} rows and groups has {len(ids)}; they must have as many")
+        return unit, {GROUPS: ids}
+
+    def _keep(self, result: Any) -> None:
+        """Store the results of a fit."""
+        self.model_ = result
+
+    def plot(self, ax: Any | None = None) -> Any:
+        """Draw the model, and return the matplotlib axes."""
+        check_is_fitted(self)
+        return self.model_.plot(ax)
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """The information of each column of X on the class in the release, shape (columns,), with sum 1.
+
+        A tree's: by how much the splits on it lower the impurity (Gini) of the noisy counts. An additive model's: the
+        largest difference that it can make to a score.
+        """
+        check_is_fitted(self)
+        known = self.model_.importances()
+        found = np.array([known.get(name, 0.0) for name in self.schema_.names if name != self._target])
+        return np.asarray(found / found.sum()) if found.sum() > 0 else found
+
+    def _rows(self, X: Any) -> NewRows:
+        """Return the rows of X on the grid of the columns' schema."""
+        check_is_fitted(self)
+        columns = self._columns(X, reset=False)
+        features = self.schema_.select([name for name in self.schema_.names if name != self._target])
+        given = dict(zip(features.names, columns, strict=True))
+        return NewRows.read(given, features, out_of_domain=self.out_of_domain, source="X")
+
+    @property
+    def _target(self) -> str:
+        return str(self.model_.target.name)
+
+    def _columns(self, X: Any, *, reset: bool) -> list[Any]:
+        """Return the columns of a dataframe or array, after scikit-learn's checks of shape and names."""
+        if hasattr(X, "columns") and hasattr(X, "shape"):
+            import narwhals as nw
+
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            frame = nw.from_native(X, eager_only=True)
+            if 0 in frame.shape:
+                raise InputError(
+                    f"X is empty: {frame.shape[0]} sample(s), {frame.shape[1]} feature(s); a minimum of 1 is required."
+                )
+            self._names = [str(name) for name in frame.columns]
+            return list(frame.iter_columns())
+        array = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
+        if reset:
+            self._names = [f"x{k}" for k in range(array.shape[1])]
+        return [array[:, k] for k in range(array.shape[1])]
+
+    @abc.abstractmethod
+    def _outcomes(self, y: Any) -> NDArray[Any]:
+        """Return y as an array of shape (rows,), or refuse it for its type or shape."""
+
+    @abc.abstractmethod
+    def _described(self, told: InputColumns, columns: list[Any], outcomes: NDArray[Any]) -> tuple[Schema, str]:
+        """Return a schema of the columns and y, and y's name."""
+
+    @abc.abstractmethod
+    def _column(self, target: Attribute, outcomes: NDArray[Any]) -> Any:
+        """Return y as a column of the table, as the schema writes it."""
+
+    def _miner(self, target: str) -> Miner:
+        """Return the miner of a fit for y's name, with the subclass's parameters."""
+        own = [a.name for a in attrs.fields(type(self)) if not a.inherited]
+        return self.miner(target=target, epsilon=self.epsilon, **{name: getattr(self, name) for name in own})  # type: ignore[call-arg]
+
+    @abc.abstractmethod
+    def _assumed(self) -> tuple[str, ...]:
+        """Return the assumptions that a choice of parameters makes, and that it therefore allows."""
+
+    def _allowed(self, schema: Schema) -> list[str]:
+        inferred = ["schema-inferred-from-data"] if schema.inferred else []  # of which there was a warning
+        return [*inferred, *self._assumed()]
+
+    def _seed(self) -> int | None:
+        if self.random_state is None:
+            return None
+        return int(check_random_state(self.random_state).randint(2**31))
+
+    @property
+    def _family(self) -> Family:
+        """The estimators that are clones of one another."""
+        family: Family = self.__dict__.setdefault("_clones", Family())
+        return family
+
+    def __sklearn_clone__(self) -> Self:
+        """Return a clone, which remembers whose it is."""
+        family = self._family
+        twin: Self = super().__sklearn_clone__()
+        twin.__dict__["_clones"] = family
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for a pickle. Nothing here knows how other processes use an estimator."""
+        self._family.sent(fitted=hasattr(self, "plan_"))
+        state: dict[str, Any] = super().__getstate__()
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        """Accept missing values, texts and categories."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.non_deterministic = self.random_state is None
+        return tags
