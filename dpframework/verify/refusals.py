@@ -10,6 +10,8 @@ import math
 import warnings
 from typing import Any
 
+import numpy as np
+
 from dpframework.mechanisms import Calibration, Mechanism, Randomness
 
 
@@ -23,7 +25,10 @@ def refusal(mechanism: Mechanism, answer: Any, calibration: Calibration, randomn
     randomness
         Where it draws from; what it may not use is withheld.
     """
-    with warnings.catch_warnings(record=True) as warned:
+    with (
+        warnings.catch_warnings(record=True) as warned,
+        np.errstate(all="warn", under="ignore"),  # whatever numpy was told elsewhere
+    ):
         warnings.simplefilter("always")
         try:
             drawn = mechanism.release(answer, calibration, randomness.handed(mechanism.assumptions))

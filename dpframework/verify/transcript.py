@@ -293,6 +293,7 @@ def _heard() -> Iterator[Any]:
         contextlib.redirect_stderr(printed),
         mock.patch.multiple(sys, __stdout__=printed, __stderr__=printed),
         warnings.catch_warnings(record=True) as warned,
+        np.errstate(all="warn", under="ignore"),  # whatever numpy was told elsewhere
     ):
         warnings.simplefilter("always")
         root.addHandler(logged)

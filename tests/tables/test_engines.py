@@ -346,7 +346,7 @@ def test_nothing_is_warned_of_until_the_last_of_several_is_through() -> None:
             warnings.warn("of a row", stacklevel=1)
         return bool(caught)
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), np.errstate():  # which each thread has of its own, but here is one
         warnings.simplefilter("always")
         before = warnings.filters[:]
         first, second = silenced(), silenced()

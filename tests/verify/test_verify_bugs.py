@@ -903,6 +903,11 @@ PLANTED: dict[str, Callable[[bool], list[str]]] = {
 }
 
 
+def test_a_warning_of_numpy_is_seen_also_where_numpy_was_told_to_ignore_it():
+    with np.errstate(all="ignore"):
+        assert PLANTED["a release that warns of thousands of rows"](False)
+
+
 @pytest.mark.parametrize("bug", PLANTED)
 def test_planted_bug_is_caught(bug, record_property):
     found = PLANTED[bug](False)
