@@ -48,6 +48,7 @@ CLASSES = {
     "cmc": "contraceptive_method_use",
     "soybean": "class",
     "dermatology": "class",
+    "nursery": "class",
 }
 CONTEXTS = ("mean-su", "max-relevance", "max-dependency")
 EPSILONS = (0.1, 0.3, 0.5, 1.0, 1.5, 2.5)

@@ -1,6 +1,6 @@
 """Predictions of two private regressions on a saved task, by packages that need an environment of their own.
 
-    python -m venv peers && peers/bin/pip install diffprivlib interpret-core 'scikit-learn<=1.4.2' 'numpy<2'
+    python -m venv peers && peers/bin/pip install diffprivlib interpret-core 'scikit-learn<=1.4.2' 'numpy<2' 'pandas<3'
     peers/bin/python regression_peers.py TASK.npz diffprivlib 0.1 17
 
 TASK.npz holds, by `compare_regression.py`, `train` and `test` with a column for each value of a nominal attribute and

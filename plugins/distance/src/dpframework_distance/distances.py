@@ -40,11 +40,17 @@ class ValueDistances(Shown):
         values' shares of the rows.
     matrix
         Shape (codes, codes), symmetric, 0 on the diagonal, between 0 and 1.
+    shares
+        Each value's share of the rows by released marginals, shape (codes,); None where none were released.
+    signal
+        The part of what tells the squared distances apart that is more than noise, from 0 to 1 (see `doubt`).
     """
 
     attribute: Attribute
     context: tuple[str, ...]
     matrix: NDArray[np.float64]
+    shares: NDArray[np.float64] | None = None
+    signal: float = 1.0
 
     def between(self, one: str, other: str) -> float:
         """Return the distance between two values, given by their labels.
@@ -71,7 +77,34 @@ class ValueDistances(Shown):
             "values": list(self.attribute.labels),
             "context": list(self.context),
             "distances": self.matrix.tolist(),
+            **({} if self.shares is None else {"shares": self.shares.tolist(), "signal": self.signal}),
         }
+
+    def blended(self) -> NDArray[np.float64]:
+        """Return distances that are half overlap, or more where they are noise, shape (codes, codes).
+
+        With d the learned distance, s its `signal`, and [y != z] the overlap of two values, 1 where they differ,
+
+            d'(y, z)**2 = (1 - s / 2) [y != z] + (s / 2) c d(y, z)**2.
+
+        c is such that both parts have the same mean over two random rows by the released shares p, 1 - sum of p**2. So
+        every attribute has the weight that it has in overlap, and noise is not scaled up. A sum of squared Euclidean
+        distances is one: the result is Euclidean.
+
+        Raises
+        ------
+        InputError
+            If no marginals were released.
+        """
+        if self.shares is None:
+            raise InputError(
+                f"the distances of '{self.attribute.name}' come without shares of the rows, which a blend with overlap "
+                "needs; learn them with context = 'auto', 'tree' or 'none'"
+            )
+        overlap, squares = 1.0 - np.eye(len(self.matrix)), np.square(self.matrix)
+        mean = float(self.shares @ squares @ self.shares)
+        scaled = squares * (float(self.shares @ overlap @ self.shares) / mean) if mean > 0 else overlap
+        return np.asarray(np.sqrt((1 - self.signal / 2) * overlap + self.signal / 2 * scaled))
 
     def to_csv(self) -> str:
         """Write the matrix as CSV, with the values in the first row and column."""
@@ -179,7 +212,8 @@ class LearnedDistances(Kept, Mapping[str, ValueDistances]):
             attribute, matrix = schema[one["attribute"]], np.asarray(one["distances"], dtype=np.float64)
             if matrix.shape != (attribute.size, attribute.size) or not bool((matrix >= 0).all()):
                 raise InputError(f"attribute '{attribute.name}' needs one distance a pair of its values")
-            learned[attribute.name] = ValueDistances(attribute, tuple(one["context"]), matrix)
+            shares, signal = _shares_of(one, attribute)
+            learned[attribute.name] = ValueDistances(attribute, tuple(one["context"]), matrix, shares, signal)
         return cls(schema, learned, bool(form.get("private", True)))
 
     @classmethod
@@ -217,3 +251,13 @@ class LearnedDistances(Kept, Mapping[str, ValueDistances]):
         """Write one table an attribute."""
         head = "" if self.covered else "not private\n\n"
         return head + "\n\n".join(map(str, self.learned.values()))
+
+
+def _shares_of(form: Mapping[str, Any], attribute: Attribute) -> tuple[NDArray[np.float64] | None, float]:
+    """Return the shares of an attribute's values and the signal of its distances, as `to_dict` has written them."""
+    if "shares" not in form:
+        return None, 1.0
+    shares, signal = np.asarray(form["shares"], dtype=np.float64), float(form["signal"])
+    if shares.shape != (attribute.size,) or not bool((shares >= 0).all()) or not 0 <= signal <= 1:
+        raise InputError(f"attribute '{attribute.name}' needs one share a value, and a signal from 0 to 1")
+    return shares, signal

@@ -41,6 +41,27 @@ def redraw(forest: Forest, pairs: Mapping[Pair, NoisyPair]) -> list[Forest]:
     return [once() for _ in range(DRAWS)]
 
 
+def signal_in(distances: Array, others: Sequence[Array]) -> float:
+    """Return the part of what tells squared distances apart that is more than noise, from 0 to 1.
+
+    Parameters
+    ----------
+    distances, others
+        As for `is_noise`. Two values have one distance, which differs from no other: that is all signal.
+
+    Examples
+    --------
+    >>> flat, steep = np.array([[0, 0.3, 0.3], [0.3, 0, 0.4], [0.3, 0.4, 0]]), 1 - np.eye(3)
+    >>> signal_in(flat, [steep]), signal_in(flat, [flat])
+    (0.0, 1.0)
+    """
+    whole = spread(np.square(distances))
+    if whole <= 0 or not others:
+        return 1.0
+    moved = float(np.mean([spread(np.square(one) - np.square(distances)) for one in others]))
+    return max(1 - moved / whole, 0.0)
+
+
 def is_noise(distances: Array, others: Sequence[Array]) -> bool:
     """Tell whether distances differ from each other by no more than noise moves them.
 

@@ -144,6 +144,14 @@ def estimate_rows(histogram: NoisyHistogram, rows: float) -> EstimatedRows:
     return EstimatedRows(mean * (rows / mean.sum()), variance)
 
 
+def redrawn(histogram: NoisyHistogram, known: EstimatedRows, draws: int) -> list[EstimatedRows]:
+    """Return estimates again, from the estimated numbers of rows with noise as large as the released."""
+    rng = np.random.default_rng(0)  # fixed: what follows from releases is the same for everybody
+    noise = rng.normal(0.0, np.sqrt(histogram.variance), (draws, len(known.mean)))
+    rows = float(known.mean.sum())
+    return [estimate_rows(attrs.evolve(histogram, counts=known.mean + one), rows) for one in noise]
+
+
 def shares_in_unknown(known: EstimatedRows, columns: int, unknown: float) -> Conditional:
     """Return P(y|x) from shares alone, for `columns` values x of unknown attributes (see `unsure`)."""
     total = float(known.mean.sum())

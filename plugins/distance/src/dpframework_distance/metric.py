@@ -34,14 +34,19 @@ class CategoricalMetric:
     ----------
     distances
         The learned distances of each attribute's values; the metric looks at these attributes.
+    blend
+        Whether each attribute's distances are blended with overlap, 1 between values that differ (see
+        `ValueDistances.blended`).
     """
 
     distances: LearnedDistances
+    blend: bool = False
 
     def __attrs_post_init__(self) -> None:
         """Refuse distances of no attribute."""
         if not len(self.distances):
             raise InputError("a metric needs the distances of at least one attribute")
+        _ = self._matrices  # says what a blend lacks
 
     def __call__(self, one: RowsLike, other: RowsLike) -> float:
         """Return the distance between two rows of codes, as scikit-learn calls a `metric`.
@@ -94,8 +99,13 @@ class CategoricalMetric:
         return codes
 
     @functools.cached_property
+    def _matrices(self) -> list[NDArray[np.float64]]:
+        own = [self.distances[name] for name in self.attributes]
+        return [one.blended() if self.blend else one.matrix for one in own]
+
+    @functools.cached_property
     def _squares(self) -> list[NDArray[np.float64]]:
-        return [np.square(self.distances[name].matrix) for name in self.attributes]
+        return [np.square(matrix) for matrix in self._matrices]
 
     def blocks(
         self, rows: RowsLike, others: RowsLike | None = None, *, block: int = BLOCK
@@ -196,7 +206,7 @@ class CategoricalMetric:
     @functools.cached_property
     def points(self) -> tuple[NDArray[np.float64], ...]:
         """Each attribute's values as points, whose Euclidean distances are the learned ones (see `coordinates`)."""
-        return tuple(coordinates(self.distances[name].matrix) for name in self.attributes)
+        return tuple(coordinates(matrix) for matrix in self._matrices)
 
     def embed(self, rows: RowsLike) -> NDArray[np.float64]:
         """Return rows as points, shape (rows, dimensions), whose Euclidean distances are the metric's."""

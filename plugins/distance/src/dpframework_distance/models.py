@@ -34,7 +34,7 @@ from dpframework_distance.estimates import (
     unsure,
 )
 from dpframework_distance.forest import Forest, telling
-from dpframework_distance.marginals import EstimatedRows
+from dpframework_distance.marginals import EstimatedRows, NoisyHistogram
 from dpframework_distance.queries import PairCounts
 
 EDGES_SHARE = 1 - auto_context.TREE  # of the budget
@@ -102,7 +102,7 @@ class DistanceModel:
         attributes = self._attributes
         targets = self.targets if self.number else range(len(attributes))
         others = doubt.redraw(forest, pairs) if pairs else []
-        learned = {attributes[t].name: self._beyond_noise(t, forest, others, known[t]) for t in targets}
+        learned = {attributes[t].name: self._beyond_noise(t, forest, others, known[t], alone[t]) for t in targets}
         return LearnedDistances(self.schema.select([a.name for a in attributes]), learned)
 
     @property
@@ -117,17 +117,22 @@ class DistanceModel:
         return self.among if self.number else tuple(self.among[t] for t in self.targets)
 
     def _beyond_noise(
-        self, target: int, forest: Forest, others: Sequence[Forest], known: EstimatedRows
+        self, target: int, forest: Forest, others: Sequence[Forest], known: EstimatedRows, histogram: NoisyHistogram
     ) -> ValueDistances:
         """Return distances from the model, or from shares alone where those are no more than noise (see `doubt`)."""
-        found = self._distances(target, forest, known)
-        if not found.context or self.among[target].size < 3:
-            return found
-        again = [self._distances(target, other, known).matrix for other in others]
-        if not doubt.is_noise(found.matrix, again):
-            return found
-        alone = self._distances(target, Forest(forest.marginals, {}), known)
-        return alone if doubt.spread(alone.matrix**2) > doubt.spread(found.matrix**2) else found
+        found, shares = self._distances(target, forest, known), known.mean / known.mean.sum()
+        again = []
+        if found.context and len(shares) > 2:
+            again = [self._distances(target, other, known).matrix for other in others]
+        if again and doubt.is_noise(found.matrix, again):
+            alone = self._distances(target, Forest(forest.marginals, {}), known)
+            if doubt.spread(alone.matrix**2) > doubt.spread(found.matrix**2):
+                found = alone
+        if not found.context and len(shares) > 2:
+            model = Forest(forest.marginals, {})
+            redrawn = marginals.redrawn(histogram, known, doubt.DRAWS)
+            again = [self._distances(target, model, one).matrix for one in redrawn]
+        return attrs.evolve(found, shares=shares, signal=doubt.signal_in(found.matrix, again))
 
     def _distances(self, target: int, forest: Forest, known: EstimatedRows) -> ValueDistances:
         tables = forest.tables_with(target)

@@ -36,6 +36,8 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         "replace-one" (`rows` in the schema is then the number of rows of the fit) or "add-or-remove-one".
     context, context_size
         See `DPDilca`.
+    blend
+        Whether distances are blended with overlap (see `CategoricalMetric`).
     rows_per_unit
         The most rows of each of the `groups` that a fit is given; 1 without groups.
     random_state
@@ -60,6 +62,7 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         relation: str = "add-or-remove-one",
         context: str = "max-dependency",
         context_size: int = 3,
+        blend: bool = False,
         rows_per_unit: int = 1,
         random_state: int | None = None,
     ) -> None:
@@ -69,6 +72,7 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.relation = relation
         self.context = context
         self.context_size = context_size
+        self.blend = blend
         self.rows_per_unit = rows_per_unit
         self.random_state = random_state
 
@@ -97,7 +101,7 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             If there is neither distances nor a schema, or the rows do not fit it.
         """
         self.distances_ = self.distances if self.distances is not None else self._learned(X, groups)
-        self.metric_ = CategoricalMetric(self.distances_)
+        self.metric_ = CategoricalMetric(self.distances_, blend=self.blend)
         if self.distances is not None:
             self.metric_.encode(X)  # rows that do not fit are refused here, not by `transform` only
         self.n_features_in_ = len(self.metric_.attributes)
