@@ -17,7 +17,7 @@ TABLE = dpf.Table.from_codes(SCHEMA, [[0, 0, 0, 1, 1, 2]])
 
 @attrs.frozen
 class Synthetic(dpf.Miner):
-    """Draw rows that are distributed as a noisy histogram is."""
+    """Draw rows that are distributed as a noisy histogram is, and a number that no two draws have in common."""
 
     name = "synthetic"
     elsewhere: bool = False
@@ -28,7 +28,7 @@ class Synthetic(dpf.Miner):
     def mine(self, table):
         rng = np.random.default_rng() if self.elsewhere else table.public_random()
         counts = np.maximum(table.release("counts"), 0) + 1
-        return rng.choice(3, 8, p=counts / counts.sum()).tolist()
+        return [*rng.choice(3, 8, p=counts / counts.sum()).tolist(), int(rng.integers(2**62))]
 
     @classmethod
     def examples(cls):
