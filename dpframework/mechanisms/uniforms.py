@@ -1,8 +1,8 @@
 """Uniform numbers: real ones, whose bits are drawn as they are needed to compare them, and whole ones.
 
 A decision "U < p" that is made by comparing more and more bits of U with closer and closer bounds of p has exactly the
-probability p, whatever real number p is. It ends with probability 1: of the 2**64 ways in which a word more can go on, a
-few stay open.
+probability p, whatever real number p is. It ends with probability 1: of the 2**64 ways in which a word more can go on,
+a few stay open.
 """
 
 from __future__ import annotations
