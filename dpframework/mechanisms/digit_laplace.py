@@ -26,7 +26,7 @@ import functools
 import itertools
 import math
 from fractions import Fraction
-from typing import Any, final
+from typing import final
 
 import attrs
 import numpy as np
@@ -45,7 +45,6 @@ TAIL = 45  # of exp(-TAIL), the probability that the last digit is not one of th
 _GUARD_BITS = 128  # beyond those of a bound, of the powers that it is computed from
 _KEPT = 256  # tables
 LOOKED_UP = 12  # bits
-_NONE: NDArray[Any] = np.zeros(0, dtype=np.int64)  # until they are computed
 
 
 def discrete_laplace(words: DrawWords, size: int, scale: float, *, bits: int = BITS) -> Integers:
@@ -91,7 +90,8 @@ def discrete_laplace(words: DrawWords, size: int, scale: float, *, bits: int = B
 def digits_of(scale: float, bits: int) -> tuple[Digit, ...]:
     """Return the digits of noise of a scale, the lowest first."""
     number = next(n for n in itertools.count(1) if BASE**n >= TAIL * scale)
-    return tuple(Digit.of(Fraction(scale), place, place == number - 1, bits) for place in range(number))
+    places = range(number)
+    return tuple(Digit(place, BASE**place / Fraction(scale), place == number - 1, bits) for place in places)
 
 
 @final
@@ -109,35 +109,32 @@ class Digit:
         Whether the digit has no end.
     bits
         How many bits of a uniform number are compared with the thresholds.
-    thresholds
-        floor(2**bits F(d)) for d = 0, ..., 255.
-    known
-        The digit that belongs to the first 12 bits, or -1 where others matter.
     """
 
     place: int
     exponent: Fraction
     last: bool
     bits: int
-    thresholds: Halves = _NONE
-    known: Integers = _NONE
 
-    @classmethod
-    def of(cls, scale: Fraction, place: int, last: bool, bits: int) -> Digit:
-        """Compute the thresholds of a digit."""
-        digit = cls(place, BASE**place / scale, last, bits)
-        fine = bits + WORD_BITS
+    @functools.cached_property
+    def thresholds(self) -> Halves:
+        """floor(2**bits F(d)) for d = 0, ..., 255."""
+        fine = self.bits + WORD_BITS
         precision = fine + _GUARD_BITS
-        first = power = exp_bounds(-digit.exponent, precision)
-        whole = digit._whole(precision)
-        thresholds = []
+        first = power = exp_bounds(-self.exponent, precision)
+        whole = self._whole(precision)
+        found = []
         for d in range(BASE):
-            thresholds.append(digit._threshold(d, fine, quotient_bounds(power, whole, precision, fine)))
+            found.append(self._threshold(d, fine, quotient_bounds(power, whole, precision, fine)))
             power = power[0] * first[0] >> precision, -(-power[1] * first[1] >> precision)
-        blocks = np.arange((1 << LOOKED_UP) + 1, dtype=np.int64) << bits - min(bits, LOOKED_UP)  # up to 2**31
-        at = np.searchsorted(np.array(thresholds, dtype=np.int64), blocks)
-        known = np.where(at[:-1] == at[1:], at[:-1], -1)
-        return attrs.evolve(digit, thresholds=np.array(thresholds, dtype=np.uint32), known=known)
+        return np.array(found, dtype=np.uint32)
+
+    @functools.cached_property
+    def known(self) -> Integers:
+        """The digit that belongs to the first 12 bits, or -1 where others matter."""
+        blocks = np.arange((1 << LOOKED_UP) + 1, dtype=np.int64) << self.bits - min(self.bits, LOOKED_UP)  # up to 2**31
+        at = np.searchsorted(self.thresholds.astype(np.int64), blocks)
+        return np.where(at[:-1] == at[1:], at[:-1], -1)
 
     def draw(self, first: Halves, words: DrawWords) -> Integers:
         """Return digits, drawn from the first bits of as many uniform numbers."""

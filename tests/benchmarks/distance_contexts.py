@@ -162,15 +162,16 @@ def main() -> None:
     parser.add_argument("experiment", choices=["near", "tasks", "blends"])
     default = Path(os.environ.get("DPFRAMEWORK_DATA", REPOSITORY.parent / "shared" / "data"))
     parser.add_argument("--data", type=Path, default=default)
-    told = [name for name in CLASSES if CLASSES[name]]  # the last one, Nursery, is for blends
+    told = [name for name in CLASSES if CLASSES[name]]
+    of_contexts = [name for name in told if name != "nursery"]  # which is there for blends
     parser.add_argument("--sets", nargs="+", choices=[*told, *MADE])
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     if args.experiment == "near":
-        rows = near(args.data, args.sets or [*told[:-1], *MADE], args.repeats)
+        rows = near(args.data, args.sets or [*of_contexts, *MADE], args.repeats)
     elif args.experiment == "tasks":
-        rows = tasks(args.data, [name for name in args.sets or told[:-1] if name in told], args.repeats)
+        rows = tasks(args.data, [name for name in args.sets or of_contexts if name in told], args.repeats)
     else:
         rows = blends(args.data, [name for name in args.sets or told if name in told], args.repeats)
     found = []
