@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import attrs
 import pytest
+from packaging.requirements import Requirement
 
 import dpframework as dpf
 from dpframework.lab.experiment import Experiment, load_experiment
@@ -28,6 +31,19 @@ def name_of(path: Path) -> str:
 
 def links(page: Path) -> list[str]:
     return re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
+
+
+def missing_libraries(file: Path) -> list[str]:
+    """Return what is not installed of the extra that an experiment's file says it needs."""
+    pyproject = tomllib.loads((FOLDER.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    missing = []
+    for extra in re.findall(r"needs the extra \"([\w-]+)\"", file.read_text(encoding="utf-8")):
+        for requirement in map(Requirement, pyproject["project"]["optional-dependencies"][extra]):
+            try:
+                metadata.version(requirement.name)
+            except metadata.PackageNotFoundError:
+                missing.append(requirement.name)
+    return missing
 
 
 def with_first_tables(experiment: Experiment) -> Experiment:
@@ -65,6 +81,8 @@ def test_an_experiment_plans_without_data(file, monkeypatch):
 
 @pytest.mark.parametrize("file", FILES, ids=name_of)
 def test_the_first_cell_of_an_experiment_can_be_computed(file, data_dir, monkeypatch):
+    if missing := missing_libraries(file):
+        pytest.skip(f"{name_of(file)} needs an extra of which {', '.join(missing)} is not installed")
     monkeypatch.setenv("DPFRAMEWORK_DATA", str(data_dir))
     outcome = compute(jobs_of(first_cell(load_experiment(file)))[0])
     assert isinstance(outcome, FinishedCell), outcome.reason
