@@ -44,7 +44,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from mutants import Mutant
 from observed import LONGEST, PATIENCE, Observed, Timed, is_compiled, likely_first
-from targets import ROOT, Survivor, Target, targets
+from survivors import ROOT, Survivor
+from targets import Target, targets
 
 SOURCES = (".", "plugins/trees/src", "plugins/greedy/src", "plugins/distance/src")
 GOAL = 0.95
@@ -333,7 +334,6 @@ def _changed(path: Path, code: str) -> Iterator[None]:
 
 def _report(outcomes: list[dict[str, Any]], survivors: list[Survivor]) -> int:
     """Print how many were killed and what lives, and say whether that is good enough."""
-    explained = {(each.module, each.before, each.after) for each in survivors}
     enough = True
     unexplained = []
     for name in dict.fromkeys(entry["target"] for entry in outcomes):
@@ -342,7 +342,7 @@ def _report(outcomes: list[dict[str, Any]], survivors: list[Survivor]) -> int:
         killed = 1 - len(lives) / len(mine)
         enough &= killed >= GOAL
         print(f"{name}: {len(mine) - len(lives)} of {len(mine)} killed ({killed:.1%})")
-        unexplained += [e for e in lives if (e["module"], e["before"], e["after"]) not in explained]
+        unexplained += [entry for entry in lives if not any(survivor.excuses(entry) for survivor in survivors)]
     for entry in sorted(unexplained, key=lambda e: (e["module"], e["line"])):
         late = " (not noticed in time)" if entry["by"].startswith("exit code -") else ""
         print(f"\nlives: {entry['module']}:{entry['line']}{late}\n  - {entry['before']}\n  + {entry['after']}")

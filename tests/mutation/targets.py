@@ -7,19 +7,9 @@ from pathlib import Path
 
 import attrs
 from mutants import LeftOut, Mutant, mutants
+from survivors import ROOT, Survivor
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-
-
-@attrs.frozen
-class Survivor:
-    """A mutant that lives: its line before and after, and the reason why it cannot matter."""
-
-    module: str
-    before: str
-    after: str
-    reason: str
 
 
 @attrs.frozen

@@ -122,6 +122,32 @@ def test_parts_of_outputs_are_crossed_into_the_worst_one() -> None:
     assert changed == {0, 1, 3}  # a whole row of it, by turns
 
 
+@pytest.mark.parametrize(
+    ("answers", "outputs", "is_crossed"),
+    [
+        (("one", "other"), [np.array([1, 0]), np.array([0, 1])], True),
+        (("one", "other"), ["a", "b"], False),
+        ((np.zeros(2), np.ones(2)), [np.array([1, 0]), np.array([0, 1])], False),
+    ],
+)
+def test_outputs_of_whole_numbers_are_crossed_unless_numbers_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, answers: tuple[Any, Any], outputs: list[Any], is_crossed: bool
+) -> None:
+    monkeypatch.setattr(adversary, "core_loss", lambda charge, plan: 10.0)
+    monkeypatch.setattr(adversary, "outputs", lambda *_: iter(outputs))
+
+    def density(answer: Any, output: Any, _: Any) -> float:
+        return float(np.sum(output)) if is_crossed and answer is answers[0] else 0.0
+
+    charge: Any = SimpleNamespace(
+        path="audited/x", calibration=SimpleNamespace(mechanism=SimpleNamespace(log_density=density))
+    )
+    gate: Any = SimpleNamespace(given={}, plan=None, tried=[0], rng=np.random.default_rng(0))
+    found = adversary._WorstGate._worst(gate, charge, *answers)
+    assert gate.tried[0] == len(outputs) + adversary.CROSSED * is_crossed
+    assert not is_crossed or found.tolist() == [1, 1]
+
+
 def test_outputs_that_lose_nearly_most_within_the_core_are_put_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adversary, "core_loss", lambda charge, plan: 1.0)
 
