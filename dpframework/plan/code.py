@@ -17,7 +17,7 @@ from typing import Any, final
 
 from dpframework.facts.packages import CORE, package_form, place_of
 from dpframework.plan.nodes import Node, Step, walk
-from dpframework.queries.base import Declared
+from dpframework.queries.declared import Declared
 
 
 @final

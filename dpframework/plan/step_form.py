@@ -17,7 +17,8 @@ from dpframework.formulas.formula_reading import read_score_claims, score_claims
 from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.mechanisms.losses import Losses
 from dpframework.plan.nodes import FromRelease, Parts, Step
-from dpframework.queries.base import Declared, QueryFacts, Sensitivity
+from dpframework.queries.base import QueryFacts, Sensitivity
+from dpframework.queries.declared import Declared
 
 
 def write_step(step: Step, calibration: Calibration | None, rows: int) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 from .among import ReadsAmong as ReadsAmong
 from .base import (
-    Declared as Declared,
     Norm as Norm,
     Query as Query,
     QueryFacts as QueryFacts,
     Sensitivity as Sensitivity,
 )
 from .boxes import BoxCounts as BoxCounts
+from .counting import Counting as Counting
 from .counts import (
     CellCounts as CellCounts,
     Count as Count,
@@ -15,6 +15,7 @@ from .counts import (
     cell_counts as cell_counts,
     histogram_sensitivities as histogram_sensitivities,
 )
+from .declared import Declared as Declared
 from .entropies import entropy_change as entropy_change
 from .formula_scores import (
     FormulaScores as FormulaScores,
@@ -36,6 +37,7 @@ from .scores import (
     PiecewiseScores as PiecewiseScores,
     Supports as Supports,
 )
+from .set_tables import RowSets as RowSets, in_common as in_common
 from .sums import (
     BoundDistances as BoundDistances,
     BoundedSum as BoundedSum,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpframework.queries.base import Query
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import Engine, Rows
+from dpframework.tables.joint_counts import JointCounts, joint_counts_of
 
 
 @final
@@ -23,6 +24,10 @@ class _HidingFunction:
 
     def __call__(self, block: Block) -> Any:
         return self.function(block.showing(self.names))
+
+    def joint_counts(self) -> JointCounts | None:
+        found = joint_counts_of(self.function)
+        return None if found is None else attrs.evolve(found, shown=self.names)
 
 
 @final

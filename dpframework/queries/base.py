@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import abc
 import enum
-import functools
 from collections.abc import Callable, Generator, Iterable, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 import numpy as np
@@ -18,7 +17,11 @@ from dpframework.facts.printable import printable
 from dpframework.facts.privacy import Amount, ByRelation, exact
 from dpframework.facts.values import as_texts
 from dpframework.formulas.claims import ScoreClaims
+from dpframework.queries.counting import Counting
 from dpframework.tables.blocks import Block
+
+if TYPE_CHECKING:
+    from dpframework.tables.joint_counts import JointCounts
 
 
 class Norm(enum.StrEnum):
@@ -215,8 +218,10 @@ def _from_l1(declared: Sensitivity, norm: Norm) -> Sensitivity:
 class Query(abc.ABC):
     """A deterministic function of the private rows that declares its sensitivity.
 
-    Most queries count: override `count`, which is summed over blocks of rows, and, where the answer is a function
-    of those counts, `answer`. `evaluate` is for the few queries that need more than counts.
+    Most queries count: override `tables`, which names the cross tables that are counted, or `count`, which is summed
+    over blocks of rows, or both; and, where the answer is a function of those counts, `answer`. An engine that counts
+    cross tables only, as a database does, runs the queries that define `tables`. `evaluate` is for the few queries that
+    need more than counts.
 
     Whatever `count` and `answer` are given at run time as keyword inputs must be public, and the declared
     sensitivity must hold for every such input.
@@ -302,9 +307,32 @@ class Query(abc.ABC):
             self.unlisted,
         )
 
-    @abc.abstractmethod
+    @property
+    def tabled(self) -> bool:
+        """Whether the counts follow from cross tables, which `tables` names. By default, if that is defined."""
+        return type(self).tables is not Query.tables
+
+    def tables(self, **inputs: Any) -> JointCounts | None:
+        """Return the cross tables that the counts follow from, as public expressions. By default None.
+
+        `JointCounts.assemble` of their counts must equal `count`, for any rows and inputs.
+        """
+        return None
+
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
-        """Return counts over one block of rows. The counts of all blocks are added up."""
+        """Return counts over one block of rows. The counts of all blocks are added up.
+
+        By default those of `tables`; override it where a kernel is faster.
+
+        Raises
+        ------
+        InputError
+            If the query defines neither.
+        """
+        tables = self.tables(**inputs)
+        if tables is None:
+            raise InputError(f"the query '{self.name}' defines neither `count` nor `tables`; define one of them")
+        return tables.count(block)
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
         """Return the answer, from counts over all rows."""
@@ -330,10 +358,11 @@ class Query(abc.ABC):
     ) -> Generator[Callable[[Block], NDArray[Any]], NDArray[Any], Any]:
         """Yield the counts to be made on `rows`, and return the exact answer (private side only).
 
-        Each function that is yielded is summed over all blocks, and the sum is sent back. By default `count` is, and
-        `answer` of it returned. The counts of several queries may then be made in one call of the engine.
+        Each function that is yielded is summed over all blocks, and the sum is sent back. By default `count` is, as
+        `Counting`, and `answer` of it returned. The counts of several queries may then be made in one call of the
+        engine.
         """
-        counts = yield functools.partial(self.count, **inputs)
+        counts = yield Counting(self, inputs)
         return self.answer(counts, **inputs)
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> Any:
@@ -345,42 +374,3 @@ class Query(abc.ABC):
                 function = counting.send(engine.sum(rows, function))
         except StopIteration as ended:
             return ended.value
-
-
-@attrs.frozen
-class Declared(Query):
-    """A query read back from a plan file, with its facts but without its function."""
-
-    name = "declared"
-    declared: QueryFacts
-    of_unit: tuple[Sensitivity, ...] = ()
-
-    @property
-    def gathers(self) -> bool:
-        """The declaration that was read."""
-        return self.declared.gathers
-
-    @property
-    def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """The formulas that were read."""
-        return self.declared.formulas
-
-    def for_rows(self, rows: int) -> Sequence[Sensitivity]:
-        """Return the sensitivities that were read."""
-        return self.of_unit
-
-    def facts(self) -> QueryFacts:
-        """Return the facts that were read."""
-        return self.declared
-
-    def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
-        """Refuse.
-
-        Raises
-        ------
-        InputError
-            Always: a plan file holds no functions.
-        """
-        raise InputError(
-            f"the query '{self.declared.text}' was read from a plan file and cannot be evaluated; run the study"
-        )

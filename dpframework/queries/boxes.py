@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
-from dpframework.queries.counts import CellCounts, binned_codes
+from dpframework.queries.counts import CellCounts
 from dpframework.tables.blocks import TILE, Block
+from dpframework.tables.joint_counts import Crosstab, JointCounts, binned_codes
 from dpframework.tables.tallies import joint_codes, tally
 
 #: A box: for each attribute the first of its codes that is inside, and the first one behind.
@@ -70,6 +71,17 @@ class BoxCounts(CellCounts):
         tiles = block.tiles(max(TILE, 4 * len(numbers)))
         cells = (joint_codes((binned_codes(tile, a) for a in self.of), shape) for tile in tiles)
         return tally((numbers[own] for own in cells), len(boxes) + 1)[:-1]
+
+    def tables(self, *, boxes: Sequence[Box] = (), **inputs: Any) -> JointCounts:
+        """Return the attributes' cross table, whose cells each box adds up."""
+        numbers = self._numbers(boxes).ravel()
+
+        def assemble(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+            found = np.zeros(len(boxes) + 1, dtype=np.int64)
+            np.add.at(found, numbers, counts[0].ravel())
+            return found[:-1]
+
+        return JointCounts([Crosstab(self.of)], assemble)
 
     def _numbers(self, boxes: Sequence[Box]) -> NDArray[np.int64]:
         """Return the number of the box that each cell of the attributes' cross table is in, one more for none."""

@@ -12,16 +12,16 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.attributes import Attribute, Numeric
+from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import attributes_of
-from dpframework.facts.descriptions import Description
-from dpframework.facts.errors import InputError
+from dpframework.facts.descriptions import Cases, Description
 from dpframework.formulas.claims import Change, ScoreClaims, norm_claims
 from dpframework.formulas.formula import Formula, public
 from dpframework.formulas.shapes import Adds
 from dpframework.queries.base import Norm, Query, Sensitivity
-from dpframework.tables.blocks import TILE, Block
-from dpframework.tables.tallies import MANY, joint_codes, tally
+from dpframework.tables.blocks import Block
+from dpframework.tables.joint_counts import Crosstab, JointCounts, require_own_codes
+from dpframework.tables.tallies import MANY, tally
 
 
 @functools.cache
@@ -133,6 +133,12 @@ class Count(Query):
         held = block.rows if self.where is None else int(self.where.holds(block).sum())
         return np.array([held], dtype=np.int64)
 
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return all rows, or those by the description."""
+        if self.where is None:
+            return JointCounts([Crosstab()], lambda counts: counts[0].reshape(1))
+        return JointCounts([Crosstab([Cases([self.where])])], lambda counts: counts[0][:1])
+
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
         """Return the one number."""
         (number,) = counts
@@ -177,41 +183,26 @@ class Histogram(CellCounts):
         """Count this block's rows, shape (size,)."""
         return marginal_counts(block, self.attribute)
 
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the attribute's table."""
+        return JointCounts([Crosstab([self.attribute])], operator.itemgetter(0))
+
 
 def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
     return tuple(given)
 
 
-def _codes(block: Block, attribute: Attribute) -> NDArray[Any]:
+def _own_codes(block: Block, attribute: Attribute) -> NDArray[Any]:
     """Return an attribute's codes for a block's rows."""
-    own = block.schema[attribute.name].size
-    if own > attribute.size:
-        raise InputError(
-            f"a query counts {attribute.size} values of '{attribute.name}', but the table's attribute has {own}; plan "
-            "it with the table's schema"
-        )
+    require_own_codes(block.schema[attribute.name], attribute)
     return block.codes(attribute.name)
-
-
-def binned_codes(block: Block, attribute: Attribute) -> NDArray[Any]:
-    """Return an attribute's codes for a block's rows, from the raw values if the attribute has bins of its own."""
-    if not isinstance(attribute, Numeric) or block.schema[attribute.name] == attribute:
-        return _codes(block, attribute)
-    values = block.values(attribute.name)
-    codes = np.searchsorted(attribute.interior_cuts, values, side="right")
-    return codes if attribute.missing_code is None else np.where(np.isnan(values), attribute.missing_code, codes)
 
 
 def marginal_counts(block: Block, attribute: Attribute) -> NDArray[np.int64]:
     """Count a block's rows by the codes of an attribute, tile by tile, without copying a column."""
     if block.rows < MANY:  # no more than a call of numpy, for those who count a few rows many times
-        return np.bincount(_codes(block, attribute), minlength=attribute.size).astype(np.int64, copy=False)
-    return tally((_codes(tile, attribute) for tile in block.tiles()), attribute.size)
-
-
-def _rows_of_a_tile(cells: int) -> int:
-    """Return the number of rows that is worth a table of `cells` cells."""
-    return max(TILE, 4 * cells)
+        return np.bincount(_own_codes(block, attribute), minlength=attribute.size).astype(np.int64, copy=False)
+    return tally((_own_codes(tile, attribute) for tile in block.tiles()), attribute.size)
 
 
 def cell_counts(block: Block, of: Sequence[Attribute]) -> NDArray[np.int64]:
@@ -219,10 +210,7 @@ def cell_counts(block: Block, of: Sequence[Attribute]) -> NDArray[np.int64]:
 
     A tile of rows at a time: what is kept of each row is a number of the smallest type that holds all cells.
     """
-    shape = [a.size for a in of]
-    number = math.prod(shape)
-    tiles = block.tiles(_rows_of_a_tile(number))
-    return tally((joint_codes((binned_codes(tile, a) for a in of), shape) for tile in tiles), number).reshape(shape)
+    return Crosstab(of).count(block)
 
 
 @final
@@ -280,3 +268,7 @@ class JointHistogram(CellCounts):
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, in the shape of the cross table."""
         return cell_counts(block, self.of)
+
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the cross table."""
+        return JointCounts([Crosstab(self.of)], operator.itemgetter(0))

@@ -14,6 +14,7 @@ from dpframework.formulas.claims import ScoreClaims
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims, marginal_counts
 from dpframework.tables.blocks import Block
+from dpframework.tables.joint_counts import Crosstab, JointCounts
 
 _MOST_NAMED = 4  # in a text
 
@@ -83,3 +84,7 @@ class Marginals(Query):
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, shape (sum of sizes,)."""
         return np.concatenate([marginal_counts(block, a) for a in self.of])
+
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return a table for each attribute."""
+        return JointCounts([Crosstab([a]) for a in self.of], np.concatenate)

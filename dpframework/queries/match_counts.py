@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.descriptions import Description, Equals, Literal
+from dpframework.queries.set_tables import RowSets, in_common
 from dpframework.tables.blocks import Block
+from dpframework.tables.joint_counts import JointCounts
 from dpframework.tables.tallies import joint_codes
 
 TILE = 1 << 16  # rows: their bits for all tests stay in the cache
@@ -99,6 +101,21 @@ class ViewTests:
         words[-1] = ~np.uint64(0)
         return words
 
+    def row_sets(self) -> list[RowSets]:
+        """Return the sets as cells of the attributes: the tests of each and where it is known, then everyone."""
+        nullable, tests, found = 0, sum(map(len, self.tests)), []
+        for k, attribute in enumerate(self.attributes):
+            codes, wanted = np.arange(attribute.size), self.wanted[k][:, np.newaxis]
+            places = list(range(self.number))[self.spans[k]]
+            held = [codes <= wanted if isinstance(attribute, Numeric) else codes == wanted]
+            if attribute.missing_code is not None:
+                places.append(tests + nullable)
+                held.append((codes != attribute.missing_code)[np.newaxis])
+                nullable += 1
+            members = np.concatenate(held).astype(np.int64)
+            found.append(RowSets((attribute,), np.array(places, dtype=np.int64), functools.partial(np.copy, members)))
+        return [*found, RowSets.everyone(self.number - 1)]
+
     def summed(self, k: int, table: NDArray[Any]) -> NDArray[Any]:
         """Return the sums of a table's rows, by code of attribute k, over the codes of each of its tests."""
         return np.asarray((table.cumsum(axis=0) if isinstance(self.attributes[k], Numeric) else table)[self.wanted[k]])
@@ -167,6 +184,12 @@ def common_counts(
             sums = right.summed(j, left.summed(i, table[k]).T).T
             counts[k, left.spans[i], right.spans[j]] = sums
     return counts
+
+
+def common_tables(left: ViewTests, right: ViewTests, known: Sequence[Description], *, everyone: bool) -> JointCounts:
+    """Return the cross tables that `common_counts` follow from."""
+    shape = left.number, right.number
+    return in_common(left.row_sets(), right.row_sets(), shape, [*([None] * everyone), *known])
 
 
 def _tiles(block: Block, left: ViewTests, right: ViewTests, sets: Sets | None) -> Iterator[tuple[Block, Words, Words]]:

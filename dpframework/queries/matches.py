@@ -47,9 +47,11 @@ from dpframework.formulas.claims import ScoreClaims, score_claims
 from dpframework.formulas.formula import cells, least
 from dpframework.formulas.shapes import Cells
 from dpframework.queries.base import Norm, Sensitivity
-from dpframework.queries.match_counts import Sets, ViewTests, common_counts
+from dpframework.queries.counting import Counting
+from dpframework.queries.match_counts import Sets, ViewTests, common_counts, common_tables
 from dpframework.queries.scores import CandidateScores
 from dpframework.tables.blocks import Block
+from dpframework.tables.joint_counts import JointCounts
 
 DISTINCT = Fraction(7, 10)  # the Jaccard index with a set of rows that is known, from which a match is no news
 #: Of the rows: a match that holds for more of them gains nothing by it.
@@ -262,6 +264,10 @@ class MatchScores(CandidateScores):
         everyone, sets = inputs.get("everyone", True), inputs.get("sets")
         return common_counts(block, *self._sides, inputs.get("known", ()), everyone=everyone, sets=sets)
 
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the cross table of each pair of attributes, and its tables within each known set."""
+        return common_tables(*self._sides, inputs.get("known", ()), everyone=inputs.get("everyone", True))
+
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Floats:
         """Score all matches, against each set of rows that is known."""
         counts = np.asarray(counts, dtype=np.int64)
@@ -278,12 +284,12 @@ class MatchScores(CandidateScores):
             last = None
         sets: Sets = {} if last is None else last.sets
         if last is None or known[: len(last.known)] != last.known:
-            counts = engine.sum(rows, functools.partial(self.count, known=known, sets=sets))
+            counts = engine.sum(rows, Counting(self, {"known": known, "sets": sets}))
             scores = self._lowered(counts[0], counts[1:], self._scored(counts[0]))
             last = _Last(self, known, counts[0].copy(), scores, sets)
         elif len(known) > len(last.known):
             more = known[len(last.known) :]
-            counts = engine.sum(rows, functools.partial(self.count, known=more, everyone=False, sets=sets))
+            counts = engine.sum(rows, Counting(self, {"known": more, "everyone": False, "sets": sets}))
             last = _Last(self, known, last.everyone, self._lowered(last.everyone, counts, last.scores.copy()), sets)
         kept[_Last] = last  # of one query at a time
         return self._listed(last.scores)

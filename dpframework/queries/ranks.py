@@ -20,6 +20,7 @@ from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.scores import CandidateScores
 from dpframework.queries.sums import WithinBounds
 from dpframework.tables.blocks import Block
+from dpframework.tables.joint_counts import Crosstab, JointCounts, Steps
 
 MOST_STEPS = 4096  # of a grid
 FINEST = 10**6  # the largest denominator of a quantile
@@ -141,6 +142,11 @@ class QuantileScores(CandidateScores, WithinBounds):
         """Count this block's rows by their nearest point, shape (points,)."""
         nearest = np.floor((self.present(block) - self.lower) / self.step + 0.5).astype(np.int64)
         return np.bincount(nearest.clip(0, self.steps), minlength=self.answer_length)
+
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the rows by their nearest point."""
+        points = Steps(self.attribute.name, self.lower, self.upper, self.lower, self.step, half_up=True)
+        return JointCounts([Crosstab([points])], lambda counts: counts[0][:-1])
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:
         """Return the scores as exact integers, divided by the quantile's denominator at the end."""

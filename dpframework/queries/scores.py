@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.cuts import attributes_of
-from dpframework.facts.descriptions import Description, as_descriptions
+from dpframework.facts.descriptions import Cases, Description, as_descriptions
 from dpframework.facts.errors import InputError
 from dpframework.formulas.claims import ScoreClaims
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims
 from dpframework.tables.blocks import Block
 from dpframework.tables.counts import wide
+from dpframework.tables.joint_counts import Crosstab, JointCounts
 
 
 class CandidateScores(Query):
@@ -92,6 +93,11 @@ class Supports(CandidateScores):
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, shape (size,)."""
         return np.array([int(d.holds(block).sum()) for d in self.descriptions], dtype=np.int64)
+
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the rows by each description."""
+        tables = [Crosstab([Cases([one])]) for one in self.descriptions]
+        return JointCounts(tables, lambda counts: np.array([own[0] for own in counts]))
 
 
 @attrs.frozen(eq=False)

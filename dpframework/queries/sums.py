@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
+from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.facts.values import finite_number
 from dpframework.formulas.claims import Change, ScoreClaims, norm_claims
@@ -25,6 +26,7 @@ from dpframework.formulas.shapes import Adds
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims
 from dpframework.tables.blocks import Block
+from dpframework.tables.joint_counts import Crosstab, JointCounts, Steps, known_value
 
 STEPS = 1 << 30  # of the largest size of a value: below 2**31 rows, their sum fits into 62 bits
 
@@ -173,6 +175,11 @@ class BoundedSum(WithinBounds):
         """Add this block's differences up, in steps, shape (1,)."""
         return np.array([self._steps(self.present(block)).sum()], dtype=np.int64)
 
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the sum of all steps."""
+        steps = Steps(self.attribute.name, self.lower, self.upper, self.centre, self.step)
+        return JointCounts([Crosstab(summed=steps)], lambda counts: counts[0].reshape(1))
+
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
         """Return the one number."""
         (steps,) = counts
@@ -238,6 +245,15 @@ class BoundDistances(WithinBounds):
         shares = (self.present(block) - self.lower) / (self.upper - self.lower)
         steps = np.rint(shares * STEPS).astype(np.int64)
         return np.array([steps.sum(), (STEPS - steps).sum()], dtype=np.int64)
+
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the sum of the distances from the lower bound, and the rows that have a value."""
+        steps = Steps(self.attribute.name, self.lower, self.upper, self.lower, (self.upper - self.lower) / STEPS)
+        known = Crosstab([Cases([known_value(self.attribute.name, self.lower)])])
+        return JointCounts(
+            [Crosstab(summed=steps), known],
+            lambda counts: np.array([counts[0], STEPS * counts[1][0] - counts[0]]),
+        )
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
         """Return both sums, in widths."""

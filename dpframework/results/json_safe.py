@@ -29,9 +29,9 @@ def json_text(form: Any) -> str:
 def _finite(form: Any) -> Any:
     """Replace NaN and infinities, which JSON does not have, by null."""
     if isinstance(form, Mapping):
-        return {str(key): _finite(value) for key, value in form.items()}
+        return {str(key): value if isinstance(value, str | int) else _finite(value) for key, value in form.items()}
     if isinstance(form, list | tuple):
-        return [_finite(value) for value in form]
+        return [value if isinstance(value, str | int) else _finite(value) for value in form]
     if hasattr(form, "tolist"):
         return _finite(form.tolist())
     return None if isinstance(form, float) and not math.isfinite(form) else form

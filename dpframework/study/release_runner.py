@@ -60,8 +60,8 @@ def require_engine(plan: Plan, engine: Engine) -> None:
     ------
     InputError
         If the plan samples and the engine draws no samples, or none of units with several rows; if a query gathers
-        rows, and the engine lets counts out only or the table may have very many; or if the rows of a unit may lie in
-        files that the engine reads apart.
+        rows, and the engine lets counts out only or the table may have very many; if it follows from no cross table,
+        and the engine counts no more than those; or if the rows of a unit may lie in files that the engine reads apart.
     """
     unit, row_bound = plan.unit, plan.facts.row_bound
     if engine.reads_files and unit.id is not None:
@@ -74,6 +74,11 @@ def require_engine(plan: Plan, engine: Engine) -> None:
             raise InputError(
                 f"engine '{engine.name}' lets out counts of listed cells only, and step '{step.name}' asks for keys "
                 "that nobody lists; use another engine"
+            )
+        if engine.groups and not (step.query.tabled or step.query.gathers):
+            raise InputError(
+                f"engine '{engine.name}' counts cross tables only, and step '{step.name}' asks for what "
+                f"follows from none ({step.query.text}); run it on one machine, with engine 'memory' or 'mapped'"
             )
         if not step.query.gathers:
             continue

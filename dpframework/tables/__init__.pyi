@@ -16,9 +16,26 @@ from .fitting import (
     Misfit as Misfit,
     check_fit as check_fit,
 )
+from .grouping import (
+    Derived as Derived,
+    GroupingEngine as GroupingEngine,
+    Part as Part,
+    SelectedRows as SelectedRows,
+    Selection as Selection,
+    selected as selected,
+)
 from .inference import (
     infer_schema as infer_schema,
     infer_two_view_schema as infer_two_view_schema,
+)
+from .joint_counts import (
+    Column as Column,
+    Crosstab as Crosstab,
+    JointCounts as JointCounts,
+    Steps as Steps,
+    as_cases as as_cases,
+    cells_of_column as cells_of_column,
+    joint_counts_of as joint_counts_of,
 )
 from .kernels import popcount as popcount
 from .keys import KeyBook as KeyBook, KeyColumn as KeyColumn

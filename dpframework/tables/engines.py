@@ -48,6 +48,8 @@ class Engine(abc.ABC):
     reads_files: ClassVar[bool] = False
     #: Whether it has `map`, so that queries may gather what they need of each row.
     gathers: ClassVar[bool] = True
+    #: Whether it counts cross tables only (see `GroupingEngine`).
+    groups: ClassVar[bool] = False
     #: Whether a call costs a message, so that what is asked of several rows is better asked in one (see `counts_of`).
     sends_messages: ClassVar[bool] = False
 

@@ -44,6 +44,7 @@ from dpframework.verify.assertions import (
     assert_sensitivity_holds,
 )
 from dpframework.verify.behaviour import ADVICE
+from dpframework.verify.by_tables import ByTables
 from dpframework.verify.findings import MIN_TIGHTNESS
 from dpframework.verify.other_process import AskedHere, differences, is_foreign
 from dpframework.verify.patience import Patience
@@ -295,6 +296,17 @@ class QueryConformance:
         assert _unchanged(query, answer, in_blocks), f"{query.name} answers otherwise on three blocks of the rows"
         for again in answers_of(threads, [(query, loaded, inputs), (query, loaded, inputs)]):
             assert _unchanged(query, answer, again), f"{query.name} answers otherwise beside another query"
+
+    def test_its_tables_give_what_it_counts(self, given: tuple[Query, Schema, Any]) -> None:
+        """The same answer from the cross tables that the query names, if it names any (see `Query.tables`)."""
+        import pytest
+
+        query, schema, inputs = given
+        if not query.tabled:
+            pytest.skip("the query names no cross tables; engines that count nothing else refuse it")
+        table = Universe(schema).table(_rows(schema))
+        answers = [answer_of(query, one, one.load(table), inputs) for one in (_Together(), ByTables())]
+        assert _unchanged(query, *answers), f"{query.name} answers otherwise from the tables that it names"
 
     def test_answers_are_the_same_in_another_process(self) -> None:
         """All queries are asked again in one new process, where nothing is kept from this one."""

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import DPFrameworkError, InputError, NotOpened
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
-from dpframework.queries import Histogram, JointHistogram, Query
+from dpframework.queries import Counting, Histogram, JointHistogram, Query
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import Engine, InMemory, Rows
 from dpframework.tables.files import TableFiles
@@ -132,7 +132,7 @@ class EngineConformance(abc.ABC):
     def test_sums_are_exact_whole_numbers(self, tmp_path: Path) -> None:
         """They have 64 bits, and are not added up in floating point."""
         rows = self.engine.open(write(tmp_path, (7, 5, 3)))
-        for found in (Heavy().evaluate(self.engine, rows), self.engine.sum(rows, Heavy().count)):
+        for found in (Heavy().evaluate(self.engine, rows), self.engine.sum(rows, Counting(Heavy()))):
             exact = found.dtype == np.int64 and found.tolist() == [15 * (2**53 + 1)]
             self._require(exact, "sums are rounded, as if they were added up in floating point")
         self.engine.drop(rows)
@@ -140,7 +140,7 @@ class EngineConformance(abc.ABC):
     def test_many_functions_are_counted_in_one_call(self, tmp_path: Path) -> None:
         """Each as if it were alone, in integers of 64 bits, of all rows, of a part, and of several together."""
         rows = self.engine.open(write(tmp_path, (30, 12)))
-        functions = [Histogram(attribute).count for attribute in SCHEMA]
+        functions = [Counting(Histogram(attribute)) for attribute in SCHEMA]
         for part in (rows, self.engine.split(rows, SCHEMA["wide"])[0]):
             together = self.engine.counts(part, functions)
             same = [one.tolist() for one in together] == histograms(self.engine, part)

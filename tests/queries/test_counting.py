@@ -52,7 +52,7 @@ def test_counts_by_tiles_are_the_plain_counts(block: Block, tile: int) -> None:
     names = list(block.schema.names)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks.Block.tiles, "__defaults__", (tile,))
-        patch.setattr("dpframework.queries.counts.TILE", tile)
+        patch.setattr("dpframework.tables.joint_counts.TILE", tile)
         patch.setattr(tallies, "MANY", 2)
         for attribute in block.schema:
             assert marginal_counts(block, attribute).tolist() == plain(block, [attribute.name])

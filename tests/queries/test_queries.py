@@ -18,7 +18,8 @@ import dpframework as dpf
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.queries import CellCounts, Count, Histogram, JointHistogram, Marginals, PiecewiseScores, Supports
 from dpframework.queries.answers import answer_of, answers_of, engine_of, function_of
-from dpframework.queries.base import Declared, Norm, QueryFacts
+from dpframework.queries.base import Norm, QueryFacts
+from dpframework.queries.declared import Declared
 
 SCHEMA = dpf.Schema(
     [dpf.Boolean("ill", missing=True), dpf.Categorical("c", ["x", "y"]), dpf.Categorical("k", ["only"])]

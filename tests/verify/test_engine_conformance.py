@@ -131,14 +131,14 @@ class Capped(Planted):
 
 
 class CountsByName(Planted):
-    """Counts that are kept by the name of the function."""
+    """Counts that are kept by the rows, if several functions are counted."""
 
     def __init__(self) -> None:
         super().__init__()
         self.known: dict[Any, Any] = {}
 
     def counts(self, rows: Any, functions: Any) -> Any:
-        names = [(id(rows), getattr(one, "__qualname__", repr(one))) for one in functions]
+        names = [(id(rows), "many" if len(functions) > 1 else repr(one)) for one in functions]
         fresh = super().counts(rows, functions)
         return [self.known.setdefault(name, (rows, one))[1] for name, one in zip(names, fresh, strict=True)]
 

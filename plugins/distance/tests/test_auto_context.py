@@ -17,7 +17,7 @@ from dpframework_distance.auto_context import (
     share_of_marginals,
 )
 from dpframework_distance.budgets import DistanceBudget
-from dpframework_distance.queries import PairCounts
+from dpframework_distance.pair_counts import PairCounts
 
 import dpframework as dpf
 from dpframework.mechanisms import KNorm, Mechanism, cell_variances

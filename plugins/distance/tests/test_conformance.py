@@ -5,12 +5,12 @@ from typing import ClassVar
 import numpy as np
 from dpframework_distance import DPDilca
 from dpframework_distance.edges import PairDependence
+from dpframework_distance.pair_counts import PairCounts
 from dpframework_distance.queries import (
     CommonContextScores,
     ConditionalEntropies,
     ContextScores,
     Entropies,
-    PairCounts,
 )
 from dpframework_distance.sensitivities import RowBounds
 

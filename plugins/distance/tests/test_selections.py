@@ -22,13 +22,13 @@ from dpframework_distance.marginals import (
     number_of_rows,
     shares_in_unknown,
 )
+from dpframework_distance.pair_counts import PairCounts
 from dpframework_distance.queries import (
     CommonContextScores,
     ConditionalEntropies,
     Contexts,
     ContextScores,
     Entropies,
-    PairCounts,
 )
 from dpframework_distance.sensitivities import RowBounds
 

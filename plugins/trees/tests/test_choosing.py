@@ -63,6 +63,8 @@ def test_correct_predictions_are_counted_row_by_row(engine: dpf.Engine) -> None:
     expected = [int((tree.predict(rows) == truth).sum()) for tree in trees]
     assert query.evaluate(engine, engine.load(rows), trees=trees).tolist() == expected
     assert expected[1] == 400 > expected[0]
+    for block in engine.load(rows):
+        assert query.tables(trees=trees).count(block).tolist() == query.count(block, trees=trees).tolist()
     assert list(query.candidates(trees=trees)) == [0, 1]
     with pytest.raises(dpf.InputError, match="1 trees were given where 2 are planned"):
         query.candidates(trees=trees[:1])

@@ -17,7 +17,7 @@ from dpframework.formulas import Cells, ScoreClaims, absolute, cells, public, sc
 from dpframework.plan import Node, repeat, step
 from dpframework.queries import CandidateScores, Norm, Sensitivity
 from dpframework.run import PrivateTable
-from dpframework.tables import Block
+from dpframework.tables import Block, JointCounts
 from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.subsets import Counts, cached_counts, subsets
 
@@ -123,6 +123,10 @@ class PairDependence(CandidateScores):
     def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histograms of all pairs."""
         return cached_counts(block, self.of, 2, None)
+
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the cross table of each pair."""
+        return subsets(tuple(a.size for a in self.of), 2).tables(self.of)
 
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.int64]:
         """Return the scores of the candidates."""

@@ -17,7 +17,7 @@ from dpframework.plan import Node, either, repeat, step
 from dpframework.run import PrivateTable
 from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.estimates import NoisyPair
-from dpframework_distance.queries import PairCounts
+from dpframework_distance.pair_counts import PairCounts
 
 MOST_RUNGS = 32  # about, of a ladder without large steps
 LARGEST_STEP = 1.1

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from dpframework.facts import Attribute
 from dpframework.tables import Block
 from dpframework_distance.subsets import (
+    Counted,
     Counts,
     Integers,
     Subsets,
-    cached_counts,
-    count_subsets,
     number_of_cells,
     subsets,
 )
@@ -137,15 +136,11 @@ def _parts(of: Sequence[Attribute], order: int) -> Iterator[tuple[Subsets, Calla
     """
     sizes = tuple(a.size for a in of)
     if number_of_cells(sizes, order) <= PART:
-        yield (
-            subsets(sizes, order),
-            functools.partial(cached_counts, attributes=tuple(of), order=order, containing=None),
-        )
+        yield subsets(sizes, order), Counted(tuple(of), subsets(sizes, order), kept=True)
         return
-    names = [a.name for a in of]
     listed = itertools.chain.from_iterable(itertools.combinations(range(len(of)), order))
     while len(members := np.fromiter(itertools.islice(listed, LISTED * order), dtype=np.int64).reshape(-1, order)):
         cells = Subsets.of(sizes, members).offsets
         for some in np.split(members, np.flatnonzero(np.diff(cells[1:] // PART)) + 1):
             layout = Subsets.of(sizes, some)
-            yield layout, functools.partial(count_subsets, names=names, layout=layout)
+            yield layout, Counted(tuple(of), layout, kept=False)

@@ -27,7 +27,7 @@ from dpframework_distance.estimates import (
     shrunken_estimate,
 )
 from dpframework_distance.models import DistanceModel
-from dpframework_distance.queries import PairCounts
+from dpframework_distance.pair_counts import PairCounts
 from dpframework_distance.selections import (
     AllOthers,
     Chosen,

@@ -35,7 +35,7 @@ from dpframework_distance.estimates import (
 )
 from dpframework_distance.forest import Forest, telling
 from dpframework_distance.marginals import EstimatedRows, NoisyHistogram
-from dpframework_distance.queries import PairCounts
+from dpframework_distance.pair_counts import PairCounts
 
 EDGES_SHARE = 1 - auto_context.TREE  # of the budget
 UNKNOWN = 0.005  # of what P(y|x) could vary by: how much of it each attribute adds that could be in a context

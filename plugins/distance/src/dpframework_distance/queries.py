@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute
-from dpframework.queries import CandidateScores, CellCounts, Sensitivity
-from dpframework.tables import Block
+from dpframework.queries import CandidateScores, Sensitivity
+from dpframework.tables import Block, JointCounts
 from dpframework_distance.information import all_sums, scores_of
 from dpframework_distance.sensitivities import CONDITIONAL_ENTROPY, ENTROPY, OfEntropies, RowBounds
 from dpframework_distance.subsets import Counts, Subsets, cached_counts, holding, subsets
@@ -156,6 +156,10 @@ class ContextScores(_SubsetScores):
         """Return this block's joint histograms of each context with the target."""
         return cached_counts(block, self.of, self.context_size + 1, self.target)
 
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the cross table of each context with the target."""
+        return self._subsets(self.context_size + 1, self.target).tables(self.of)
+
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
         """Return the scores, shape (candidates,)."""
         layout = self._subsets(self.context_size + 1, self.target)
@@ -200,6 +204,11 @@ class CommonContextScores(_SubsetScores):
     def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histograms of contexts, then of contexts with each target."""
         return np.concatenate([cached_counts(block, self.of, self.context_size + more, None) for more in (0, 1)])
+
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the cross tables of contexts, then of contexts with each target."""
+        each = [self._subsets(self.context_size + more).tables(self.of) for more in (0, 1)]
+        return attrs.evolve(each[0], tables=[table for one in each for table in one.tables])
 
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
         """Return the scores, shape (contexts,)."""
@@ -268,6 +277,10 @@ class _PairEntropies(OfEntropies):
     def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histograms of the pairs."""
         return cached_counts(block, self.of, 2, self.target)
+
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the cross table of each pair."""
+        return self._layout.tables(self.of)
 
     def _entropies(self, counts: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return N H of each attribute and of each pair, in units."""
@@ -353,48 +366,3 @@ class ConditionalEntropies(_PairEntropies):
         """Return the released entropies of attributes, and of pairs as a matrix."""
         alone = released[: len(self.of)] / np.array(self.weights, dtype=np.float64)
         return alone, self._matrix(released[len(self.of) :] + alone[[a for a, _ in self.conditions]])
-
-
-@final
-@attrs.frozen
-class PairCounts(CellCounts):
-    """The joint histogram of two attributes that are given at run time (`pair`, by name).
-
-    Attributes
-    ----------
-    of
-        The attributes of the metric.
-    target
-        The position of one of the two, where that is known beforehand.
-    """
-
-    name = "pair-counts"
-    of: tuple[Attribute, ...] = attrs.field(converter=_attributes)
-    target: int | None = None
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """Any two of them."""
-        return tuple(a.name for a in self.of)
-
-    @property
-    def text(self) -> str:
-        """Name the target, if there is one."""
-        if self.target is None:
-            return "joint histogram of a target and an attribute of its context"
-        return f"joint histogram of {self.of[self.target].name} and an attribute of its context"
-
-    @property
-    def answer_length(self) -> int:
-        """The largest number of cells."""
-        sizes = [a.size for a in self.of]
-        if self.target is None:
-            return math.prod(sorted(sizes)[-2:])
-        return sizes[self.target] * max(size for k, size in enumerate(sizes) if k != self.target)
-
-    def count(self, block: Block, **inputs: Any) -> Counts:
-        """Return this block's joint histogram, shape (codes of the first, codes of the second)."""
-        names = [a.name for a in self.of]
-        first, second = (names.index(name) for name in inputs["pair"])
-        layout = subsets(tuple(a.size for a in self.of), 2, self.target)
-        return layout.histogram(cached_counts(block, self.of, 2, self.target), first, second).astype(np.int64)

@@ -12,14 +12,14 @@ import math
 import threading
 import weakref
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, InputError
-from dpframework.tables import Block
+from dpframework.tables import Block, Crosstab, JointCounts
 
 TILE = 1 << 17  # rows: what is made of their codes stays in the processor's cache
 MOST_IN_TABLES = 1 << 12  # cells of a joint histogram that is counted in four tables
@@ -68,6 +68,12 @@ class Subsets:
         shape = tuple(int(self.sizes[a]) for a in ordered)
         table = counts[self.offsets[k] : self.offsets[k + 1]].reshape(shape)
         return table.transpose([ordered.index(a) for a in of])
+
+    def tables(self, of: Sequence[Attribute]) -> JointCounts:
+        """Return the cross table of each subset of some attributes, whose counts stand one after another."""
+        tables = [Crosstab([of[k] for k in subset]) for subset in self.members.tolist()]
+        none = np.zeros(0, dtype=np.int64)
+        return JointCounts(tables, lambda counts: np.concatenate([none, *(own.ravel() for own in counts)]))
 
 
 @functools.lru_cache(maxsize=64)
@@ -159,6 +165,36 @@ def cached_counts(block: Block, attributes: Sequence[Attribute], order: int, con
             del kept[other]
         kept[key] = counts
     return counts
+
+
+@final
+@attrs.frozen(eq=False)
+class Counted:
+    """A function of blocks that counts joint histograms, and says which.
+
+    Attributes
+    ----------
+    of
+        The attributes.
+    layout
+        Some subsets of them.
+    kept
+        Whether these are all subsets of a size, which are kept on the block.
+    """
+
+    of: tuple[Attribute, ...]
+    layout: Subsets
+    kept: bool
+
+    def __call__(self, block: Block) -> Counts:
+        """Return the joint histograms of a block's rows, one after another."""
+        if self.kept:
+            return cached_counts(block, self.of, self.layout.members.shape[1], None)
+        return count_subsets(block, [a.name for a in self.of], self.layout)
+
+    def joint_counts(self) -> JointCounts:
+        """Return a cross table for each subset."""
+        return self.layout.tables(self.of)
 
 
 def count_subsets(block: Block, names: Sequence[str], layout: Subsets) -> Counts:

@@ -17,13 +17,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import And, Below, Description, Equals, Not, Or, Schema, shortened
+from dpframework.facts import And, Below, Cases, Description, Equals, Not, Or, Schema, shortened
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import Node, repeat, sequential, step
 from dpframework.queries import CellCounts, Match, MatchScores, ReadsAmong
 from dpframework.results import CellTable, Redescription, Wanted, distinct
 from dpframework.run import PrivateTable
-from dpframework.tables import Block, tally
+from dpframework.tables import Block, Crosstab, JointCounts, tally
 from dpframework_greedy.language import CodeRange, known_top
 
 TOGETHER = 3  # pairs a table: with two of them a fifth fewer redescriptions are found, with four a tenth
@@ -71,6 +71,14 @@ class TruthCells(ReadsAmong, CellCounts):
             return cell
 
         return tally(map(cells, block.tiles()), number).reshape(-1, 2 ** len(right))
+
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the cross table of the descriptions, the last of either view first, as bits of a cell's number."""
+        left, right = inputs["left"], inputs["right"]
+        table = Crosstab([Cases([one]) for side in (left, right) for one in reversed(side)])
+        shape = 2 ** len(left), 2 ** len(right)
+        # the first cell of a column is where its description holds, and its bit is 1
+        return JointCounts([table], lambda counts: np.flip(counts[0]).reshape(shape))
 
 
 def plan_pairs(scores: MatchScores, pairs: int, choices: Fraction, counts: Fraction) -> Node:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, final
 
@@ -10,9 +10,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts import And, Cases
 from dpframework.formulas import ScoreClaims
-from dpframework.queries import CellCounts, Query, ReadsAmong, Sensitivity
-from dpframework.tables import Block, counts_by_class, tally
+from dpframework.queries import CellCounts, Counting, Query, ReadsAmong, Sensitivity
+from dpframework.tables import Block, Crosstab, JointCounts, counts_by_class, tally
 from dpframework_greedy.choices import Group, Lattice, Pool
 from dpframework_greedy.language import UNEXTENDED, Integers, Language, Redescribed
 from dpframework_greedy.scores import Floats, Score, Surplus
@@ -136,6 +137,12 @@ class PairScores(LanguageScores):
                 counts[language.offsets[p] : language.offsets[p + 1]] = found[end - size : end].ravel()
         return counts
 
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the cross table of each pair of attributes."""
+        sides = self.language.sides
+        tables = [Crosstab([sides[0][i], sides[1][j]]) for i, j in self.language.pairs.tolist()]
+        return JointCounts(tables, lambda counts: np.concatenate([table.ravel() for table in counts]))
+
     def answer(self, counts: NDArray[Any], **inputs: Any) -> PairPool:
         """Return the pool of pairs."""
         return PairPool.of(self, counts)
@@ -239,11 +246,17 @@ class ExtensionScores(LanguageScores):
         sizes = np.concatenate(self.language.tops) + 1
         return counts_by_class(block, positions, sizes, classes, 4)
 
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the cross table of each attribute and of where the sides of the redescription hold."""
+        cells = _cells_of(inputs["redescribed"])
+        tables = [Crosstab([attribute, cells]) for side in self.language.sides for attribute in side]
+        return JointCounts(tables, lambda counts: np.concatenate(counts)[:, list(CLASS_OF_CELL)])
+
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> ExtensionPool:
         """Return the pool of the given redescriptions. It counts rows when their extensions are asked for."""
 
         def counts_of(redescribed: Redescribed) -> Integers:
-            return np.asarray(engine.sum(rows, functools.partial(self.count, redescribed=redescribed)))
+            return np.asarray(engine.sum(rows, Counting(self, {"redescribed": redescribed})))
 
         pool = tuple(redescribed for redescribed, _ in inputs["pool"])
         by = tuple(self.score.surpassing(float(index)) for _, index in inputs["pool"])
@@ -329,6 +342,12 @@ class ExtensionPool(Pool):
         return attrs.evolve(self, pool=tuple(pool), turns=tuple(turns))
 
 
+def _cells_of(redescribed: Redescribed) -> Cases:
+    """Return where both sides hold, the left one only, the right one only, and neither, as cells."""
+    left, right = redescribed.descriptions
+    return Cases([And([left, right]), left, right])
+
+
 @final
 @attrs.frozen
 class RedescriptionCells(ReadsAmong, CellCounts):
@@ -355,3 +374,7 @@ class RedescriptionCells(ReadsAmong, CellCounts):
         left, right = redescribed.holds(block)
         classes = tally([2 * left.view(np.uint8) + right.view(np.uint8)], 4)
         return classes[list(CLASS_OF_CELL)]
+
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the rows by where the sides hold."""
+        return JointCounts([Crosstab([_cells_of(inputs["redescribed"])])], operator.itemgetter(0))

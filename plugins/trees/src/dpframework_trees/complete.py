@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import And, Description, Literal, otherwise
+from dpframework.facts import And, Cases, Description, Literal, otherwise
 from dpframework.tables import Block
 from dpframework_trees.splits import BELOW, Candidates
 
@@ -63,6 +63,11 @@ class CompleteTree:
         path = self.path(leaf)
         parts = tuple(dict.fromkeys(t if holds else otherwise(t, schema[t.attribute]) for t, holds in path))
         return parts[0] if len(parts) == 1 else And(parts)
+
+    @property
+    def cases(self) -> Cases:
+        """The leaves as cells, the last one for the rows that are in no other."""
+        return Cases([self.description(leaf) for leaf in range(self.leaves - 1)])
 
     def leaf_codes(self, block: Block) -> NDArray[np.int64]:
         """Return the leaf that each row falls in, shape (rows,)."""

@@ -16,13 +16,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import Attribute, Boolean, Categorical, InputError, Numeric, Schema, positive
+from dpframework.facts import Attribute, Boolean, Cases, Categorical, InputError, Numeric, Schema, positive
 from dpframework.mechanisms import PermuteAndFlip
 from dpframework.plan import Node, Step, sequential, step, walk
 from dpframework.queries import CandidateScores, Norm, ReadsAmong, Sensitivity
 from dpframework.results import Kept
 from dpframework.run import Example, Miner, PrivateTable
-from dpframework.tables import Block
+from dpframework.tables import Block, Crosstab, JointCounts
 from dpframework_trees.dptree import DPTree
 from dpframework_trees.id3 import DPID3
 from dpframework_trees.tree import DecisionTree, TreeResult
@@ -68,6 +68,22 @@ class CorrectPredictions(ReadsAmong, CandidateScores):
         trees: Sequence[DecisionTree] = inputs["trees"]
         classes = block.codes(self.target.name)
         return np.array([int((tree.codes(block) == classes).sum()) for tree in trees], dtype=np.int64)
+
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the cross table of each tree's leaves and the class."""
+        trees: Sequence[DecisionTree] = inputs["trees"]
+        best = [tree.leaf_probabilities.argmax(axis=1) for tree in trees]
+
+        def assemble(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+            rows = [table[np.arange(len(own)), own].sum() for table, own in zip(counts, best, strict=True)]
+            return np.array(rows, dtype=np.int64)
+
+        return JointCounts([Crosstab([_leaves(tree), self.target]) for tree in trees], assemble)
+
+
+def _leaves(tree: DecisionTree) -> Cases:
+    """Return the leaves of the tree that predicts, in tree order, as cells; no row is in the last one."""
+    return Cases(rule.description for rule in attrs.evolve(tree, root=tree.predicting).rules())
 
 
 @final

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import operator
 from collections.abc import Callable, Generator, Sequence
 from fractions import Fraction
 from typing import Any, final
@@ -11,9 +11,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import Attribute, InputError
-from dpframework.queries import CandidateScores, CellCounts, PiecewiseScores, ReadsAmong, cell_counts
-from dpframework.tables import Block, counts_by_class
+from dpframework.facts import Attribute, Cases, InputError
+from dpframework.queries import CandidateScores, CellCounts, Counting, PiecewiseScores, ReadsAmong
+from dpframework.tables import Block, Crosstab, JointCounts, counts_by_class
 from dpframework_trees.criteria import Criterion
 from dpframework_trees.queries.criterion import CriterionScores
 from dpframework_trees.splits import BELOW, EQUALS, OFF_GRID, Candidates, Split
@@ -76,6 +76,16 @@ class SplitScores(CriterionScores, CandidateScores):
                 counts[width + 2 * k + side] = np.bincount(classes[rows], minlength=self.target.size)
         return counts
 
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the cross table of each attribute and the class, then of the sides of each threshold and the class."""
+        candidates: Candidates = inputs["candidates"]
+        on_grid = inputs.get("only", _attributes_on_grid(candidates))
+        split_on: list[Any] = [candidates.schema.attributes[k] for k in candidates.attributes[on_grid]]
+        thresholds = [Cases([candidates[int(k)]]) for k in np.flatnonzero(candidates.kinds == OFF_GRID)]  # type: ignore[list-item]
+        tables = [Crosstab([column, self.target]) for column in (*split_on, *thresholds)]
+        empty = np.zeros((0, self.target.size), dtype=np.int64)
+        return JointCounts(tables, lambda counts: np.concatenate([empty, *counts]))
+
     def counting(
         self, engine: Any, rows: Any, **inputs: Any
     ) -> Generator[Callable[[Block], NDArray[Any]], NDArray[Any], Any]:
@@ -85,7 +95,7 @@ class SplitScores(CriterionScores, CandidateScores):
         keys = [(SplitScores, self.target, int(candidates.attributes[k])) for k in on_grid]
         known = [_of_relatives(engine.kept_around(rows), key) for key in keys]
         only = on_grid[[table is None for table in known]]
-        counted = yield functools.partial(self.count, candidates=candidates, only=only)
+        counted = yield Counting(self, {"candidates": candidates, "only": only})
         start, tables = 0, []
         for table, size in zip(known, candidates.sizes[on_grid].tolist(), strict=True):
             tables.append(counted[start : start + size] if table is None else table)
@@ -191,10 +201,10 @@ class CodesByClass(ReadsAmong, CellCounts):
         """Name the class."""
         return f"joint histogram of an attribute and {self.target.name}"
 
-    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
-        """Count this block's rows, shape (codes, classes)."""
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the cross table of the attribute and the class, shape (codes, classes)."""
         attribute: Attribute = inputs["attribute"]
-        return cell_counts(block, (attribute, self.target))
+        return JointCounts([Crosstab([attribute, self.target])], operator.itemgetter(0))
 
 
 def table_scores(candidates: Candidates, tables: dict[str, NDArray[Any]], criterion: Criterion) -> NDArray[np.float64]:

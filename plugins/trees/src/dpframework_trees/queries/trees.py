@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import abc
 import itertools
+import math
+import operator
 from fractions import Fraction
 from typing import Any, final
 
@@ -12,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute
-from dpframework.queries import CellCounts, ReadsAmong
-from dpframework.tables import Block
+from dpframework.queries import CellCounts, Counting, ReadsAmong, RowSets, in_common
+from dpframework.tables import Block, Crosstab, JointCounts
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.queries.criterion import CriterionScores
+from dpframework_trees.queries.sets import sets_of
 from dpframework_trees.splits import BELOW, Candidates
 from dpframework_trees.tree_counts import TILE, TreeCounts, counted
 from dpframework_trees.tree_data import TreeData
@@ -121,6 +124,23 @@ class TreeScores(CriterionScores):
             start += len(of_class)
         return np.concatenate([bits, classes])
 
+    @property
+    def tabled(self) -> bool:
+        """Whether counts are enough."""
+        return self.counted
+
+    def tables(self, **inputs: Any) -> JointCounts | None:
+        """Return the cross tables of all sets of tests and the class, if counts are enough."""
+        if not self.counted:
+            return None
+        number, order = len(self.tests), 3 if self.depth == 3 else 2
+        shape = (number + 1, *(number,) * (order - 1))
+        sets = sets_of(self.tests, order, lambda *tests: np.ravel_multi_index(tests, shape))
+        everyone = RowSets.everyone(number * number ** (order - 1))
+        classes = RowSets.codes(self.target)
+        joint = in_common([*sets, everyone], [classes], (math.prod(shape), self.target.size))
+        return attrs.evolve(joint, assemble=lambda counts: joint.assemble(counts).reshape(*shape, -1).astype(np.int32))
+
     def _packed(self, block: Block) -> tuple[NDArray[np.uint64], list[int]]:
         """Return one bit a row for each test, rows sorted by class, and how many rows are of each class."""
         index, classes = block.index, block.codes(self.target.name)
@@ -130,7 +150,7 @@ class TreeScores(CriterionScores):
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> TreeData | TreeCounts:
         """Add up counts, or put the blocks' bits side by side."""
         if self.counted:
-            return TreeCounts(engine.sum(rows, self.count), self.depth, self.criterion)
+            return TreeCounts(engine.sum(rows, Counting(self)), self.depth, self.criterion)
         blocks = engine.map(rows, self.count)
         words = blocks[0]
         if len(blocks) > 1:
@@ -190,6 +210,10 @@ class LeavesByClass(_LeafTable):
         tree: CompleteTree = inputs["tree"]
         return tree.leaf_codes(block), block.codes(self.target.name)
 
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the cross table of the leaves and the class."""
+        return JointCounts([Crosstab([inputs["tree"].cases, self.target])], operator.itemgetter(0))
+
 
 @final
 @attrs.frozen
@@ -215,3 +239,7 @@ class JointLeaves(_LeafTable):
         left: CompleteTree = inputs["left"]
         right: CompleteTree = inputs["right"]
         return left.leaf_codes(block), right.leaf_codes(block)
+
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the cross table of the leaves of either tree."""
+        return JointCounts([Crosstab([inputs["left"].cases, inputs["right"].cases])], operator.itemgetter(0))

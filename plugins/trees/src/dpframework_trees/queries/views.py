@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
@@ -12,9 +13,10 @@ from numpy.typing import NDArray
 
 from dpframework.facts import Attribute
 from dpframework.formulas import Cells, ScoreClaims, absolute, cells, score_claims
-from dpframework.queries import CandidateScores, Norm, ReadsAmong, Sensitivity
-from dpframework.tables import Block
+from dpframework.queries import CandidateScores, Counting, Norm, ReadsAmong, RowSets, Sensitivity, in_common
+from dpframework.tables import Block, JointCounts
 from dpframework_trees.pair_counts import PairCounts, sets_of_tests
+from dpframework_trees.queries.sets import sets_of
 from dpframework_trees.queries.trees import all_of, packed, packed_classes
 from dpframework_trees.splits import Candidates, Split, names_in
 from dpframework_trees.tree_counts import TILE
@@ -103,6 +105,15 @@ class Associations(CandidateScores):
         count_common(*bits, counts)
         return counts
 
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the cross tables of the attributes that the tests of either view are about."""
+        given: Candidates = inputs["candidates"]
+        left, right = (
+            [*sets_of(tests, 1, lambda t: t), RowSets.everyone(len(tests))] for tests in (given, self.others)
+        )
+        joint = in_common(left, right, (len(given) + 1, len(self.others) + 1))
+        return attrs.evolve(joint, assemble=lambda counts: joint.assemble(counts)[0])
+
     def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:
         """Score the tests that are given."""
         rows = counts[-1, -1]
@@ -190,6 +201,26 @@ class TreePairScores(ReadsAmong):
             return np.asarray(sum(self._counts(tile) for tile in tiles))
         return np.concatenate([packed(block, self.first), packed(block, self.second), self._classes(block)])
 
+    @property
+    def tabled(self) -> bool:
+        """Whether counts are enough."""
+        return self.counted
+
+    def tables(self, **inputs: Any) -> JointCounts | None:
+        """Return the cross tables of sets of tests of either view, and of those of the first view and the class."""
+        if not self.counted:
+            return None
+        sides = []
+        for tests in (self.first, self.second):
+            number = len(tests)
+            order, place = (1, lambda t: t) if self.depth == 1 else (2, functools.partial(_place, number))
+            sides.append([*sets_of(tests, order, place), RowSets.everyone(sets_of_tests(number, self.depth) - 1)])
+        lines, columns = (sets_of_tests(len(tests), self.depth) for tests in (self.first, self.second))
+        size = self.target.size
+        classes = RowSets.codes(self.target, columns)
+        joint = in_common(sides[0], [*sides[1], classes], (lines, columns + size))
+        return attrs.evolve(joint, assemble=lambda counts: joint.assemble(counts)[0])
+
     def _classes(self, block: Block) -> NDArray[np.uint64]:
         return packed_classes(block.codes(self.target.name), self.target.size)
 
@@ -213,7 +244,12 @@ class TreePairScores(ReadsAmong):
         """Add up counts, or put the blocks' bits side by side."""
         tests, of_first = (len(self.first), len(self.second)), len(self.first)
         if self.counted:
-            return PairCounts(engine.sum(rows, self.count), tests, self.depth, self.score)
+            return PairCounts(engine.sum(rows, Counting(self)), tests, self.depth, self.score)
         words = np.concatenate(engine.map(rows, self.count), axis=1)
         views = words[:of_first], words[of_first : sum(tests)], words[sum(tests) :]
         return PairData(*views, self.depth, self.score)
+
+
+def _place(tests: int, low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the places of pairs of tests among all, each with itself and those after it in turn."""
+    return np.asarray(low * tests - low * (low - 1) // 2 + high - low)

@@ -1,0 +1,54 @@
+"""Queries that are read back from plan files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import attrs
+from numpy.typing import NDArray
+
+from dpframework.facts.errors import InputError
+from dpframework.formulas.claims import ScoreClaims
+from dpframework.queries.base import Query, QueryFacts, Sensitivity
+from dpframework.tables.blocks import Block
+
+
+@final
+@attrs.frozen
+class Declared(Query):
+    """A query read back from a plan file, with its facts but without its function."""
+
+    name = "declared"
+    declared: QueryFacts
+    of_unit: tuple[Sensitivity, ...] = ()
+
+    @property
+    def gathers(self) -> bool:
+        """The declaration that was read."""
+        return self.declared.gathers
+
+    @property
+    def scored_formulas(self) -> tuple[ScoreClaims, ...]:
+        """The formulas that were read."""
+        return self.declared.formulas
+
+    def for_rows(self, rows: int) -> Sequence[Sensitivity]:
+        """Return the sensitivities that were read."""
+        return self.of_unit
+
+    def facts(self) -> QueryFacts:
+        """Return the facts that were read."""
+        return self.declared
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
+        """Refuse.
+
+        Raises
+        ------
+        InputError
+            Always: a plan file holds no functions.
+        """
+        raise InputError(
+            f"the query '{self.declared.text}' was read from a plan file and cannot be evaluated; run the study"
+        )

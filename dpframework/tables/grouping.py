@@ -1,0 +1,183 @@
+"""Engines that count cross tables and nothing else, as whatever can group rows does: a database, for instance.
+
+Such an engine is told what to count as public expressions. It never evaluates a function of rows, so no code of this
+process needs to reach them.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.cuts import NOTHING_DERIVED, Cut, MadeOf, number_of_parts, with_sources
+from dpframework.facts.descriptions import Cases
+from dpframework.facts.errors import InputError
+from dpframework.facts.schema import Schema
+from dpframework.tables.blocks import Block, cells_of
+from dpframework.tables.engines import Engine, Rows, rows_of
+from dpframework.tables.joint_counts import Crosstab, JointCounts, joint_counts_of
+
+
+@final
+@attrs.frozen
+class Part:
+    """The rows that are in one part of a cut.
+
+    Attributes
+    ----------
+    by
+        The cut.
+    part
+        Which part.
+    """
+
+    by: Cut
+    part: int
+
+
+@final
+@attrs.frozen
+class Derived:
+    """An attribute more, the case of each row.
+
+    Attributes
+    ----------
+    attribute
+        Its facts.
+    cases
+        What its codes are.
+    """
+
+    attribute: Attribute
+    cases: Cases
+
+
+#: What is done to the rows of a table in turn.
+Selection: TypeAlias = "Part | Derived"
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class SelectedRows:
+    """A handle of some rows of an engine's table, told by public expressions.
+
+    Attributes
+    ----------
+    table
+        What the engine calls its table.
+    schema
+        The attributes of the rows, derived ones appended.
+    lineage
+        How the rows come from those of the table, the first step first.
+    made_of
+        The attributes of the table that each derived one depends on.
+    """
+
+    table: Any
+    schema: Schema
+    lineage: tuple[Selection, ...] = ()
+    made_of: MadeOf = NOTHING_DERIVED
+
+    def with_part(self, by: Cut, part: int) -> SelectedRows:
+        """Return the rows that are in one part of a cut."""
+        return attrs.evolve(self, lineage=(*self.lineage, Part(by, part)))
+
+    def with_derived(self, attribute: Attribute, cases: Cases) -> SelectedRows:
+        """Return the same rows with an attribute more."""
+        return attrs.evolve(
+            self,
+            schema=attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute)),
+            lineage=(*self.lineage, Derived(attribute, cases)),
+            made_of=with_sources(self.made_of, attribute, cases),
+        )
+
+    def __repr__(self) -> str:
+        """Show no row and no count."""
+        return f"SelectedRows({len(self.schema)} attributes; rows are private)"
+
+
+class GroupingEngine(Engine):
+    """An engine that counts cross tables.
+
+    It defines `open` or `load`, which return `SelectedRows` of a table, and `tables`. Parts and derived attributes are
+    then steps of the handle's `lineage`. Queries that do not name their tables are refused, before anything is read.
+    """
+
+    gathers = False
+    groups = True
+
+    @abc.abstractmethod
+    def tables(self, rows: Rows, tables: Sequence[Crosstab]) -> list[NDArray[np.int64]]:
+        """Count some rows in cross tables, each in its shape, with zeros where there is no row."""
+
+    def tables_of(self, asked: Sequence[tuple[Rows, Sequence[Crosstab]]]) -> list[list[NDArray[np.int64]]]:
+        """Count each of several rows of one table in cross tables, by default one by one."""
+        return [self.tables(rows, tables) for rows, tables in asked]
+
+    def counts(self, rows: Rows, functions: Sequence[Callable[[Block], NDArray[Any]]]) -> list[NDArray[Any]]:
+        """Return the counts of queries, from the tables that they name.
+
+        Raises
+        ------
+        InputError
+            If one names none, or one of an attribute that it does not declare.
+        """
+        (found,) = self.counts_of([(rows, functions)])
+        return found
+
+    @final
+    def counts_of(
+        self, asked: Sequence[tuple[Rows, Sequence[Callable[[Block], NDArray[Any]]]]]
+    ) -> list[list[NDArray[Any]]]:
+        """Return the counts of queries on each of several rows (see `counts`). A table that several name is one."""
+        each = [[self._joint(rows, function) for function in functions] for rows, functions in asked]
+        tables = [list(dict.fromkeys(table for one in own for table in one.tables)) for own in each]
+        counted = self.tables_of([(rows, own) for (rows, _), own in zip(asked, tables, strict=True)])
+        found = []
+        for own, named, counts in zip(each, tables, counted, strict=True):
+            of = {table: self._checked(table, array) for table, array in zip(named, counts, strict=True)}
+            found.append([np.asarray(one.assemble([of[table] for table in one.tables])) for one in own])
+        return found
+
+    def _joint(self, rows: SelectedRows, function: Callable[[Block], NDArray[Any]]) -> JointCounts:
+        if function is rows_of:
+            return JointCounts([Crosstab()], lambda counts: counts[0].reshape(1))
+        found = joint_counts_of(function)
+        if found is None:
+            raise InputError(
+                f"engine '{self.name}' counts cross tables only, and this function of rows names none; run it on one "
+                "machine, with engine 'memory' or 'mapped'"
+            )
+        found.require_shown(rows.made_of)
+        return found
+
+    def _checked(self, table: Crosstab, counts: NDArray[Any]) -> NDArray[np.int64]:
+        if counts.shape != table.shape or counts.dtype != np.int64:
+            raise InputError(f"engine '{self.name}' must count a table in its shape, in integers of 64 bits")
+        return counts
+
+    def split(self, rows: SelectedRows, by: Cut) -> list[SelectedRows]:
+        """See `Engine`."""
+        return [rows.with_part(by, part) for part in range(number_of_parts(by))]
+
+    def derive(self, rows: SelectedRows, attribute: Attribute, cases: Cases) -> SelectedRows:
+        """See `Engine`."""
+        return rows.with_derived(attribute, cases)
+
+
+def selected(block: Block, lineage: Sequence[Selection]) -> Block:
+    """Return the rows of a block that a lineage leaves, with the attributes that it derives: what it means."""
+
+    def after(rows: Block, step: Selection) -> Block:
+        if isinstance(step, Derived):
+            return rows.with_derived(step.attribute, step.cases)
+        return rows.at(rows.index[cells_of(step.by, rows) == step.part])
+
+    return functools.reduce(after, lineage, block)

@@ -1,0 +1,283 @@
+"""Counts of rows in the cells of cross tables, which is all that an engine must count for most queries.
+
+A cross table is a public expression: columns of attributes, of cases and of steps. So an engine that cannot evaluate
+functions of rows, a database for instance, can count it by what it says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Attribute, Numeric
+from dpframework.facts.cuts import MadeOf, attributes_of
+from dpframework.facts.descriptions import Below, Cases, Description, Not, Or
+from dpframework.facts.errors import InputError
+from dpframework.facts.schema import Schema
+from dpframework.tables.blocks import TILE, Block
+from dpframework.tables.tallies import joint_codes, tally
+
+
+@final
+@attrs.frozen
+class Steps:
+    """The numbers of a numeric attribute as whole steps, each rounded by itself, so that sums of them are exact.
+
+    A value counts as `(value - origin) / step` once it is clamped to the bounds, rounded to the nearest whole number. A
+    row without a value has none.
+
+    Attributes
+    ----------
+    attribute
+        The attribute's name.
+    lower, upper
+        The public bounds that values are clamped to.
+    origin, step
+        Where step 0 is, and how long a step is.
+    half_up
+        Whether a value half way between two steps counts as the upper one; else as the even one.
+
+    Examples
+    --------
+    >>> age = Steps("age", 0, 90, origin=0, step=10, half_up=True)
+    >>> age.of(np.array([-3.0, 44.0, 45.0, 1e9])).tolist(), age.number
+    ([0, 4, 5, 9], 10)
+    """
+
+    attribute: str
+    lower: float = attrs.field(converter=float)
+    upper: float = attrs.field(converter=float)
+    origin: float = attrs.field(converter=float)
+    step: float = attrs.field(converter=float)
+    half_up: bool = False
+
+    def of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the steps of some values, none of them missing."""
+        exact = (np.clip(values, self.lower, self.upper) - self.origin) / self.step
+        return np.asarray(np.floor(exact + 0.5) if self.half_up else np.rint(exact)).astype(np.int64)
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The steps of the bounds."""
+        low, high = self.of(np.array([self.lower, self.upper])).tolist()
+        return low, high
+
+    @property
+    def number(self) -> int:
+        """The number of steps from one bound to the other, both included."""
+        low, high = self.ends
+        return int(high - low + 1)
+
+
+#: What a cross table has an axis for. An attribute has a cell for each code, cases for each description and the rest,
+#: and steps for each step from the lower bound to the upper one, and one for a missing value.
+Column: TypeAlias = "Attribute | Cases | Steps"
+
+
+def cells_of_column(column: Column) -> int:
+    """Return the number of cells of a column."""
+    if isinstance(column, Steps):
+        return column.number + 1
+    return column.size if isinstance(column, Attribute) else len(column.descriptions) + 1
+
+
+def as_cases(column: Column, schema: Schema) -> Column:
+    """Return a column as a table of a schema has it, with an attribute of bins of its own as cases of its values.
+
+    An attribute that is returned is the schema's, so that codes are its cells.
+
+    Raises
+    ------
+    InputError
+        If the schema's attribute has more codes than the query counts.
+
+    Examples
+    --------
+    >>> fine = Schema([Numeric("age", 0, 90, cuts=[30, 60])])
+    >>> as_cases(Numeric("age", 0, 90, cuts=[45]), fine).labels
+    ('age < 45', 'otherwise')
+    """
+    if not isinstance(column, Attribute):
+        return column
+    own = schema[column.name]
+    if not isinstance(column, Numeric) or own == column:
+        require_own_codes(own, column)
+        return column
+    below: list[Description] = [Below(column.name, cut) for cut in column.interior_cuts]
+    if column.missing_code is not None:  # the top bin is named, and what is left is missing
+        below.append(known_value(column.name, column.lower))
+    return Cases(below)
+
+
+def known_value(name: str, number: float) -> Description:
+    """Return a description that holds wherever a numeric attribute has a value: below a number, or not below it."""
+    return Or([Below(name, number), Not(Below(name, number))])
+
+
+def require_own_codes(own: Attribute, counted: Attribute) -> None:
+    """Refuse to count the codes of a table's attribute by one that has fewer.
+
+    Raises
+    ------
+    InputError
+        Names the attribute, and says what the query counts.
+    """
+    if own.size > counted.size:
+        raise InputError(
+            f"a query counts {counted.size} values of '{counted.name}', but the table's attribute has {own.size}; plan "
+            "it with the table's schema"
+        )
+
+
+def binned_codes(block: Block, attribute: Attribute) -> NDArray[Any]:
+    """Return an attribute's codes for a block's rows, from the raw values if the attribute has bins of its own."""
+    own = block.schema[attribute.name]
+    if not isinstance(attribute, Numeric) or own == attribute:
+        require_own_codes(own, attribute)
+        return block.codes(attribute.name)
+    values = block.values(attribute.name)
+    codes = np.searchsorted(attribute.interior_cuts, values, side="right")
+    return codes if attribute.missing_code is None else np.where(np.isnan(values), attribute.missing_code, codes)
+
+
+def _codes(block: Block, column: Column) -> NDArray[Any]:
+    """Return the cell of each row of a block in a column."""
+    if isinstance(column, Cases):
+        return column.cells(block)
+    if isinstance(column, Attribute):
+        return binned_codes(block, column)
+    values, (low, _) = block.values(column.attribute), column.ends
+    known = ~np.isnan(values)
+    codes = np.full(block.rows, column.number, dtype=np.int64)
+    codes[known] = column.of(values[known]) - low
+    return codes
+
+
+def _tables(given: Iterable[Crosstab]) -> tuple[Crosstab, ...]:
+    return tuple(given)
+
+
+def _columns(given: Iterable[Column]) -> tuple[Column, ...]:
+    return tuple(given)
+
+
+@final
+@attrs.frozen
+class Crosstab:
+    """The numbers of rows in the cells of a cross table, or the sums of a number of theirs.
+
+    Without a column it has one cell, for all rows.
+
+    Attributes
+    ----------
+    columns
+        Its axes.
+    summed
+        What is added up of each row instead of 1: nothing for a row without a value.
+
+    Examples
+    --------
+    >>> from dpframework.facts.attributes import Boolean
+    >>> Crosstab([Boolean("ill"), Cases([Below("age", 30), Below("age", 60)])]).shape
+    (2, 3)
+    """
+
+    columns: tuple[Column, ...] = attrs.field(default=(), converter=_columns)
+    summed: Steps | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of cells along each axis."""
+        return tuple(map(cells_of_column, self.columns))
+
+    @property
+    def cells(self) -> int:
+        """The number of cells."""
+        return math.prod(self.shape)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The names of the attributes that it reads."""
+        read: list[str] = [] if self.summed is None else [self.summed.attribute]
+        for column in self.columns:
+            read.extend((column.attribute,) if isinstance(column, Steps) else attributes_of(column))
+        return tuple(dict.fromkeys(read))
+
+    def count(self, block: Block) -> NDArray[np.int64]:
+        """Count a block's rows, or add up their steps, in the table's shape."""
+        shape = self.shape
+        cells = math.prod(shape)
+        if self.summed is not None:
+            return self._sums(block, self.summed, shape)
+        if not shape:
+            return np.array(block.rows, dtype=np.int64)
+        tiles = block.tiles(max(TILE, 4 * cells))
+        return tally((self._cells(tile, shape) for tile in tiles), cells).reshape(shape)
+
+    def _cells(self, tile: Block, shape: Sequence[int]) -> NDArray[Any]:
+        return joint_codes((_codes(tile, column) for column in self.columns), shape)
+
+    def _sums(self, block: Block, summed: Steps, shape: Sequence[int]) -> NDArray[np.int64]:
+        values = block.values(summed.attribute)
+        known = ~np.isnan(values)
+        sums = np.zeros(math.prod(shape), dtype=np.int64)
+        cells = self._cells(block, shape)[known] if shape else np.zeros(int(known.sum()), dtype=np.int64)
+        np.add.at(sums, cells, summed.of(values[known]))
+        return sums.reshape(shape)
+
+
+@final
+@attrs.frozen(eq=False)
+class JointCounts:
+    """The cross tables whose counts a query's answer is a function of, and how its own counts follow from them.
+
+    Attributes
+    ----------
+    tables
+        The tables.
+    assemble
+        Returns what the query's `count` would, from the tables' counts, each of its table's shape. It must be linear:
+        the counts of two blocks, added up, are those of the sums of their tables.
+    shown
+        The attributes that may be read, if they are told.
+    """
+
+    tables: tuple[Crosstab, ...] = attrs.field(converter=_tables)
+    assemble: Callable[[Sequence[NDArray[np.int64]]], NDArray[Any]]
+    shown: frozenset[str] = frozenset()
+
+    def count(self, block: Block) -> NDArray[Any]:
+        """Return what the query counts of a block."""
+        return self.assemble([table.count(block) for table in self.tables])
+
+    def require_shown(self, made_of: MadeOf) -> None:
+        """Refuse tables of an attribute that the query does not declare.
+
+        Parameters
+        ----------
+        made_of
+            The attributes that each derived one depends on.
+
+        Raises
+        ------
+        InputError
+            Names the attribute.
+        """
+        for name in dict.fromkeys(name for table in self.tables for name in table.attributes):
+            if self.shown and name not in self.shown and not made_of.get(name, {name}) <= self.shown:
+                raise InputError(
+                    f"the query reads attribute '{name}', which it does not declare; name in `attributes` all that it "
+                    "may read, or none, if that may be any"
+                )
+
+
+def joint_counts_of(function: Callable[[Block], NDArray[Any]]) -> JointCounts | None:
+    """Return the tables that the counts of a function of blocks follow from, or None if it does not say."""
+    says = getattr(function, "joint_counts", None)
+    found = None if says is None else says()
+    return found if isinstance(found, JointCounts) else None

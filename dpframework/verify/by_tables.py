@@ -1,0 +1,31 @@
+"""An engine that counts what queries name, to compare it with what they count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+from dpframework.tables.blocks import Block
+from dpframework.tables.engines import _Blocks
+from dpframework.tables.joint_counts import joint_counts_of
+
+
+@final
+class ByTables(_Blocks):
+    """An engine that counts the cross tables that queries name, and otherwise as others do."""
+
+    name = "by-tables"
+
+    def __init__(self) -> None:
+        super().__init__(blocks=1)
+
+    def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
+        """Evaluate in turn."""
+        return [function(block) for block in rows]
+
+    def counts(self, rows: Sequence[Block], functions: Sequence[Callable[[Block], Any]]) -> list[Any]:
+        """Count by the tables where they are named."""
+        named = [joint_counts_of(function) for function in functions]
+        return super().counts(
+            rows, [other if one is None else one.count for one, other in zip(named, functions, strict=True)]
+        )

@@ -1,0 +1,68 @@
+"""Sets of tests as cells of the attributes that they are about, for engines that count cross tables."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts import Attribute
+from dpframework.queries import RowSets
+from dpframework_trees.splits import BELOW, Candidates
+
+
+def sets_of(tests: Candidates, order: int, place: Callable[..., Any]) -> Iterator[RowSets]:
+    """Yield all sets of up to `order` tests, each named by its tests in their order, with repetitions.
+
+    Parameters
+    ----------
+    tests
+        Tests of values and of public cuts.
+    order
+        1, 2 or 3.
+    place
+        Returns the places of sets among all, of arrays of their tests, one array for each place of a test in a set.
+    """
+    for groups in itertools.combinations_with_replacement(list(_by_attribute(tests)), order):
+        own = list({attribute.name: attribute for attribute, *_ in groups}.values())
+        asked = np.array(list(itertools.product(*(numbers for _, numbers, _ in groups))))
+        if len(own) < order:  # of one attribute: each set once, by its tests in their order
+            asked = np.unique(np.sort(asked, axis=1), axis=0)
+        places = np.asarray(place(*np.sort(asked, axis=1).T))
+        yield RowSets(tuple(own), places, functools.partial(_members, groups, own, asked))
+
+
+_Tested: TypeAlias = "tuple[Attribute, list[int], NDArray[np.bool_]]"
+
+
+def _members(groups: Sequence[_Tested], own: Sequence[Attribute], asked: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return which cells of the attributes are in each set of tests."""
+    rows = {
+        number: (attribute.name, codes)
+        for attribute, numbers, members in groups
+        for number, codes in zip(numbers, members, strict=True)
+    }
+    return np.array([_cells(own, [rows[t] for t in dict.fromkeys(some)]) for some in asked.tolist()])
+
+
+def _by_attribute(tests: Candidates) -> Iterator[_Tested]:
+    """Yield each attribute that is tested, with the numbers of its tests, and the codes that they hold for."""
+    for k in sorted(set(tests.owner.tolist())):
+        numbers = np.flatnonzero(tests.owner == k)
+        attribute = tests.schema.attributes[tests.attributes[k]]
+        codes, asked = np.arange(attribute.size), tests.codes[numbers, np.newaxis]
+        below = (tests.kinds[numbers] == BELOW)[:, np.newaxis]
+        yield attribute, numbers.tolist(), np.where(below, codes <= asked, codes == asked)
+
+
+def _cells(of: Sequence[Attribute], tests: Sequence[tuple[str, NDArray[np.bool_]]]) -> NDArray[np.int64]:
+    """Return which cells of some attributes' cross table all tests hold in, in one line."""
+    held = np.ones([a.size for a in of], dtype=np.bool_)
+    for name, codes in tests:
+        axis = [a.name for a in of].index(name)
+        held &= codes.reshape([-1 if k == axis else 1 for k in range(len(of))])
+    return held.ravel().astype(np.int64)

@@ -1,0 +1,288 @@
+"""Queries that name the cross tables that they count: the tables give their counts, for every additive query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import dpframework as dpf
+from dpframework.facts import Below, Boolean, Cases, Categorical, Equals, Numeric
+from dpframework.queries.answers import answer_of
+from dpframework.study.registry import registry
+from dpframework.tables.engines import InMemory, _Blocks
+from dpframework.tables.grouping import GroupingEngine, SelectedRows, selected
+from dpframework.tables.joint_counts import Crosstab, Steps, as_cases, joint_counts_of
+from dpframework.verify import EngineConformance, QueryConformance
+
+EXAMPLES = {
+    f"{name}, {label}": example
+    for name, brought in sorted(registry().miners.items())
+    for label, example in brought.component.examples().items()
+}
+#: What is no function of cross tables of few cells: rows, keys that nobody lists, residuals of a model.
+UNTABLED = {"logistic-rows", "threshold-scores", "residual-counts", "keys", "tree-scores", "tree-pair-scores"} | {
+    "number-rows"
+}
+
+
+class Compared(_Blocks):
+    """An engine of several blocks in memory, which compares counts of each block with those of its tables."""
+
+    name = "compared"
+    compared: ClassVar[dict[str, int]] = {}
+
+    def __init__(self) -> None:
+        super().__init__(blocks=3)
+
+    def map(self, rows: Any, function: Callable[..., Any]) -> list[Any]:
+        return [function(block) for block in rows]
+
+    def counts(self, rows: Any, functions: Sequence[Callable[..., Any]]) -> list[NDArray[Any]]:
+        found = super().counts(rows, functions)
+        for function, counted in zip(functions, found, strict=True):
+            query = getattr(getattr(function, "function", function), "query", None)
+            joint = joint_counts_of(function)
+            if joint is None:
+                continue
+            name = "subsets" if query is None else query.name
+            self.compared[name] = self.compared.get(name, 0) + 1
+            for block in rows:
+                shown = block.showing(joint.shown) if joint.shown else block
+                one, other = function(block), joint.count(shown)
+                assert one.shape == other.shape, name
+                assert np.array_equal(one, other), name
+            summed = [sum(own) for own in zip(*([t.count(b) for t in joint.tables] for b in rows), strict=True)]
+            assert np.array_equal(joint.assemble(summed), counted), name
+        return found
+
+
+class Grouping(GroupingEngine):
+    """The smallest engine that counts cross tables."""
+
+    name = "grouping"
+
+    def load(self, table: dpf.Table) -> SelectedRows:
+        return SelectedRows(InMemory().load(table), table.schema)
+
+    def tables(self, rows: SelectedRows, tables: Sequence[Crosstab]) -> list[NDArray[np.int64]]:
+        blocks = [selected(block, rows.lineage) for block in rows.table]
+        return [np.asarray(sum(table.count(block) for block in blocks)) for table in tables]
+
+
+class TestGrouping(EngineConformance):
+    @classmethod
+    def made(cls) -> dpf.Engine:
+        return Grouping()
+
+
+def table_of(schema: dpf.Schema, rows: int, seed: int = 0) -> dpf.Table:
+    generator = np.random.default_rng(seed)
+    listed = [1 if isinstance(a, dpf.Open) else a.size for a in schema]
+    codes = np.array([generator.integers(0, size, rows) for size in listed])
+    keys = {a.name: [None] * rows for a in schema if isinstance(a, dpf.Open)}
+    return dpf.Table.from_codes(schema, codes, keys=keys)
+
+
+def study_of(example: Any) -> dpf.Study:
+    relation = "replace-one" if example.schema.rows is not None else "add-or-remove-one"
+    allow = ["mcmc-converged", "real-arithmetic"]
+    study = dpf.Study(example.schema, epsilon=10**6, relation=relation, delta=example.delta, allow=allow)
+    study.add("own", example.miner)
+    return study
+
+
+def test_tables_give_the_counts_of_every_additive_query_of_every_miner() -> None:
+    """Block by block, and added up; and every miner of such queries runs where nothing else is counted, alike."""
+    Compared.compared.clear()
+    untabled: set[str] = set()
+    ran = 0
+    for label, example in EXAMPLES.items():
+        study = study_of(example)
+        queries = [step.query for step in study.plan().steps()]
+        untabled |= {query.name for query in queries if not query.tabled}
+        if any(query.unlisted or query.gathers for query in queries):
+            continue
+        table = table_of(example.schema, example.schema.rows or example.schema.max_rows or 60)
+        expected = study.run(table, seed=3, engine=Compared()).to_dict()
+        if all(query.tabled for query in queries):
+            found = study.run(table, seed=3, engine=Grouping()).to_dict()
+            assert {**found, "plan": None} == {**expected, "plan": None}, label  # a plan binds the engine's code
+            ran += 1
+    assert untabled == UNTABLED
+    assert ran > 90
+    named = {"subsets", "split-scores", "match-scores", "tree-pair-scores", "tree-scores", "extension-scores"}
+    assert named <= set(Compared.compared)
+    assert len(Compared.compared) > 24
+
+
+FINE = dpf.Schema(
+    [Numeric("age", 0, 90, cuts=[30, 60], missing=True), Boolean("ill"), Categorical("town", list("abc"))]
+)
+AGES = [3.0, 29.9, 30.0, 44.999, 45.0, 60.0, 90.0, float("nan"), 12.5, 0.0]
+
+
+def aged() -> dpf.Table:
+    ages = np.array(AGES)
+    codes = np.where(np.isnan(ages), 3, np.searchsorted([30, 60], ages, side="right"))
+    generator = np.random.default_rng(1)
+    return dpf.Table.from_codes(
+        FINE, [codes, generator.integers(0, 2, len(ages)), generator.integers(0, 3, len(ages))], {"age": ages}
+    )
+
+
+OTHER_BINS = Numeric("age", 0, 90, cuts=[45], missing=True)
+NO_BIN = Numeric("age", 0, 90, bins=1, missing=True)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        dpf.queries.JointHistogram([OTHER_BINS, FINE["ill"]]),
+        dpf.queries.JointHistogram([NO_BIN]),
+        dpf.queries.Supports([Equals("town", "b"), Below("age", 44.999), Below("age", 30)]),
+        dpf.queries.BoundedSum(FINE["age"], 10, 50, centre=20),
+        dpf.queries.BoundDistances(FINE["age"]),
+        dpf.queries.QuantileScores(FINE["age"], 10, 50.5),
+        dpf.queries.Count(),
+    ],
+    ids=lambda query: query.name,
+)
+def test_tables_of_raw_values_give_the_counts_that_the_kernels_give(query: dpf.Query) -> None:
+    table = aged()
+    for block in (*InMemory().load(table), *Compared().load(table)):
+        counts, joint = query.count(block), query.tables()
+        assert joint is not None
+        assert np.array_equal(joint.count(block), counts)
+        columns = [[as_cases(one, FINE) for one in own.columns] for own in joint.tables]
+        same = [Crosstab(own, old.summed) for own, old in zip(columns, joint.tables, strict=True)]
+        assert np.array_equal(joint.assemble([one.count(block) for one in same]), counts)
+    found = answer_of(query, Grouping(), Grouping().load(table), {})
+    assert np.array_equal(found, answer_of(query, InMemory(), InMemory().load(table), {}))
+
+
+def test_a_sum_by_a_column_adds_up_each_cell() -> None:
+    steps = Steps("age", 0, 90, 0, 0.5)
+    (block,) = InMemory().load(aged())
+    sums, counts = Crosstab([FINE["ill"]], steps).count(block), Crosstab([FINE["ill"]]).count(block)
+    ill, ages = block.codes("ill"), block.values("age")
+    expected = [int(np.rint(np.nan_to_num(ages[ill == k]) * 2).sum()) for k in (0, 1)]
+    assert sums.tolist() == expected
+    assert counts.sum() == len(AGES)
+
+
+class Lazy(dpf.Query):
+    """Defines tables and no count."""
+
+    name = "lazy"
+    attributes = ("ill",)
+    read = "ill"
+
+    def tables(self, **inputs: Any) -> Any:
+        return dpf.tables.JointCounts([Crosstab([FINE[self.read]])], lambda counts: counts[0])
+
+
+class Hidden(Lazy):
+    read = "town"
+
+
+class Neither(dpf.Query):
+    name = "neither"
+
+
+def test_a_query_may_define_tables_only() -> None:
+    assert Lazy().tabled
+    assert not Neither().tabled
+    for engine in (InMemory(), Grouping()):
+        assert answer_of(Lazy(), engine, engine.load(aged()), {}).sum() == len(AGES)
+    with pytest.raises(dpf.InputError, match=r"the query 'neither' defines neither `count` nor `tables`"):
+        answer_of(Neither(), InMemory(), InMemory().load(aged()), {})
+    with pytest.raises(dpf.InputError, match=r"engine 'grouping' counts cross tables only"):
+        answer_of(Neither(), Grouping(), Grouping().load(aged()), {})
+
+
+@pytest.mark.parametrize("engine", [InMemory(), Grouping()], ids=lambda engine: engine.name)
+def test_tables_of_what_is_not_declared_are_refused(engine: dpf.Engine) -> None:
+    """A derived attribute is as declared as those that it is made of."""
+    rows = engine.load(aged())
+    with pytest.raises(dpf.InputError, match=r"the query reads attribute 'town', which it does not declare"):
+        answer_of(Hidden(), engine, rows, {})
+    old = Boolean("old")
+    derived = engine.derive(rows, old, Cases([Equals("ill", "true")]))
+
+    class OfDerived(Lazy):
+        def tables(self, **inputs: Any) -> Any:
+            return dpf.tables.JointCounts([Crosstab([old])], lambda counts: counts[0])
+
+    assert answer_of(OfDerived(), engine, derived, {}).sum() == len(AGES)
+
+
+def test_what_follows_from_no_table_is_refused_before_anything_is_read() -> None:
+    def read() -> Any:
+        raise AssertionError
+
+    class Asks(dpf.Miner):
+        name = "asks"
+
+        def plan(self, schema: dpf.Schema) -> Any:
+            return dpf.step("own", Untabled(), dpf.mechanisms.DiscreteLaplace(1))
+
+        def mine(self, table: Any) -> Any:
+            return table.release("own")
+
+    class Untabled(dpf.Query):
+        name = "untabled"
+        sensitivities = dpf.queries.Count().sensitivities
+
+        def count(self, block: dpf.Block, **inputs: Any) -> Any:
+            return np.array([block.rows], dtype=np.int64)
+
+    study = dpf.Study(FINE, epsilon=1)
+    study.add("own", Asks())
+    with pytest.raises(dpf.InputError, match=r"counts cross tables only, and step 'own' asks for what follows from"):
+        study.run(read, seed=1, engine=Grouping())
+
+
+class Short(Grouping):
+    """Counts that have another shape, or are rounded."""
+
+    def tables(self, rows: SelectedRows, tables: Sequence[Crosstab]) -> list[Any]:
+        return [counts[1:] for counts in super().tables(rows, tables)]
+
+
+class Floats(Grouping):
+    def tables(self, rows: SelectedRows, tables: Sequence[Crosstab]) -> list[Any]:
+        return [counts.astype(float) for counts in super().tables(rows, tables)]
+
+
+@pytest.mark.parametrize("kind", [Short, Floats])
+def test_an_engine_that_counts_no_whole_table_is_told_so(kind: type[Grouping]) -> None:
+    engine = kind()
+    with pytest.raises(dpf.InputError, match="must count a table in its shape, in integers of 64 bits"):
+        answer_of(dpf.queries.Histogram(FINE["town"]), engine, engine.load(aged()), {})
+
+
+class Wrong(dpf.queries.CellCounts):
+    """Names the table of another attribute than it counts."""
+
+    name = "wrong"
+    answer_length = 2
+
+    def count(self, block: dpf.Block, **inputs: Any) -> Any:
+        return np.bincount(block.codes("ill"), minlength=2)
+
+    def tables(self, **inputs: Any) -> Any:
+        return dpf.tables.JointCounts([Crosstab([FINE["town"]])], lambda counts: counts[0][:2])
+
+
+def test_the_kit_compares_tables_with_counts() -> None:
+    suite = QueryConformance()
+    for query in (dpf.queries.Histogram(FINE["ill"]), Lazy(), dpf.queries.BoundedSum(FINE["age"])):
+        suite.test_its_tables_give_what_it_counts((query, FINE, {}))
+    with pytest.raises(AssertionError, match="wrong answers otherwise from the tables that it names"):
+        suite.test_its_tables_give_what_it_counts((Wrong(), FINE, {}))
+    with pytest.raises(pytest.skip.Exception, match="names no cross tables"):
+        suite.test_its_tables_give_what_it_counts((Neither(), FINE, {}))
