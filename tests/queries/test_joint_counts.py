@@ -110,7 +110,9 @@ def test_tables_give_the_counts_of_every_additive_query_of_every_miner() -> None
         expected = study.run(table, seed=3, engine=Compared()).to_dict()
         if all(query.tabled for query in queries):
             found = study.run(table, seed=3, engine=Grouping()).to_dict()
-            assert {**found, "plan": None} == {**expected, "plan": None}, label  # a plan binds the engine's code
+            for own in (found, expected):  # a plan binds the engine's code
+                own["plan"] = own["about"]["time"] = None
+            assert found == expected, label
             ran += 1
     assert untabled == UNTABLED
     assert ran > 90
