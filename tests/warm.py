@@ -26,10 +26,11 @@ def serve(place: str) -> None:
     import opendp.prelude
     import polars
 
-    from dpframework.cli import main
+    from dpframework.cli import command
     from dpframework.study.registry import registry
 
-    del main, numba, opendp, polars
+    del numba, opendp, polars
+    command()
     registry()  # which imports the plugins
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children but who asked for them
     with socket.socket(socket.AF_UNIX) as server:

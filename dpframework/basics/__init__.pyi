@@ -1,5 +1,4 @@
 from .bounds import PrivateBoundsMiner as PrivateBoundsMiner
-from .built_in import BUILT_IN as BUILT_IN
 from .counts import (
     CountMiner as CountMiner,
     CrosstabMiner as CrosstabMiner,

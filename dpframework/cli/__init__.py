@@ -1,19 +1,22 @@
-"""The command line, with one module for each group of commands. Errors become sentences here."""
+"""The command line, with one module for each group of commands. Errors become sentences here.
+
+A command loads its own module, and no other: only help, and a name that is none, need them all.
+"""
 
 from __future__ import annotations
 
 import codecs
 import errno
 import functools
+import importlib
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
-from dpframework.cli import demo, dossiers, experiment, ledgers, listing, new, plan, prove, report, run, schemas, verify
 from dpframework.cli.common import BAD_INPUT, REFUSED, say
 from dpframework.cli.parameters import CommandGroup
 from dpframework.facts.errors import DPFrameworkError, PlanRefused, ReleaseRefused, first_line, raised_at
@@ -22,19 +25,26 @@ from dpframework.version import __version__
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 
-app = typer.Typer(
-    name="dpframework",
-    cls=CommandGroup,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Composable differential-privacy mechanisms and miners: plan, check, run, verify.",
-    epilog="Example: dpframework demo",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
-for module in (listing, plan, run, report, dossiers, verify, prove, experiment, new, demo):
-    module.register(app)
-app.add_typer(schemas.app)
-app.add_typer(ledgers.app)
+#: The module of each command, in the order in which help lists them.
+COMMANDS: Mapping[str, str] = {
+    "miners": "listing",
+    "mechanisms": "listing",
+    "explain": "listing",
+    "plan": "plan",
+    "check": "plan",
+    "epsilon": "plan",
+    "run": "run",
+    "report": "report",
+    "statements": "dossiers",
+    "verify": "verify",
+    "prove": "prove",
+    "audit-proof": "prove",
+    "experiment": "experiment",
+    "new": "new",
+    "demo": "demo",
+    "schema": "schemas",
+    "ledger": "ledgers",
+}
 
 
 def _show_version(wanted: bool) -> None:
@@ -43,7 +53,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version and exit.")
@@ -52,8 +61,21 @@ def _options(
     """Take the options that stand before a command."""
 
 
-@functools.cache  # a twentieth of a second, which a process that runs several commands pays once
-def _command() -> Any:
+@functools.cache  # a process that runs several commands makes each once
+def command(name: str | None = None) -> Any:
+    """Return the program with all commands; with the name of one, at least with that command."""
+    app = typer.Typer(
+        name="dpframework",
+        cls=CommandGroup,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        help="Composable differential-privacy mechanisms and miners: plan, check, run, verify.",
+        epilog="Example: dpframework demo",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_options)
+    for module in dict.fromkeys(COMMANDS.values() if name is None else [COMMANDS[name]]):
+        importlib.import_module(f"dpframework.cli.{module}").register(app)
     return typer.main.get_command(app)
 
 
@@ -72,9 +94,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _outcome(arguments: Sequence[str] | None) -> int:
     """Run one command, say why it stopped, and return its exit code."""
     try:
+        words = list(sys.argv[1:] if arguments is None else arguments)
         # Not standalone: errors come back here and none prints a usage text or a traceback of its own.
-        code = _command().main(
-            args=None if arguments is None else list(arguments), prog_name="dpframework", standalone_mode=False
+        code = command(words[0] if words and words[0] in COMMANDS else None).main(
+            args=words, prog_name="dpframework", standalone_mode=False
         )
         if sys.stdout is not None:
             sys.stdout.flush()

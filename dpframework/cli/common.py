@@ -129,10 +129,11 @@ def console(*, stderr: bool = False) -> Console:
     return found if found.is_terminal else Screen(stderr=stderr, highlight=False, width=PIPE_WIDTH)
 
 
-def on_terminal() -> bool:
-    """Tell whether standard output is a terminal. Where it plainly is none, rich is not loaded."""
+def on_terminal(*, stderr: bool = False) -> bool:
+    """Tell whether a stream is a terminal. Where it plainly is none, rich is not loaded."""
     forced = any(name in os.environ for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
-    return (forced or (sys.stdout is not None and sys.stdout.isatty())) and console().is_terminal
+    stream = sys.stderr if stderr else sys.stdout
+    return (forced or (stream is not None and stream.isatty())) and console(stderr=stderr).is_terminal
 
 
 def plain_table(*heads: str) -> Table:

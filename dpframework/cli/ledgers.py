@@ -50,6 +50,12 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
+
+def register(program: typer.Typer) -> None:
+    """Add the group of commands."""
+    program.add_typer(app)
+
+
 File = Annotated[Path, path_argument("FILE", "A ledger.")]
 Name = Annotated[str, typer.Option("--data-set", metavar="NAME", help="A data set of the ledger.")]
 By = Annotated[str, typer.Option("--by", metavar="WHO", help="Who makes this decision; the ledger keeps the name.")]
@@ -65,8 +71,6 @@ PinFile = Annotated[
         "PIN", "A file of yours that notes the ledger's last entry: one that was put back is refused.", "--pin"
     ),
 ]
-
-
 DeltaCap = Annotated[
     str, typer.Option("--delta", metavar="D", help="The most delta of all runs. Above 0, zCDP may compose losses.")
 ]

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from dpframework.cli.common import console
+from dpframework.cli.common import console, on_terminal
 from dpframework.run.observers import Observer, Release
 from dpframework.tables.progress import watched
 
@@ -35,8 +35,7 @@ def progress() -> Iterator[Observer]:
 
     While the table is read, the bar counts files, and bytes of a file. The number of rows is secret.
     """
-    screen = console(stderr=True)
-    if not screen.is_terminal or screen.is_dumb_terminal:
+    if not on_terminal(stderr=True) or console(stderr=True).is_dumb_terminal:
         yield Observer()
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn

@@ -37,6 +37,12 @@ app = typer.Typer(
     name="schema", cls=CommandGroup, help="Make and show schemas: the public facts about a table.", no_args_is_help=True
 )
 
+
+def register(program: typer.Typer) -> None:
+    """Add the group of commands."""
+    program.add_typer(app)
+
+
 WARNING = (
     "warning: this schema is inferred from private data and is not private: "
     "bounds, cuts and values may give a row away; a study must allow 'schema-inferred-from-data' to use it"

@@ -8,7 +8,7 @@ import os
 import sys
 import types
 from collections.abc import Mapping
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 
 from dpframework.version import __version__
@@ -57,11 +57,17 @@ def package_form(package: str) -> Mapping[str, str]:
     return types.MappingProxyType(form)
 
 
+@functools.cache  # the files of every installed distribution are looked through
+def plugin_points() -> EntryPoints:
+    """Return the entry points of the installed plugins."""
+    return entry_points(group=CORE)
+
+
 @functools.cache
 def distributions() -> dict[str, tuple[str, str]]:
     """Return the distribution and version of the core's and the plugins' packages."""
     found = {CORE: (CORE, __version__)}
-    for point in entry_points(group=CORE):
+    for point in plugin_points():
         if point.dist is not None:
             found.setdefault(point.module.partition(".")[0], (point.dist.name, point.dist.version))
     return found

@@ -15,6 +15,7 @@ tables exchanged. (Nothing is asked of the changes themselves, only of their dif
 from __future__ import annotations
 
 import abc
+import functools
 import itertools
 import math
 from fractions import Fraction
@@ -197,8 +198,13 @@ def _scaled(answer: Any, calibration: Calibration) -> NDArray[np.float64]:
 
 
 NEGLIGIBLE = 1e-18  # of a weight: 1 minus it is 1 in double precision
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
-_UNIT_NODES, _UNIT_WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2  # of the rule on [0, 1]
+
+
+@functools.cache  # few ask
+def _unit_rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the nodes and the weights of the Gauss-Legendre rule of 20 nodes on [0, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    return (nodes + 1) / 2, weights / 2
 
 
 def permute_and_flip_log_probability(scaled: NDArray[np.float64], chosen: int) -> float:
@@ -223,8 +229,9 @@ def permute_and_flip_log_probability(scaled: NDArray[np.float64], chosen: int) -
     others = others[others > NEGLIGIBLE]
     halvings = 0 if len(others) < 40 else math.ceil(math.log2(others.sum() + 1)) + 6
     edges = [0.0, *(2.0**-k for k in range(halvings, -1, -1))]
+    nodes, weights = _unit_rule()
     integral = 0.0
     for low, high in itertools.pairwise(edges):  # one at a time, so that memory grows with the candidates only
-        times_ = low + (high - low) * _UNIT_NODES
-        integral += (high - low) * float(np.dot(_UNIT_WEIGHTS, np.prod(1 - times_ * others[:, np.newaxis], axis=0)))
+        times_ = low + (high - low) * nodes
+        integral += (high - low) * float(np.dot(weights, np.prod(1 - times_ * others[:, np.newaxis], axis=0)))
     return float(scaled[chosen] + math.log(integral))

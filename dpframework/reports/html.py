@@ -20,7 +20,6 @@ from dpframework.reports.facts import headlines, is_alarming, public_facts
 from dpframework.reports.run_summary import RunSummary, summarize
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
 from dpframework.reports.steps import NONE
-from dpframework.results.error_bounds import percent_text
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
@@ -164,28 +163,13 @@ def _page(template: str, **content: Any) -> str:
 
 @functools.cache
 def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from dpframework.reports.templates import environment as made
 
-    environment = Environment(
-        loader=PackageLoader("dpframework.reports", "page"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        undefined=StrictUndefined,
-    )
-    environment.filters.update(breakable=_breakable, percent=percent_text)
+    environment = made()
     environment.globals.update(
         most_results=MOST_RESULTS, most_names=MOST_NAMES, most_kinds=MOST_KINDS, most_alike=MOST_ALIKE
     )
     return environment
-
-
-def _breakable(path: str) -> Markup:
-    """Escape a path, so that a line may break after each slash."""
-    from markupsafe import Markup, escape
-
-    return Markup("/<wbr>").join(escape(part) for part in path.split("/"))
 
 
 def _as_is(text: str) -> Markup:

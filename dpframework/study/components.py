@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoint
 from typing import Any
 
-from dpframework import accountant, basics, checks, mechanisms
+from dpframework import accountant, checks, mechanisms
 from dpframework.study.hookspecs import hookimpl
 from dpframework.tables.built_in import BUILT_IN as ENGINES
 
+#: The miners of everyday questions, by name, each in a module that a study without them does not load.
+MINERS = {
+    "count": "counts:CountMiner",
+    "histogram": "counts:HistogramMiner",
+    "crosstab": "counts:CrosstabMiner",
+    "sum": "numbers:SumMiner",
+    "mean": "numbers:MeanMiner",
+    "quantile": "numbers:QuantileMiner",
+    "keys": "keys:KeysMiner",
+    "adaptive-grid": "grids:AdaptiveGridMiner",
+    "private-bounds": "bounds:PrivateBoundsMiner",
+}
+
 
 @hookimpl(tryfirst=True)
-def dpframework_miners() -> list[type[Any]]:
+def dpframework_miners() -> list[EntryPoint]:
     """Return the miners of everyday questions."""
-    return list(basics.BUILT_IN)
+    return [EntryPoint(name, f"dpframework.basics.{place}", "dpframework") for name, place in MINERS.items()]
 
 
 @hookimpl(tryfirst=True)
@@ -28,7 +42,7 @@ def dpframework_accountants() -> list[type[Any]]:
 
 
 @hookimpl(tryfirst=True)
-def dpframework_engines() -> list[type[Any]]:
+def dpframework_engines() -> list[type[Any] | EntryPoint]:
     """Return the engines of the core."""
     return list(ENGINES)
 

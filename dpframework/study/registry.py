@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Iterable
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any, final
 
 import attrs
@@ -14,6 +14,7 @@ from dpframework import accountant
 from dpframework.accountant import Accountant
 from dpframework.checks import Check
 from dpframework.facts.errors import InputError, first_line, nearest
+from dpframework.facts.packages import plugin_points
 from dpframework.facts.privacy import Amount
 from dpframework.facts.typechecks import typechecked
 from dpframework.mechanisms import Mechanism
@@ -97,7 +98,7 @@ class Registry:
         self._problems: list[Problem] = []
         self._hooks = HookCalls(self._report)
         self._hooks.register(components, CORE, self._hooks.marked(components))
-        self._load(entry_points(group=GROUP) if found is None else found)
+        self._load(plugin_points() if found is None else found)
         self.miners: dict[str, Registered] = self._classes("dpframework_miners", Miner)
         self.accountants: dict[str, Registered] = self._classes("dpframework_accountants", Accountant)
         self.engines: dict[str, Registered] = self._classes("dpframework_engines", Engine)

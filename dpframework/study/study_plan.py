@@ -17,7 +17,6 @@ from dpframework.facts.privacy import readable
 from dpframework.mechanisms.base import Mechanism, Preview
 from dpframework.plan.graph import plan_graph
 from dpframework.plan.preview import planned_parts, previews
-from dpframework.plan.reading import plan_from_json
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.run.miner import Miner
 from dpframework.study.miner_builder import build_miner
@@ -156,5 +155,7 @@ class StudyPlan(AccountedPlan):
     @classmethod
     def from_json(cls, text: str, *, source: str = "plan", mechanisms: Iterable[type[Mechanism]] = ()) -> StudyPlan:
         """Read a plan that `to_json` wrote (see `plan_from_json`), with mechanism classes beside the installed ones."""
+        from dpframework.plan.reading import plan_from_json  # with every mechanism
+
         installed = [brought.component for brought in registry().mechanisms.values()]
         return plan_from_json(text, [*installed, *mechanisms], source=source, kind=cls)

@@ -1,7 +1,13 @@
 """The engines that are always there."""
 
-from dpframework.tables.dask_engine import Dask
+from importlib.metadata import EntryPoint
+
 from dpframework.tables.engines import Engine, InMemory, Mapped, Threads
 
-#: In the order in which they are listed.
-BUILT_IN: tuple[type[Engine], ...] = (InMemory, Threads, Mapped, Dask)
+#: In the order in which they are listed. That of clusters is imported by studies that name it.
+BUILT_IN: tuple[type[Engine] | EntryPoint, ...] = (
+    InMemory,
+    Threads,
+    Mapped,
+    EntryPoint("dask", "dpframework.tables.dask_engine:Dask", "dpframework"),
+)

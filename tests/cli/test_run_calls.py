@@ -59,19 +59,33 @@ except SystemExit as ended:
     assert not ended.code, ended.code
 finally:
     sys.setprofile(None)
-print(json.dumps(calls))
+print(json.dumps([calls, list(sys.modules)]))
 """
+#: What a run of a histogram does not use.
+UNUSED = {"networkx", "typeguard", "rich", "numba", "scipy", "unittest", "sklearn", "pandas"}
 
 
 @pytest.fixture(scope="module")
-def calls(tmp_path_factory: pytest.TempPathFactory) -> collections.Counter[str]:
-    """Return how often each function of the core was entered in one run of one histogram."""
+def counted(tmp_path_factory: pytest.TempPathFactory) -> tuple[collections.Counter[str], set[str]]:
+    """Return how often each function of the core was entered in one run of one histogram, and the modules loaded."""
     folder: Path = tmp_path_factory.mktemp("run")
     (folder / "schema.toml").write_text(SCHEMA)
     (folder / "study.toml").write_text(STUDY)
     (folder / "people.csv").write_text("age,ill\n" + "".join(f"{age},{age % 2 == 0}\n".lower() for age in range(90)))
     done = subprocess.run([sys.executable, "-c", COUNTING], cwd=folder, capture_output=True, text=True, check=True)
-    return collections.Counter(json.loads(done.stdout.splitlines()[-1]))
+    entered, modules = json.loads(done.stdout.splitlines()[-1])
+    return collections.Counter(entered), set(modules)
+
+
+@pytest.fixture
+def calls(counted: tuple[collections.Counter[str], set[str]]) -> collections.Counter[str]:
+    """Return how often each function of the core was entered."""
+    return counted[0]
+
+
+def test_a_run_loads_what_it_uses(counted: tuple[collections.Counter[str], set[str]]) -> None:
+    assert counted[1] & UNUSED == set()
+    assert "polars" in counted[1]  # which reads the file
 
 
 @pytest.mark.parametrize(

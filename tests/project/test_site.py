@@ -16,10 +16,9 @@ from pathlib import Path
 import dpframework_greedy
 import dpframework_trees
 import pytest
-import typer
 
 import dpframework as dpf
-from dpframework.cli import app
+from dpframework.cli import command as program
 
 pytest.importorskip("sphinx", reason="the site needs the extra 'docs': pip install -e '.[docs]'")
 pytest.importorskip("myst_parser", reason="the site needs the extra 'docs': pip install -e '.[docs]'")
@@ -139,7 +138,7 @@ def test_every_command_and_option_is_on_its_page(site: Path) -> None:
             if not below.hidden:
                 yield from visible(below, f"{path} {name}")
 
-    commands = dict(visible(typer.main.get_command(app), "dpframework"))
+    commands = dict(visible(program(), "dpframework"))
     assert {"dpframework plan", "dpframework schema infer"} <= set(commands)
     for path, command in commands.items():
         (section,) = re.findall(rf'<section id="{path.replace(" ", "-")}">(.*?)</table>', page, re.DOTALL)

@@ -38,8 +38,7 @@ JSON = {"json.load", "json.loads", "orjson.loads", "ujson.loads"}
 #: What may be there, and why.
 ALLOWED = {
     ("dpframework/facts/json_text.py", "json.loads"): "the one reader",
-    ("dpframework/facts/packages.py", "entry_points"): "names of installed packages, for their code's digest",
-    ("dpframework/study/registry.py", "entry_points"): "plugins: installed, so trusted",
+    ("dpframework/facts/packages.py", "entry_points"): "plugins: installed, so trusted; their names and code's digest",
     ("dpframework/lab/experiment/job_list.py", "entry_points"): "versions of installed plugins",
     ("dpframework/cli/skeleton/__init__.py", "entry_points"): "names that are taken",
     ("dpframework/cli/skeleton/__init__.py", "import importlib.util"): "names that are taken: found, not imported",
@@ -67,6 +66,10 @@ ALLOWED = {
     ("dpframework/verify/other_process.py", "import_module"): "modules that this process has imported",
     ("dpframework/verify/other_process.py", "exec_module"): "modules that this process has imported",
     # Names that stand in the source itself.
+    ("dpframework/cli/__init__.py", "import importlib"): "its own modules, when first used",
+    ("dpframework/cli/__init__.py", "import_module"): "its own modules, when first used",
+    ("dpframework/study/components.py", "EntryPoint"): "its own miners",
+    ("dpframework/tables/built_in.py", "EntryPoint"): "its own engine",
     ("plugins/distance/src/dpframework_distance/__init__.py", "import importlib"): "its own modules, when first used",
     ("plugins/distance/src/dpframework_distance/__init__.py", "import_module"): "its own modules, when first used",
     ("plugins/distance/src/dpframework_distance/__init__.py", "EntryPoint"): "its own miners",
