@@ -6,6 +6,7 @@ from .counts import (
 )
 from .grids import AdaptiveGridMiner as AdaptiveGridMiner
 from .keys import KeysMiner as KeysMiner
+from .marginals import MarginalsMiner as MarginalsMiner
 from .numbers import (
     MeanMiner as MeanMiner,
     QuantileMiner as QuantileMiner,

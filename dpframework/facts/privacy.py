@@ -94,12 +94,12 @@ def positive_delta(value: Amount) -> Fraction:
 
 def exact_or_none(value: Amount | None) -> Fraction | None:
     """Return `exact(value)`, keeping None."""
-    return None if value is None else exact(value)
+    return value if value is None or (type(value) is Fraction and value.numerator >= 0) else exact(value)
 
 
 def exact_delta(value: Amount) -> Fraction:
     """Return `exact(value, "delta")`."""
-    return exact(value, "delta")
+    return value if type(value) is Fraction and value.numerator >= 0 else exact(value, "delta")
 
 
 def decimal_text(value: Fraction) -> str:

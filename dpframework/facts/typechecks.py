@@ -1,16 +1,13 @@
 """Types at public boundaries. A value of another type is refused there in a sentence, not wherever it is first used.
 
-Plain classes are compared at once, and so are lists, tuples and mappings of them that fit. typeguard, which takes as
-long to load as a small run, compares everything else, such as functions, and whatever may have to be refused.
+Plain classes are compared at once; typeguard compares everything else, such as lists of texts and functions.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import itertools
 import numbers
-import os
 import sys
 import types
 import typing
@@ -167,8 +164,6 @@ def _fits(value: Any, hint: Any) -> bool:
     plain = _plain(hint)
     if plain is not None:
         return isinstance(value, plain) or (_is_of_numpy(value) and isinstance(value.item(), plain))
-    if _surely_fits(value, hint):
-        return True
     from typeguard import TypeCheckError, check_type
 
     try:
@@ -176,27 +171,6 @@ def _fits(value: Any, hint: Any) -> bool:
     except TypeCheckError:
         return False
     return True
-
-
-def _surely_fits(value: Any, hint: Any) -> bool:
-    """Return whether typeguard would certainly take a value, of which it looks at the first item, too."""
-    plain = _plain(hint)
-    if plain is not None:  # of numbers, typeguard knows other subclasses than `_NUMBERS`
-        exactly = object in plain or type(value) in plain
-        return exactly or (isinstance(value, plain) and not isinstance(value, numbers.Number))
-    origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if isinstance(hint, types.UnionType) or origin is typing.Union:
-        return any(_surely_fits(value, part) for part in parts)
-    if origin is os.PathLike:
-        return isinstance(value, os.PathLike)
-    if not isinstance(origin, type) or not isinstance(value, origin):
-        return False
-    if isinstance(value, dict):
-        pairs = itertools.islice(value.items(), 1)
-        return len(parts) == 2 and all(all(map(_surely_fits, pair, parts)) for pair in pairs)
-    several = parts[1:] == ((Ellipsis,) if origin is tuple else ()) and len(parts) > 0
-    firsts = itertools.islice(value, 1) if isinstance(value, list | tuple | set | frozenset) else None
-    return several and firsts is not None and all(_surely_fits(item, parts[0]) for item in firsts)
 
 
 def _is_of_numpy(value: Any) -> bool:

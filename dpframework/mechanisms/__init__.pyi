@@ -4,6 +4,7 @@ from .base import (
     Preview as Preview,
     PureMechanism as PureMechanism,
 )
+from .block_norm import BlockNorm as BlockNorm, block_variances as block_variances
 from .built_in import BUILT_IN as BUILT_IN
 from .gaussian import Gaussian as Gaussian
 from .interval import ExponentialInterval as ExponentialInterval

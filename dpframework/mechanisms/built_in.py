@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpframework.mechanisms.base import Mechanism
+from dpframework.mechanisms.block_norm import BlockNorm
 from dpframework.mechanisms.gaussian import Gaussian
 from dpframework.mechanisms.interval import ExponentialInterval
 from dpframework.mechanisms.key_thresholds import GaussianThreshold
@@ -22,6 +23,7 @@ BUILT_IN: tuple[type[Mechanism], ...] = (
     ExponentialInterval,
     AboveThreshold,
     KNorm,
+    BlockNorm,
     PartitionSelection,
     GaussianThreshold,
 )

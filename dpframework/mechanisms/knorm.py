@@ -40,7 +40,6 @@ rows; somebody who times a draw very closely learns of the noise, as with other 
 
 from __future__ import annotations
 
-import bisect
 import functools
 import math
 from collections.abc import Sequence
@@ -57,13 +56,13 @@ from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.balls import Balls, balls
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
 from dpframework.mechanisms.laplace import from_lattice, to_lattice
+from dpframework.mechanisms.radii import RadiusWeights, geometric_sum, log_normalizer, square_of_radius
 from dpframework.mechanisms.randomness import Randomness
-from dpframework.mechanisms.uniforms import WholeNumbers, exp_bounds
+from dpframework.mechanisms.uniforms import WholeNumbers
 from dpframework.queries.base import Norm, QueryFacts
 
 LARGEST_DIMENSION = 1_000
 LARGEST_SCALE = 1 << 30  # of noise with a sum of its own, whose draw counts points by numbers that grow with it
-_BITS = 128  # of the number that a weight is chosen by, at first
 _NODES = 32  # of a quadrature
 _CONTINUOUS = 1000  # scale of an entry from which noise is taken for continuous
 _SPREADS = 2.3  # standard deviations within which noise of several lies with at least 95 %
@@ -132,7 +131,7 @@ class KNorm(PureMechanism):
             drawn = np.asarray(randomness.discrete_laplace(exact.size, scale), dtype=np.int64)
             return from_lattice(exact + drawn.reshape(exact.shape), calibration)
         numbers = WholeNumbers(randomness.words)
-        radius = _weights(space, Fraction(scale)).draw(numbers) + _geometric_sum(space.dimension + 1, scale, randomness)
+        radius = _weights(space, Fraction(scale)).draw(numbers) + geometric_sum(space.dimension + 1, scale, randomness)
         noise = np.array(space.draw(radius, numbers), dtype=np.int64)
         return from_lattice(exact + noise.reshape(exact.shape), calibration)
 
@@ -149,7 +148,7 @@ class KNorm(PureMechanism):
             return -math.inf
         space, scale = _space(calibration)
         norm = int(np.add.reduceat(np.abs(noise), starts).max()) // (2 if space.same_rows else 1)
-        return -norm / scale - _log_normalizer(space, scale)
+        return -norm / scale - log_normalizer(space.h, space.dimension, scale)
 
     def preview(self, calibration: Calibration) -> Preview:
         """Bound the noise of the noisiest cell, exactly for one histogram and else by its standard deviation."""
@@ -245,68 +244,9 @@ def _independent(space: Balls) -> bool:
     return len(space.sizes) == 1 and not space.same_rows
 
 
-def _geometric_sum(number: int, scale: float, randomness: Randomness) -> int:
-    """Draw the sum of independent k >= 0, each of probability proportional to exp(-k / scale), as in Laplace noise."""
-    found, lacking = 0, number
-    while lacking:
-        drawn = randomness.discrete_laplace(2 * lacking + 8, scale)
-        kept = drawn[drawn >= 0][:lacking]
-        found, lacking = found + int(kept.sum()), lacking - len(kept)
-    return found
-
-
-@final
-class _Weights:
-    """Draws k with probability proportional to h_k exp(-k / scale), exactly.
-
-    A uniform number of some bits decides, or is given more bits, by whole numbers that the sums of probabilities lie
-    between.
-    """
-
-    def __init__(self, h: Sequence[int], scale: Fraction, bits: int = _BITS) -> None:
-        self._h, self._scale, self._bits = h, scale, bits
-        self._between: dict[int, tuple[list[int], list[int]]] = {}
-
-    def draw(self, numbers: WholeNumbers) -> int:
-        """Return one k."""
-        bits, number = self._bits, numbers.bits(self._bits)
-        while True:
-            below, above = self.between(bits)
-            k = bisect.bisect_left(below, number + 1)  # the first whose sum is not below the number's upper end
-            if k < len(below) and (k == 0 or above[k - 1] <= number):
-                return k
-            bits, number = 2 * bits, (number << bits) | numbers.bits(bits)
-
-    def between(self, bits: int) -> tuple[list[int], list[int]]:
-        """Return whole numbers below and above 2**bits times the probability of 0, ..., k, for each k."""
-        if bits not in self._between:
-            # the whole is h_0 = 1 at least, so that absolute errors of the powers, times h, are relative ones
-            wide = bits + 64 + sum(self._h).bit_length()
-            low, high = exp_bounds(-1 / self._scale, wide)
-            power_low = power_high = 1 << wide
-            lows, highs = [0], [0]
-            for weight in self._h:
-                lows.append(lows[-1] + weight * power_low)
-                highs.append(highs[-1] + weight * power_high)
-                power_low, power_high = power_low * low >> wide, -(-power_high * high >> wide)
-            each = list(zip(lows[1:], highs[1:], strict=True))
-            below = [(least << bits) // (least + highs[-1] - most) for least, most in each]
-            above = [-((-most << bits) // (most + lows[-1] - least)) for least, most in each]
-            self._between[bits] = below, above
-        return self._between[bits]
-
-
 @functools.lru_cache(maxsize=256)
-def _weights(space: Balls, scale: Fraction) -> _Weights:
-    return _Weights(space.h, scale)
-
-
-@functools.lru_cache(maxsize=256)
-def _log_normalizer(space: Balls, scale: float) -> float:
-    logs = [math.log(h) - k / scale for k, h in enumerate(space.h)]
-    most = max(logs)
-    total = most + math.log(math.fsum(math.exp(log - most) for log in logs))
-    return total - space.dimension * math.log(-math.expm1(-1 / scale))
+def _weights(space: Balls, scale: Fraction) -> RadiusWeights:
+    return RadiusWeights(space.h, scale)
 
 
 @functools.lru_cache(maxsize=256)
@@ -315,17 +255,10 @@ def _cell_variances(space: Balls, scale: float) -> dict[int, float]:
     if len(space.sizes) == 1:
         unit, chances = _of_one(space, scale)
         return {space.sizes[0]: unit**2 * float(chances @ np.square(np.arange(len(chances))))}
-    q = math.exp(-1 / scale)
-    logs = np.array([math.log(h) for h in space.h]) - np.arange(len(space.h)) / scale
-    chances = np.exp(logs - logs.max())
-    chances /= chances.sum()
-    of_k = float(chances @ np.arange(len(chances)))
-    spread = float(chances @ (np.arange(len(chances)) - of_k) ** 2)
-    mean = of_k + (space.dimension + 1) * q / (1 - q)
-    square = mean**2 + spread + (space.dimension + 1) * q / (1 - q) ** 2
+    square = square_of_radius(space.h, space.dimension, scale)
     if space.same_rows:
-        return {size: (square + mean) * _second_moment(size) for size in space.sizes}
-    return {size: (square + mean) * moment for size, moment in _moments_with_a_sum(space.sizes).items()}
+        return {size: square * _second_moment(size) for size in space.sizes}
+    return {size: square * moment for size, moment in _moments_with_a_sum(space.sizes).items()}
 
 
 def _of_one(space: Balls, scale: float) -> tuple[float, NDArray[np.float64]]:

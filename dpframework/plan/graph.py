@@ -37,7 +37,7 @@ def plan_graph(plan: Plan) -> Any:
         if isinstance(placed.node, Step):
             facts |= {"mechanism": placed.node.mechanism.name, **_amounts(placed, plan)}
         graph.add_node(placed.number, path=placed.path, scope=placed.scope, level=levels[-1], **facts)
-    for source, target, edge in plan.index.edges():
+    for source, target, edge in plan.index.graph.edges(data=True):
         amounts = {notion: graph.nodes[target].get(notion, 0) for notion in ("epsilon", "rho")}
         weights = {notion: math.inf if amount is None else amount for notion, amount in amounts.items()}
         graph.add_edge(source, target, **edge, **weights)

@@ -1,4 +1,4 @@
-"""The index of a plan, a graph of its nodes with their places, made once and read by everyone."""
+"""The index of a plan, a networkx graph of its nodes with their places, made once and read by everyone."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dpframework.plan.nodes import FromRelease, Node, Parallel, Sample, Sequenti
 from dpframework.plan.spending import Spend
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from dpframework.plan.plan import Plan
 
 #: The names of attributes; None if it may be any.
 Reads: TypeAlias = "tuple[str, ...] | None"
-#: The edges that lead to a node or from it: what they say of themselves, by the number of the node at the other end.
-Edges: TypeAlias = "dict[int, dict[str, Any]]"
 
 
 @final
@@ -37,8 +37,8 @@ class PlacedNode:
         The node itself.
     kind
         Its row in the table of kinds.
-    sources
-        The edges that lead to it, by the number of the node that they come from (see `PlanIndex`).
+    graph
+        The graph that it is a node of, by its number.
     end
         The number after the last node below it: the nodes below are those from `number + 1` to `end - 1`.
     scope
@@ -54,7 +54,7 @@ class PlacedNode:
     number: int
     node: Node
     kind: NodeKind = attrs.field(repr=lambda kind: kind.name)
-    sources: Edges = attrs.field(repr=False)
+    graph: nx.DiGraph = attrs.field(repr=False)
     end: int
     scope: str
     in_parts: bool
@@ -62,19 +62,24 @@ class PlacedNode:
     plan: Plan | None = attrs.field(default=None, repr=False)
 
     @functools.cached_property
+    def _edges(self) -> dict[int, dict[str, Any]]:
+        """The edges that lead to it, by the number of the node that they come from."""
+        return dict(self.graph.pred[self.number])
+
+    @functools.cached_property
     def parent(self) -> int | None:
         """The number of the node that it is a part of; None for the root."""
-        return next((source for source, edge in self.sources.items() if edge["kind"] == "part"), None)
+        return next((source for source, edge in self._edges.items() if edge["kind"] == "part"), None)
 
     @functools.cached_property
     def position(self) -> int:
         """Its position among the parts of its parent."""
-        return 0 if self.parent is None else int(self.sources[self.parent]["position"])
+        return 0 if self.parent is None else int(self._edges[self.parent]["position"])
 
     @functools.cached_property
     def uses(self) -> tuple[int, ...]:
         """The numbers of the nodes whose releases it is given or made from, in order."""
-        return tuple(sorted(source for source, edge in self.sources.items() if "use" in edge))
+        return tuple(sorted(source for source, edge in self._edges.items() if "use" in edge))
 
     @functools.cached_property
     def name(self) -> str:
@@ -163,13 +168,13 @@ class PlanIndex:
 
     Attributes
     ----------
+    graph
+        A `networkx.DiGraph` of the numbers of the nodes, from the top, left to right. Each has its `PlacedNode` as the
+        attribute `placed`. An edge leads from a composition to a part of it (`kind` "part", with the `position` of the
+        part), or from a release to a node that it is given to (`kind` "use"). Where both hold, it is a "part". An edge
+        of a release has the attribute `use`.
     nodes
-        Every node of the graph, in the order of their numbers: from the top, left to right.
-    targets
-        The edges that lead from each node, by its number, then by the number of the node that they lead to. An edge
-        leads from a composition to a part of it (`kind` "part", with the `position` of the part), or from a release to
-        a node that it is given to (`kind` "use"). Where both hold, it is a "part". An edge of a release has the
-        attribute `use`. Each edge stands in the `sources` of its target, too.
+        Every node of the graph, in the order of their numbers.
     scopes
         Every scope, from the top.
     """
@@ -177,8 +182,8 @@ class PlanIndex:
     def __init__(self, root: Node, plan: Plan | None = None) -> None:
         builder = _Builder(plan)
         builder.place_scope(root, "", None, 0, in_parts=False, on_sample=False)
-        self.nodes: tuple[PlacedNode, ...] = builder.places()
-        self.targets: tuple[Edges, ...] = tuple(builder.targets)
+        self.graph = builder.graph_of_places()
+        self.nodes: tuple[PlacedNode, ...] = tuple(placed for _, placed in self.graph.nodes(data="placed"))
         self.scopes = tuple(ScopeNodes(path, tuple(self.nodes[n] for n in own)) for path, own in builder.scopes)
         self._numbers = {id(placed.node): placed.number for placed in reversed(self.nodes)}
 
@@ -195,14 +200,9 @@ class PlanIndex:
         """Return all nodes below one, from the top."""
         return self.nodes[placed.number + 1 : placed.end]
 
-    def edges(self) -> Iterator[tuple[int, int, dict[str, Any]]]:
-        """Yield each edge: the numbers of the nodes that it leads from and to, and what it says of itself."""
-        for source, targets in enumerate(self.targets):
-            yield from ((source, target, edge) for target, edge in targets.items())
-
     def children(self, placed: PlacedNode) -> tuple[PlacedNode, ...]:
         """Return the nodes that a node is composed of, in order."""
-        edges = self.targets[placed.number].items()
+        edges = self.graph.succ[placed.number].items()
         return tuple([self.nodes[number] for number, edge in edges if edge["kind"] == "part"])
 
     def parts_of(self, node: Node) -> tuple[Node, ...]:
@@ -255,9 +255,9 @@ class _Builder:
     """Numbers nodes, draws an edge to each from what it is a part of and from the releases that it is given."""
 
     def __init__(self, plan: Plan | None) -> None:
-        self.plan = plan
-        self.targets: list[Edges] = []
-        self._sources: list[Edges] = []
+        import networkx as nx  # only a plan waits for it
+
+        self.plan, self.graph = plan, nx.DiGraph()
         self.scopes: list[tuple[str, list[int]]] = []
         self._facts: list[dict[str, Any]] = []
         self._sequentials: list[list[int]] = []
@@ -284,10 +284,9 @@ class _Builder:
         number, kind, name = len(self._facts), kind_of(node), name_of(node)
         facts = {"node": node, "kind": kind, "scope": path, **rows}
         self._facts.append(facts)
-        self.targets.append({})
-        self._sources.append({})
+        self.graph.add_node(number)
         if parent is not None:
-            self._draw(parent, number, kind="part", position=position)
+            self.graph.add_edge(parent, number, kind="part", position=position)
         self._openers.append(opener)
         opens = bool(name and (own or kind.scope) and not kind.rows and not kind.leaf)
         own.append(number)
@@ -310,21 +309,15 @@ class _Builder:
                 self._place(child, path, own, around, opener, number, k, **rows)
         facts["end"] = len(self._facts)
 
-    def places(self) -> tuple[PlacedNode, ...]:
-        """Draw the edges of releases, and return each node with its place."""
+    def graph_of_places(self) -> nx.DiGraph:
+        """Return the graph, with the edges of releases, and each node's place."""
         for source, user in self._uses():
-            self._draw(source, user, kind="use", use=True)
-        return tuple(
-            [
-                PlacedNode(number=number, sources=self._sources[number], plan=self.plan, **facts)
-                for number, facts in enumerate(self._facts)
-            ]
-        )
-
-    def _draw(self, source: int, target: int, **facts: Any) -> None:
-        """Draw an edge, or say more of one that stands; of a part that uses a release, the kind remains."""
-        edge = {**facts, **self.targets[source].get(target, {})}
-        self.targets[source][target] = self._sources[target][source] = edge
+            kind = self.graph.edges.get((source, user), {}).get("kind", "use")
+            self.graph.add_edge(source, user, kind=kind, use=True)
+        for number, facts in enumerate(self._facts):
+            placed = PlacedNode(number=number, graph=self.graph, plan=self.plan, **facts)
+            self.graph.nodes[number]["placed"] = placed
+        return self.graph
 
     def _uses(self) -> Iterator[tuple[int, int]]:
         """Yield each release with a node that uses it, below one sequential of the user's scope or of one around it."""

@@ -32,6 +32,7 @@ from .matches import (
     rows_meant as rows_meant,
 )
 from .ranks import QuantileScores as QuantileScores
+from .residuals import Residuals as Residuals
 from .scores import (
     CandidateScores as CandidateScores,
     PiecewiseScores as PiecewiseScores,

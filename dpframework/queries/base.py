@@ -30,16 +30,22 @@ class Norm(enum.StrEnum):
     `HISTOGRAMS` is for answers that are several histograms, one after another (`QueryFacts.histograms`): the largest l1
     norm of the change of one. Who declares it says, too, that each of them counts every row once, so that a change has
     the same sum in all, and the sum 0 if a row is replaced.
+
+    `BLOCKS` is for answers that are several blocks of numbers, one after another, whose sizes stand in
+    `QueryFacts.histograms` too: the largest l1 norm of the change of one, of any sums.
     """
 
     L1 = "l1"
     SQUARED_L2 = "squared-l2"
     LINF = "linf"
     HISTOGRAMS = "histograms"
+    BLOCKS = "blocks"
 
 
 def _size_or_none(value: Amount | None) -> Fraction | None:
-    return None if value is None else exact(value, "a sensitivity's change, rise or fall")
+    if value is None or (type(value) is Fraction and value.numerator >= 0):  # nearly always: exact already
+        return value
+    return exact(value, "a sensitivity's change, rise or fall")
 
 
 @attrs.frozen
@@ -162,7 +168,8 @@ class QueryFacts:
     rounding
         How far evaluation in floating point may put a coordinate of its answer from the true one; 0 if it is exact.
     histograms
-        The sizes of the histograms of all rows that its answer is made of; empty if it is none, or another.
+        The sizes of the histograms of all rows, or of the blocks, that its answer is made of; empty if it is of
+        neither.
     gathers
         Whether it gathers something of each row, where other queries add up counts.
     formulas

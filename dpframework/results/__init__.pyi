@@ -9,6 +9,7 @@ from .error_bounds import (
 from .estimates import Estimate as Estimate, QuantileEstimate as QuantileEstimate
 from .frequencies import Frequencies as Frequencies
 from .keys import KeyTable as KeyTable, ReleasedKeys as ReleasedKeys
+from .marginal_tables import MarginalTable as MarginalTable, MarginalTables as MarginalTables
 from .matrix import Matrix as Matrix, matrices_of as matrices_of
 from .noisy import Noisy as Noisy
 from .patterns import Pattern as Pattern

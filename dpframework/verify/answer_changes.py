@@ -23,8 +23,8 @@ def measure(before: Any, after: Any, histograms: Sequence[int] = (), *, same_row
     before, after
         The answers.
     histograms
-        The sizes of the histograms of all rows that they are made of, if they are. If the change has not the same sum
-        in all of them, it is `UNBOUNDED` in that norm.
+        The sizes of the histograms of all rows, or of the blocks, that they are made of, if they are. If the change has
+        not the same sum in all of them, it is `UNBOUNDED` in the norm of histograms.
     same_rows
         Whether that sum must be 0.
     """
@@ -57,7 +57,7 @@ def answer_problem(answer: Any, facts: QueryFacts) -> str | None:
 def _of_histograms(change: NDArray[np.float64], sizes: Sequence[int], same_rows: bool) -> dict[str, float]:
     name = Norm.HISTOGRAMS.value
     if len(change) != sum(sizes):
-        return dict.fromkeys((name, name + RISE, name + FALL), UNBOUNDED)
+        return dict.fromkeys([one + part for one in (name, Norm.BLOCKS.value) for part in ("", RISE, FALL)], UNBOUNDED)
     parts = np.split(change, np.cumsum(sizes)[:-1])
     sums = {float(part.sum()) for part in parts}
     found = {
@@ -65,6 +65,7 @@ def _of_histograms(change: NDArray[np.float64], sizes: Sequence[int], same_rows:
         name + RISE: max(float(part.clip(0).sum()) for part in parts),
         name + FALL: max(float((-part).clip(0).sum()) for part in parts),
     }
+    found |= {key.replace(name, Norm.BLOCKS.value): size for key, size in found.items()}  # of any sums
     if len(sums) > 1 or (same_rows and sums != {0.0}):
         found[name] = UNBOUNDED
     return found

@@ -62,6 +62,7 @@ def answers_of(mechanism: Mechanism) -> tuple[Answers, ...]:
         QueryFacts("weights", "a sum of weights up to 3", (), True, 1, weights),
         QueryFacts("real", "a real number", (), False, 1, real),
         _marginals(),
+        _blocks(),
         QueryFacts("keys", "keys that nobody lists", (), True, None, histogram_sensitivities(None), unlisted=True),
     ]
     of_scores = [
@@ -75,6 +76,11 @@ def answers_of(mechanism: Mechanism) -> tuple[Answers, ...]:
 def _marginals() -> QueryFacts:
     declared = Sensitivity(Norm.HISTOGRAMS, 1, 2, fall=0, source="a probe")
     return QueryFacts("marginals", "two histograms of the same rows", (), True, 5, [declared], histograms=(2, 3))
+
+
+def _blocks() -> QueryFacts:
+    declared = Sensitivity(Norm.BLOCKS, 1, 2, source="a probe")
+    return QueryFacts("blocks", "two blocks of numbers", (), True, 3, [declared], histograms=(1, 2))
 
 
 def _serves(mechanism: Mechanism, facts: QueryFacts) -> bool:
@@ -97,6 +103,12 @@ def _made_up(mechanism: Mechanism, calibration: Calibration, relation: Relation)
         return
     if mechanism.norm is Norm.HISTOGRAMS:
         yield from _of_histograms(facts.histograms, relation)
+        return
+    if mechanism.norm is Norm.BLOCKS:
+        most = 1 if relation is Relation.ADD_OR_REMOVE_ONE else 2
+        for first, second in itertools.product(range(-most, most + 1), repeat=2):
+            before = np.array([5, -3, 0])
+            yield before, before + np.array([first, second, most - abs(second)])
         return
     if mechanism.norm is not Norm.LINF:
         base = np.array([5.0, -3.0])[: min(facts.answer_length or 2, 2)]

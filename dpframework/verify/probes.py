@@ -30,9 +30,11 @@ def probes() -> tuple[Probe, ...]:
 
     breaks = np.array([0, 0.5, 2, 2.25, 4])
     several = attrs.evolve(facts("two histograms", True, 5, Norm.HISTOGRAMS), histograms=(2, 3))
+    blocks = attrs.evolve(facts("two blocks", True, 5, Norm.BLOCKS), histograms=(2, 3))
     by_key = attrs.evolve(facts("counts by key", True, None, Norm.L1, Norm.SQUARED_L2, Norm.LINF), unlisted=True)
     return (
         Probe(several, lambda scale: np.array([5, -3, 2, 0, 0])),
+        Probe(blocks, lambda scale: np.array([5, -3, 2, 0, 0])),
         Probe(facts("two counts", True, 2, Norm.L1, Norm.SQUARED_L2), lambda scale: np.array([5, -3])),
         Probe(by_key, lambda scale: KeyCounts.of({"a": 3, "b": 9})),
         Probe(facts("two real numbers", False, 2, Norm.L1, Norm.SQUARED_L2), lambda scale: np.array([0.25, -1.5])),

@@ -23,11 +23,10 @@ from dpframework.facts.unit import UnitChange
 from dpframework.mechanisms import Calibration, DiscreteLaplace, KNorm, cell_variances, groups_by_size
 from dpframework.mechanisms.balls import Balls, draw_section, section_size
 from dpframework.mechanisms.knorm import (
-    _geometric_sum,
     _moments_with_a_sum,
     _second_moment,
-    _Weights,
 )
+from dpframework.mechanisms.radii import RadiusWeights, geometric_sum
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.mechanisms.uniforms import WholeNumbers
 from dpframework.queries import Marginals, Norm, QueryFacts, Sensitivity
@@ -210,7 +209,7 @@ def test_the_norm_of_many_cells_has_its_law(relation: Relation) -> None:
 def test_a_choice_draws_more_bits_until_they_tell() -> None:
     """From one bit at first; a false failure has a probability of 1e-6."""
     h, scale, draws = [1, 30, 7, 2], Fraction(3, 7), 4_000
-    weights, numbers = _Weights(h, scale, bits=1), WholeNumbers(SeededRandomness(3).words)
+    weights, numbers = RadiusWeights(h, scale, bits=1), WholeNumbers(SeededRandomness(3).words)
     shares = np.array([w * math.exp(-7 / 3 * k) for k, w in enumerate(h)])
     wanted = draws * shares / shares.sum()
     observed = np.bincount([weights.draw(numbers) for _ in range(draws)], minlength=4)
@@ -568,7 +567,7 @@ WEIGHTS = [
 @pytest.mark.parametrize("bits", [1, 8, 128])
 def test_the_uniform_number_decides_which_weight_is_drawn(h: list[int], scale: Fraction, bits: int) -> None:
     """The first k whose sum is above it: of numbers beside each sum, and of others; no more bits than it takes."""
-    weights, sums = _Weights(h, scale, bits=bits), summed_chances(h, scale)
+    weights, sums = RadiusWeights(h, scale, bits=bits), summed_chances(h, scale)
     near = [
         math.floor(share * 2**2000) + off
         for share in sums[:-1]
@@ -586,7 +585,7 @@ def test_the_uniform_number_decides_which_weight_is_drawn(h: list[int], scale: F
 
 @pytest.mark.parametrize(("h", "scale"), WEIGHTS)
 def test_sums_of_chances_lie_between_neighbouring_whole_numbers(h: list[int], scale: Fraction) -> None:
-    weights, sums = _Weights(h, scale), summed_chances(h, scale)
+    weights, sums = RadiusWeights(h, scale), summed_chances(h, scale)
     for bits in (1, 8, 64, 128, 700):
         below, above = weights.between(bits)
         assert (len(below), len(above)) == (len(h), len(h))
@@ -611,6 +610,6 @@ def test_a_sum_of_geometric_numbers_is_made_of_as_many_as_are_asked_for() -> Non
 
     numbers = [-3, 5, 0, -1, 7, -2, -2, 1, 100, 100] + [-9] * 40 + [2, 50]
     for number, total in ((0, 0), (1, 5), (2, 5), (3, 12), (4, 13), (5, 113), (6, 213)):
-        assert _geometric_sum(number, 2.5, Drawn([*numbers])) == total  # type: ignore[arg-type]
+        assert geometric_sum(number, 2.5, Drawn([*numbers])) == total  # type: ignore[arg-type]
     lacking = Drawn([-1] * 100 + [4, 6, 8] + [-1] * 300 + [1])
-    assert _geometric_sum(3, 2.5, lacking) == 18  # type: ignore[arg-type]
+    assert geometric_sum(3, 2.5, lacking) == 18  # type: ignore[arg-type]

@@ -22,6 +22,7 @@ from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.mechanisms import (
     BUILT_IN,
     AboveThreshold,
+    BlockNorm,
     Calibration,
     DiscreteLaplace,
     Exponential,
@@ -285,8 +286,8 @@ def drawn_cells(name: str, calibration: Calibration, source: Randomness, draws: 
     if name == "exponential-interval":
         outputs = [mechanism.release(PIECES, calibration, source) for _ in range(draws)]
         return np.histogram(outputs, bins=PIECES.breaks)[0]
-    if name == "k-norm":
-        none = np.zeros(4, dtype=np.int64)
+    if name in ("k-norm", "block-norm"):
+        none = np.zeros(sum(calibration.facts.histograms), dtype=np.int64)
         first = [mechanism.release(none, calibration, source)[0] for _ in range(draws)]
         return np.histogram(first, bins=EDGES)[0]
     rows = FEW_ROWS if name in KEY_MECHANISMS else 0
@@ -297,6 +298,7 @@ def drawn_cells(name: str, calibration: Calibration, source: Randomness, draws: 
 EDGES = np.array([-np.inf, -4.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 4.5, np.inf])
 MANY = attrs.evolve(COUNT, answer_length=None)
 HISTOGRAMS = attrs.evolve(facts(sensitivity("histograms", 1, fall=0), answer_length=4), histograms=(2, 2))
+BLOCKS = attrs.evolve(facts(sensitivity("blocks", 1), answer_length=3), histograms=(1, 2))
 CASES: dict[str, tuple[Mechanism, QueryFacts, Fraction, int]] = {
     # mechanism, query, what 30 % more noise does to its scale, draws
     "discrete-laplace": (DiscreteLaplace("0.5"), MANY, Fraction(13, 10), 10_000),
@@ -313,6 +315,7 @@ CASES: dict[str, tuple[Mechanism, QueryFacts, Fraction, int]] = {
     "exponential-interval": (ExponentialInterval(1), VOTES, Fraction(13, 10), 6_000),
     "above-threshold": (AboveThreshold(2, threshold=5), VOTES, Fraction(13, 10), 4_000),
     "k-norm": (KNorm("0.5"), HISTOGRAMS, Fraction(13, 10), 3_000),
+    "block-norm": (BlockNorm("0.5"), BLOCKS, Fraction(13, 10), 3_000),
     "partition-selection": (PartitionSelection(1, "0.02"), MANY, Fraction(13, 10), 10_000),
     "gaussian-threshold": (GaussianThreshold("0.125", "0.02"), MANY, Fraction(169, 100), 10_000),
 }
@@ -334,6 +337,8 @@ def expected(name: str, calibration: Calibration) -> Any:
         return np.diff(stats.laplace(scale=float(calibration.scale)).cdf(EDGES))
     if name == "k-norm":
         return first_entry(calibration)
+    if name == "block-norm":
+        return first_number(calibration)
     points = np.arange(-60, 61)
     one = attrs.evolve(calibration, facts=COUNT)
     rows = FEW_ROWS if name in KEY_MECHANISMS else 0
@@ -349,6 +354,15 @@ def first_entry(calibration: Calibration) -> Any:
     first, total = points[:, None, None], points[None, :, None]
     norms = np.maximum(np.abs(first) + np.abs(total - first), np.abs(points) + np.abs(total - points))
     return np.histogram(points, bins=EDGES, weights=chances[norms].sum(axis=(1, 2)))[0]
+
+
+def first_number(calibration: Calibration) -> Any:
+    """Return the chances of the first of a block of one number and a block of two, by adding up the density."""
+    points, none = np.arange(-60, 61), np.zeros(3, dtype=np.int64)
+    of_norm = [calibration.mechanism.log_density(none, np.array([n, 0, 0]), calibration) for n in range(200)]
+    norms = np.arange(200)  # of the other block, of which 4 n pairs of whole numbers have the norm n
+    weights = np.exp(np.array(of_norm))[np.maximum(np.abs(points)[:, None], norms)] * np.maximum(4 * norms, 1)
+    return np.histogram(points, bins=EDGES, weights=weights.sum(axis=1))[0]
 
 
 @pytest.mark.parametrize("source", SOURCES)

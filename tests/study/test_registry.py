@@ -124,6 +124,7 @@ def test_the_core_brings_everyday_miners_and_a_plugin_cannot_take_their_names(
         "crosstab",
         "histogram",
         "keys",
+        "marginals",
         "mean",
         "private-bounds",
         "quantile",

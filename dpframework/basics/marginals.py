@@ -1,0 +1,263 @@
+"""Many marginals at once, which agree with each other, and whose errors stand in the plan.
+
+Released are residuals (`queries.Residuals`) with the noise that makes the weighted sum of the variances of all cells
+least (`workloads`): Gaussian noise in zCDP, and in pure epsilon Laplace noise or noise in the shape of blocks, by which
+is predicted to be better. All marginals are sums of residuals: post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.workloads import Group, Set, Workload, all_sets, cell_variance, marginal_of
+from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
+from dpframework.facts.errors import InputError
+from dpframework.facts.open_attribute import Open
+from dpframework.facts.parameters import is_whole_number, list_of_names, named_once, one_of
+from dpframework.facts.schema import Schema
+from dpframework.mechanisms.base import Calibration, Mechanism
+from dpframework.mechanisms.block_norm import BlockNorm, block_variances
+from dpframework.mechanisms.gaussian import Gaussian
+from dpframework.mechanisms.laplace import DiscreteLaplace
+from dpframework.plan.nodes import Node, sequential, step
+from dpframework.plan.parts import PlannedPart
+from dpframework.queries.base import Norm
+from dpframework.results.error_bounds import BoundKind, ErrorBound
+from dpframework.results.marginal_tables import MarginalTable, MarginalTables
+from dpframework.results.noisy import Noisy
+from dpframework.run.miner import Example
+from dpframework.run.private_table import PrivateTable
+
+_LISTED = 12  # error bounds of single marginals; of more, one bound for each number of attributes
+_NOISE = ("least-error", "laplace")
+_UNBIASED = "counts are not cut off at 0; whoever does that makes small ones too large on average"
+
+
+def _sets_of_names(value: Iterable[str | Iterable[str]] | None) -> tuple[tuple[str, ...], ...] | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        raise InputError(f"of is {value!r}; give a list of marginals, each a name or a list of names")
+    return tuple((one,) if isinstance(one, str) else list_of_names(one) or () for one in value)
+
+
+def _numbers(value: Iterable[float] | None) -> tuple[float, ...] | None:
+    if value is None:
+        return None
+    found = tuple(value)
+    if any(isinstance(one, bool) or not isinstance(one, int | float) or not 0 < one < math.inf for one in found):
+        raise InputError(f"weights is {value!r}; positive numbers are needed, one for each marginal of 'of'")
+    return found
+
+
+@final
+@attrs.frozen
+class MarginalsMiner(BasicMiner):
+    """Many marginals at once, which agree with each other; the plan states the error of each.
+
+    Parameters
+    ----------
+    of
+        The marginals, each a name or a list of names. By default all of one attribute up to `order` attributes.
+    order
+        The most attributes of a marginal, where `of` is not given; 2 by default.
+    attributes
+        The attributes that marginals are of, where `of` is not given; by default all but open ones. Numeric attributes
+        are cut as in the schema.
+    weights
+        How much the error of each marginal of `of` matters, in the order of `of`; by default all alike. The sum of the
+        variances of all cells, with these weights, is made as small as it can be.
+    noise
+        In pure epsilon: "least-error" takes Laplace noise or noise in the shape of blocks, whichever is predicted to be
+        better for each group of residuals, and "laplace" takes Laplace noise.
+    epsilon, rho
+        The budget; in zCDP, for a study with a delta, as rho instead.
+
+    Examples
+    --------
+    >>> MarginalsMiner(of=["sex", ["sex", "income"]], epsilon=1).of
+    (('sex',), ('sex', 'income'))
+    """
+
+    name = "marginals"
+    result = MarginalTables
+    of: tuple[tuple[str, ...], ...] | None = attrs.field(default=None, converter=_sets_of_names)
+    order: int | None = None
+    attributes: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
+    weights: tuple[float, ...] | None = attrs.field(default=None, converter=_numbers)
+    noise: str = attrs.field(default="least-error", validator=one_of(_NOISE))
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse marginals given both ways, names given twice, and weights that are not one for each."""
+        BasicMiner.__attrs_post_init__(self)
+        if self.of is not None and (self.order is not None or self.attributes is not None):
+            raise InputError("give the marginals as 'of', or as 'order' and 'attributes', not both")
+        if self.order is not None and not is_whole_number(self.order):
+            raise InputError(f"order is {self.order!r}; a positive whole number is needed")
+        if self.weights is not None and (self.of is None or len(self.weights) != len(self.of)):
+            raise InputError("weights need 'of', with one weight for each marginal")
+        for one in self.of or ():
+            named_once("a marginal", one)
+            if not one:
+                raise InputError("a marginal needs at least one attribute")
+        if self.of is not None and len(set(map(frozenset, self.of))) < max(len(self.of), 1):
+            raise InputError("of names a marginal twice, or none; name each once")
+        named_once("attributes", self.attributes or ())
+
+    def wanted(self, schema: Schema) -> list[tuple[Attribute, ...]]:
+        """Return the attributes of each marginal of the workload."""
+        if self.of is not None:
+            return [tuple(schema[name] for name in one) for one in self.of]
+        names = self.attributes or [a.name for a in schema if not isinstance(a, Open)]
+        among = [schema[name] for name in names]
+        return [tuple(among[k] for k in one) for one in all_sets(len(among), min(self.order or 2, len(among)))]
+
+    def workload(self, schema: Schema) -> Workload:
+        """Return the workload, over the attributes of two values or more: the others cut nothing.
+
+        Raises
+        ------
+        InputError
+            If a marginal has too many cells, an attribute is open, or there are too many marginals.
+        """
+        wanted = self.wanted(schema)
+        used = {a.name: a for one in wanted for a in one}
+        for name, a in used.items():
+            if isinstance(a, Open):
+                raise InputError(f"attribute '{name}' is open: nobody lists its values; release its keys first")
+        of = tuple(a for a in schema if a.name in used and a.size > 1)
+        if not of:
+            raise InputError("no attribute has two values or more; there is nothing to count")
+        place = {a.name: k for k, a in enumerate(of)}
+        found: dict[Set, float] = {}
+        for one, weight in zip(wanted, self.weights or [1.0] * len(wanted), strict=True):
+            cells = math.prod(a.size for a in one)
+            if cells > MOST_CODES:
+                raise InputError(
+                    f"the marginal of {', '.join(a.name for a in one)} has {cells:,} cells, more than {MOST_CODES:,}"
+                )
+            key = tuple(sorted(place[a.name] for a in one if a.name in place))
+            found[key] = found.get(key, 0.0) + weight
+        return Workload(of, found, rows_known=schema.rows is not None)
+
+    def groups(self, schema: Schema) -> dict[str, Group]:
+        """Return what each step releases, by its name."""
+        workload = self.workload(schema)
+        if self.rho is not None:
+            groups = [workload.gaussian()]
+        else:
+            groups = workload.least_error() if self.noise == "least-error" else workload.laplace()
+        if len(groups) == 1:
+            return {"residuals": groups[0]}
+        return {f"residuals {k + 1} of {len(groups)}": group for k, group in enumerate(groups)}
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan a release for each group of residuals."""
+        steps = [step(name, group.query, self._mechanism(group)) for name, group in self.groups(schema).items()]
+        return steps[0] if len(steps) == 1 else sequential(*steps)
+
+    def _mechanism(self, group: Group) -> Mechanism:
+        if self.rho is not None:
+            return Gaussian(self.rho)
+        own = self._epsilon * group.share
+        return BlockNorm(own) if group.query.norm is Norm.BLOCKS else DiscreteLaplace(own)
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return nothing: codes are counted."""
+        return ()
+
+    def variances(self, schema: Schema, calibrations: Mapping[str, Calibration]) -> dict[tuple[str, ...], float]:
+        """Return the variance of a cell of each marginal of the workload and all its subsets, by names.
+
+        Parameters
+        ----------
+        schema
+            The table's.
+        calibrations
+            The noise of each step of `plan`, by its name.
+        """
+        workload = self.workload(schema)
+        known = _residual_variances(self.groups(schema), calibrations)
+        found = {}
+        for one in sorted({*workload.released(), *workload.wanted} - {()}, key=lambda one: (len(one), one)):
+            found[tuple(workload.of[a].name for a in one)] = cell_variance(one, workload.sizes, known)
+        return found
+
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the error of each marginal, in rows; of many, the worst of each number of attributes, and the mean."""
+        if part.schema is None or any(one.calibration is None for one in part.steps):
+            return part.bounds_of_steps()
+        calibrations = {one.path: one.calibration for one in part.steps if one.calibration is not None}
+        variances = self.variances(part.schema, calibrations)
+        steps = tuple(calibrations)
+        found = []
+        for names, variance, note in _told(variances):
+            bound = part.rows_bound(f"marginal{names}", Noisy(0, variance).margin(), BoundKind.COUNTS)
+            found.append(attrs.evolve(bound, steps=steps, biases=[_UNBIASED], note=note))
+        return found
+
+    def mine(self, table: PrivateTable) -> MarginalTables:
+        """Release the residuals, and add them up."""
+        schema, workload, groups = table.schema, self.workload(table.schema), self.groups(table.schema)
+        residuals: dict[Set, Any] = {}
+        calibrations = {}
+        for name, group in groups.items():
+            residuals |= zip(group.query.sets, group.query.residuals(table.release(name)), strict=True)
+            calibrations[name] = table.calibration(name)
+        known, rows, sizes = _residual_variances(groups, calibrations), float(schema.rows or 0), workload.sizes
+        tables = []
+        for one in sorted({*residuals, *workload.wanted} - {()}, key=lambda one: (len(one), one)):
+            own = [workload.of[a] for a in one]
+            counts = marginal_of(one, sizes, residuals, rows)
+            labels = [a.labels for a in own]
+            tables.append(MarginalTable([a.name for a in own], labels, counts, cell_variance(one, sizes, known)))
+        total = Noisy(float(np.asarray(residuals[()])), known[()]) if () in residuals else Noisy(rows, 0)
+        return MarginalTables(tables, total)
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return each kind of noise, and a public number of rows."""
+        schema = Schema([Boolean("ill"), Categorical("town", ["A", "B", "C"]), Boolean("old")])
+        wide = Schema([Boolean("ill", missing=True), Numeric("age", 0, 90, cuts=[20, 40, 60])])
+        counted = attrs.evolve(schema, rows=6)
+        return {
+            "blocks": Example(schema, cls(epsilon=1)),
+            "laplace": Example(wide, cls(epsilon=1, noise="laplace")),
+            "rows-public": Example(counted, cls(of=[["ill", "old"], "town"], epsilon=1)),
+            "zcdp": Example(
+                schema, cls(of=[["ill", "town"], "old"], weights=[2, 1], rho=Fraction(1, 8)), EXAMPLE_DELTA
+            ),
+            "zcdp-rows-public": Example(counted, cls(rho=Fraction(1, 8)), EXAMPLE_DELTA),
+        }
+
+
+def _residual_variances(groups: Mapping[str, Group], calibrations: Mapping[str, Calibration]) -> dict[Set, float]:
+    """Return the variance of a number of each residual, in rows."""
+    known: dict[Set, float] = {}
+    for name, group in groups.items():
+        calibration = calibrations[name]
+        in_blocks = isinstance(calibration.mechanism, BlockNorm)
+        each = block_variances(calibration) if in_blocks else [calibration.variance] * len(group.query.sets)
+        known |= zip(group.query.sets, group.query.cell_variances(each), strict=True)
+    return known
+
+
+def _told(variances: Mapping[tuple[str, ...], float]) -> list[tuple[str, float, str]]:
+    """Return what is said of the marginals: each, or the worst of each number of attributes with a note."""
+    if len(variances) <= _LISTED:
+        return [(f" of {' by '.join(names)}", variance, "") for names, variance in variances.items()]
+    found = []
+    for order in sorted({len(names) for names in variances}):
+        own = {names: variance for names, variance in variances.items() if len(names) == order}
+        worst = max(own, key=lambda names: own[names])
+        mean = Noisy(0, sum(own.values()) / len(own)).margin()
+        what = f"s of {order} attribute{'s' if order > 1 else ''} ({len(own):,})"
+        found.append((what, own[worst], f"the worst, {' by '.join(worst)}; ±{mean:.3g} for a cell of mean variance"))
+    return found

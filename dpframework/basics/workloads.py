@@ -1,0 +1,238 @@
+"""Workloads of marginals: which residuals are released, with how much noise each, and the error of every marginal.
+
+With u_A a number of the block of a set A before its weight, and V_A the variance of its noise, a cell of the marginal
+of S has the variance
+
+    sum over A within S of V_A kept_A / (product of the sizes of S - A)**2,
+
+where kept_A is what centring leaves (`Residuals.cell_variances`). So the weighted sum of the variances of all cells is
+the sum of g_A V_A, with
+
+    g_A = kept_A times the sum over S that contain A of w_S (product of sizes of A) / (product of sizes of S - A).
+
+- **zCDP**: rho is half the sum of q_A / V_A, with q_A the squared change: V_A proportional to sqrt(q_A / g_A) is best
+  (Xiao and others 2023, for their form of the residuals). No solver is needed.
+- **Pure epsilon, Laplace noise**: epsilon is the sum of 1 / b_A and V_A = 2 b_A**2: b_A proportional to g_A**(-1/3) is
+  best, and the sum is 2 (sum of g_A**(1/3))**3 / epsilon**2.
+- **Pure epsilon, noise in the shape of blocks** (`BlockNorm`): blocks of k_A numbers that have one radius together, of
+  dimension D = sum of k_A, have V_A = 2 (D+1) (D+2) / ((k_A+1) (k_A+2) epsilon**2). Blocks are divided into groups by
+  their size; each takes whichever of the two is predicted to be better, and shares of epsilon proportional to the cube
+  roots of the predicted sums (as in `mechanisms.groups_by_size`).
+
+All of it follows from public facts. Weights are rounded to whole numbers, and variances are those of the rounded ones,
+exactly. What is best is best for rows that are added or removed; under replace-one the same proportions are used.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.errors import InputError
+from dpframework.mechanisms.block_norm import LARGEST_DIMENSION
+from dpframework.queries.base import Norm
+from dpframework.queries.residual_changes import LARGEST_WEIGHT, subsets
+from dpframework.queries.residuals import Residuals
+
+MOST_SETS = 1_000_000  # of a workload with all subsets
+MOST_RATIO = 1 << 16  # between the largest and the smallest weight of Laplace noise
+
+Set = tuple[int, ...]
+
+
+@final
+@attrs.frozen(eq=False)
+class Group:
+    """Residuals that are released together.
+
+    Attributes
+    ----------
+    query
+        What is asked.
+    share
+        Of the budget; the shares of all groups add up to 1.
+    """
+
+    query: Residuals
+    share: Fraction
+
+
+@final
+@attrs.frozen(eq=False)
+class Workload:
+    """The marginals that are wanted, with weights.
+
+    Attributes
+    ----------
+    of
+        The attributes, of two values or more each.
+    wanted
+        The weight of each set of positions in `of`; the empty set is the number of rows.
+    rows_known
+        Whether the number of rows is public, so that it needs no release.
+    """
+
+    of: tuple[Attribute, ...]
+    wanted: Mapping[Set, float]
+    rows_known: bool
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse more marginals than a plan can hold."""
+        if len(self.wanted) > MOST_SETS:
+            raise InputError(f"{len(self.wanted):,} marginals are more than {MOST_SETS:,}; take fewer or a lower order")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The attributes' numbers of values."""
+        return tuple(a.size for a in self.of)
+
+    def released(self) -> dict[Set, float]:
+        """Return g_A / kept_A for each set A that needs a residual, fewer attributes first."""
+        sizes = self.sizes
+        found: dict[Set, float] = defaultdict(float)
+        for wanted, weight in self.wanted.items():
+            cells = math.prod(sizes[a] for a in wanted)
+            for one in subsets(wanted):
+                own = math.prod(sizes[a] for a in one)
+                found[one] += weight * own * own / cells
+        if self.rows_known:
+            found.pop((), None)
+        return {one: found[one] for one in sorted(found, key=lambda one: (len(one), one))}
+
+    def gaussian(self) -> Group:
+        """Return all residuals with the weights that are best for Gaussian noise."""
+        needed = self.released()
+        sizes = self.sizes
+        multipliers, stretch = [], []
+        for one, importance in needed.items():
+            large = [sizes[a] for a in one if sizes[a] > 2]
+            left = math.prod(1 - 1 / size for size in large)
+            g = importance * left / 4 ** (len(one) - len(large))
+            multipliers.append(math.prod(large))
+            stretch.append((g / left) ** 0.25)  # of one over the deviation
+        most = LARGEST_WEIGHT / max(stretch)
+        weights = [
+            max(1, math.floor(min(most * s, LARGEST_WEIGHT) / m)) for s, m in zip(stretch, multipliers, strict=True)
+        ]
+        return Group(Residuals(self.of, needed, weights, Norm.SQUARED_L2), Fraction(1))
+
+    def laplace(self) -> list[Group]:
+        """Return all residuals with the weights that are best for Laplace noise, as one group."""
+        needed = self._importance()
+        return [Group(self._weighted(needed), Fraction(1))]
+
+    def least_error(self) -> list[Group]:
+        """Return the groups of least predicted error in pure epsilon, with Laplace noise or noise in blocks."""
+        needed = self._importance()
+        by_length: dict[int, list[Set]] = defaultdict(list)
+        for one in needed:
+            by_length[self._length(one)].append(one)
+        lengths = sorted(by_length)
+        best: list[tuple[float, int, bool]] = [(0.0, 0, False)]  # least sum of roots, where the last begins, its kind
+        for end in range(1, len(lengths) + 1):
+            options = []
+            for start in range(end):
+                among = {one: needed[one] for length in lengths[start:end] for one in by_length[length]}
+                for in_blocks in (False, True):
+                    root = self._root(among, in_blocks)
+                    options.append((best[start][0] + root, start, in_blocks))
+            best.append(min(options))
+        cuts, end = [], len(lengths)
+        while end:
+            _, start, in_blocks = best[end]
+            among = {one: needed[one] for length in lengths[start:end] for one in by_length[length]}
+            cuts.append((among, in_blocks))
+            end = start
+        return self._groups(cuts)
+
+    def _groups(self, cuts: Iterable[tuple[Mapping[Set, float], bool]]) -> list[Group]:
+        """Return the groups with their shares, all Laplace noise in one."""
+        parts = [(dict(among), True) for among, in_blocks in cuts if in_blocks]
+        rest = {one: g for among, in_blocks in cuts if not in_blocks for one, g in among.items()}
+        if rest:
+            parts.append((dict(sorted(rest.items(), key=lambda item: (len(item[0]), item[0]))), False))
+        roots = [self._root(among, in_blocks) for among, in_blocks in parts]
+        shares = [Fraction(max(1, math.floor(1000 * root / sum(roots))), 1000) for root in roots]
+        shares[-1] = 1 - sum(shares[:-1], Fraction(0))
+        return [
+            Group(
+                Residuals(self.of, among, [1] * len(among), Norm.BLOCKS) if in_blocks else self._weighted(among), share
+            )
+            for (among, in_blocks), share in zip(parts, shares, strict=True)
+        ]
+
+    def _root(self, among: Mapping[Set, float], in_blocks: bool) -> float:
+        """Return the cube root of the predicted sum of variances at epsilon 1, infinite if it cannot be drawn."""
+        if not in_blocks:
+            return float(2 ** (1 / 3) * np.cbrt(list(among.values())).sum())
+        lengths = [self._length(one) for one in among]
+        dimension = sum(lengths)
+        if dimension > LARGEST_DIMENSION or len(among) == 1:
+            return math.inf
+        moments = sum(g * 2 / ((k + 1) * (k + 2)) for g, k in zip(among.values(), lengths, strict=True))
+        return float(((dimension + 1) * (dimension + 2) * moments) ** (1 / 3))
+
+    def _importance(self) -> dict[Set, float]:
+        """Return g_A of each set that needs a residual, for blocks that are not centred."""
+        sizes = self.sizes
+        return {
+            one: value * math.prod(0.25 if sizes[a] == 2 else 1 - 1 / sizes[a] for a in one)
+            for one, value in self.released().items()
+        }
+
+    def _weighted(self, among: Mapping[Set, float]) -> Residuals:
+        roots = np.cbrt(list(among.values()))
+        scaled = np.floor(roots / roots.max() * MOST_RATIO)
+        return Residuals(self.of, among, [max(1, int(k)) for k in scaled], Norm.L1)
+
+    def _length(self, one: Set) -> int:
+        return math.prod(self.sizes[a] for a in one if self.sizes[a] > 2)
+
+
+def cell_variance(one: Set, sizes: Sequence[int], known: Mapping[Set, float]) -> float:
+    """Return the variance of a cell of a marginal, from those of the numbers of the residuals of all its subsets."""
+    cells = math.prod(sizes[a] for a in one)
+    return sum(known.get(part, 0.0) * (math.prod(sizes[a] for a in part) / cells) ** 2 for part in subsets(one))
+
+
+def marginal_of(one: Set, sizes: Sequence[int], residuals: Mapping[Set, np.ndarray], rows: float) -> np.ndarray:
+    """Return a marginal in rows, the sum of the residuals of its subsets, each repeated along the axes that it lacks.
+
+    Parameters
+    ----------
+    one
+        The marginal's set.
+    sizes
+        Of the attributes.
+    residuals
+        By set; that of the empty set may be left out.
+    rows
+        The public number of rows, where the empty set is left out.
+    """
+    shape = [sizes[a] for a in one]
+    total = np.full(shape, (0.0 if () in residuals else rows) / math.prod(shape))
+    for part in subsets(one):
+        if part in residuals:
+            spread = [sizes[a] if a in part else 1 for a in one]
+            lacking = math.prod(shape) / math.prod(spread)
+            total += residuals[part].reshape(spread) / lacking
+    return total
+
+
+def all_sets(attributes: int, order: int) -> list[Set]:
+    """Return all sets of one attribute up to `order` attributes, by position.
+
+    Examples
+    --------
+    >>> all_sets(3, 2)
+    [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]
+    """
+    return [one for k in range(1, order + 1) for one in itertools.combinations(range(attributes), k)]

@@ -1,0 +1,95 @@
+"""Integer points of products of l1 balls of one radius, counted and drawn uniformly (see `block_norm`)."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from math import comb
+from typing import final
+
+import attrs
+
+from dpframework.mechanisms.uniforms import WholeNumbers
+
+
+def points_of_ball(size: int, radius: int) -> int:
+    """Return how many integer vectors of `size` numbers have an l1 norm of at most `radius`.
+
+    With j numbers other than 0: which, their signs, and j positive whole numbers that add up to `radius` at most.
+
+    Examples
+    --------
+    >>> points_of_ball(2, 1), points_of_ball(1, 3)
+    (5, 7)
+    """
+    return sum(comb(size, j) * comb(radius, j) << j for j in range(min(size, radius) + 1))
+
+
+def draw_from_ball(size: int, radius: int, numbers: WholeNumbers) -> list[int]:
+    """Draw a uniform one of the vectors that `points_of_ball` counts."""
+    position = numbers.below(points_of_ball(size, radius))
+    for j in range(min(size, radius) + 1):
+        ways = comb(size, j) * comb(radius, j) << j
+        if position < ways:
+            break
+        position -= ways
+    found, before = [0] * size, -1
+    # a subset of 0, ..., radius - 1 of j numbers is j positive steps that add up to `radius` at most
+    for place, end in zip(numbers.subset(size, j), numbers.subset(radius, j), strict=True):
+        step, before = end - before, end
+        found[place] = -step if numbers.bits(1) else step
+    return found
+
+
+# Not slotted: the cached property needs an instance dictionary.
+@final
+@attrs.frozen(slots=False)
+class CrossPolytopes:
+    """Products of l1 balls (cross-polytopes), one for each block, all of one radius.
+
+    Attributes
+    ----------
+    sizes
+        The numbers in each block, 1 or more.
+    """
+
+    sizes: tuple[int, ...]
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers there are."""
+        return sum(self.sizes)
+
+    @functools.cached_property
+    def _alike(self) -> tuple[tuple[int, int], ...]:
+        return tuple(Counter(self.sizes).items())
+
+    def number(self, radius: int) -> int:
+        """Return the number of points with this radius, the sum over k of h_k C(radius - k + D, D)."""
+        return math.prod(points_of_ball(size, radius) ** times for size, times in self._alike)
+
+    @functools.cached_property
+    def h(self) -> tuple[int, ...]:
+        """The numbers h_k, k = 0, ..., D, that the number of points of every radius is made of.
+
+        A product of cross-polytopes has integer vertices, and its facets are {z: l(z) = 1} with l a sum of numbers with
+        coefficients 1 and -1. So, as in `balls.Balls.h`, h_k = sum over j of (-1)**j C(D+1, j) times the number of
+        points of radius k - j is a whole number of 0 or more, and h_k = h_(D-k): half of them are computed.
+        """
+        dimension = self.dimension
+        half = dimension // 2 + 1
+        points = [self.number(radius) for radius in range(half)]
+        signs = [(-1) ** j * comb(dimension + 1, j) for j in range(half)]
+        first = [sum(signs[j] * points[k - j] for j in range(k + 1)) for k in range(half)]
+        return (*first, *reversed(first[: dimension + 1 - half]))
+
+    def draw(self, radius: int, numbers: WholeNumbers) -> list[int]:
+        """Draw a uniform point, one block after another."""
+        return [z for size in self.sizes for z in draw_from_ball(size, radius, numbers)]
+
+
+@functools.lru_cache(maxsize=64)
+def cross_polytopes(sizes: tuple[int, ...]) -> CrossPolytopes:
+    """Return the products of balls with their h_k, computed once from public facts."""
+    return CrossPolytopes(sizes)

@@ -1,0 +1,94 @@
+"""The random radius of noise that is uniform on balls, drawn exactly (see `knorm` and `block_norm`).
+
+Where the number of points of the ball of radius r is the sum over k of h_k C(r-k+D, D), and the probability of a radius
+is proportional to that number times q**r, the radius is R = k + D + 1 independent geometric numbers, with P(k)
+proportional to h_k q**k.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import final
+
+import numpy as np
+
+from dpframework.mechanisms.randomness import Randomness
+from dpframework.mechanisms.uniforms import WholeNumbers, exp_bounds
+
+_BITS = 128  # of the number that a weight is chosen by, at first
+
+
+def geometric_sum(number: int, scale: float, randomness: Randomness) -> int:
+    """Draw the sum of independent k >= 0, each of probability proportional to exp(-k / scale), as in Laplace noise."""
+    found, lacking = 0, number
+    while lacking:
+        drawn = randomness.discrete_laplace(2 * lacking + 8, scale)
+        kept = drawn[drawn >= 0][:lacking]
+        found, lacking = found + int(kept.sum()), lacking - len(kept)
+    return found
+
+
+@final
+class RadiusWeights:
+    """Draws k with probability proportional to h_k exp(-k / scale), exactly.
+
+    A uniform number of some bits decides, or is given more bits, by whole numbers that the sums of probabilities lie
+    between.
+    """
+
+    def __init__(self, h: Sequence[int], scale: Fraction, bits: int = _BITS) -> None:
+        self._h, self._scale, self._bits = h, scale, bits
+        self._between: dict[int, tuple[list[int], list[int]]] = {}
+
+    def draw(self, numbers: WholeNumbers) -> int:
+        """Return one k."""
+        bits, number = self._bits, numbers.bits(self._bits)
+        while True:
+            below, above = self.between(bits)
+            k = bisect.bisect_left(below, number + 1)  # the first whose sum is not below the number's upper end
+            if k < len(below) and (k == 0 or above[k - 1] <= number):
+                return k
+            bits, number = 2 * bits, (number << bits) | numbers.bits(bits)
+
+    def between(self, bits: int) -> tuple[list[int], list[int]]:
+        """Return whole numbers below and above 2**bits times the probability of 0, ..., k, for each k."""
+        if bits not in self._between:
+            # the whole is h_0 = 1 at least, so that absolute errors of the powers, times h, are relative ones
+            wide = bits + 64 + sum(self._h).bit_length()
+            low, high = exp_bounds(-1 / self._scale, wide)
+            power_low = power_high = 1 << wide
+            lows, highs = [0], [0]
+            for weight in self._h:
+                lows.append(lows[-1] + weight * power_low)
+                highs.append(highs[-1] + weight * power_high)
+                power_low, power_high = power_low * low >> wide, -(-power_high * high >> wide)
+            each = list(zip(lows[1:], highs[1:], strict=True))
+            below = [(least << bits) // (least + highs[-1] - most) for least, most in each]
+            above = [-((-most << bits) // (most + lows[-1] - least)) for least, most in each]
+            self._between[bits] = below, above
+        return self._between[bits]
+
+
+@functools.lru_cache(maxsize=256)
+def log_normalizer(h: tuple[int, ...], dimension: int, scale: float) -> float:
+    """Return the logarithm of the sum of exp(-norm / scale) over all points: h(q) / (1-q)**D with q = exp(-1/scale)."""
+    logs = [math.log(weight) - k / scale for k, weight in enumerate(h)]
+    most = max(logs)
+    total = most + math.log(math.fsum(math.exp(log - most) for log in logs))
+    return total - dimension * math.log(-math.expm1(-1 / scale))
+
+
+def square_of_radius(h: Sequence[int], dimension: int, scale: float) -> float:
+    """Return the mean of R (R + 1), which second moments of the points of a unit ball are multiplied by."""
+    q = math.exp(-1 / scale)
+    logs = np.array([math.log(weight) for weight in h]) - np.arange(len(h)) / scale
+    chances = np.exp(logs - logs.max())
+    chances /= chances.sum()
+    of_k = float(chances @ np.arange(len(chances)))
+    spread = float(chances @ (np.arange(len(chances)) - of_k) ** 2)
+    mean = of_k + (dimension + 1) * q / (1 - q)
+    return mean**2 + spread + (dimension + 1) * q / (1 - q) ** 2 + mean

@@ -1,0 +1,205 @@
+"""Residuals of marginals: what each marginal says beyond the marginals of fewer attributes, on whole numbers.
+
+Source: Xiao, He, Zhang and Kifer 2023 (arXiv 2305.08175); Barak and others 2007 for attributes of two values. Let m_A
+be the marginal of a set A of attributes, its counts. Its residual is m_A less its mean along each axis. The marginal of
+S is the sum over all subsets A of S of A's residual, repeated along the axes of S that A lacks and divided by their
+sizes. So noisy residuals of a set and all its subsets give noisy marginals that agree with each other.
+
+Here each residual is a block of whole numbers, which determines it and is determined by it:
+
+- an axis of two values is contracted to one number, the second count less the first: the residual along that axis is
+  minus and plus half of it;
+- an axis of n > 2 values is, for noise of the l2 norm, centred and multiplied by n: n times the count less the sum
+  along the axis. For the l1 norm it stays as it is and is centred after noise is added, since centring makes the l1
+  norm of a row's change larger;
+- the block is multiplied by a whole weight, so that one noise for all numbers is noise of several sizes for residuals.
+
+Nothing is rounded. How far a row moves all of it is `residual_changes`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.errors import InputError
+from dpframework.queries.base import Norm, Query, Sensitivity
+from dpframework.queries.counts import cell_counts
+from dpframework.queries.residual_changes import LARGEST_WEIGHT, Sets, added_change, is_bound, replaced_change
+from dpframework.tables.blocks import Block
+
+_MOST_NAMED = 4  # in a text
+
+
+def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
+    return tuple(given)
+
+
+def _sets(given: Iterable[Iterable[int]]) -> Sets:
+    return tuple(tuple(of) for of in given)
+
+
+def _whole(given: Iterable[int]) -> tuple[int, ...]:
+    return tuple(map(int, given))
+
+
+@final
+@attrs.frozen
+class Residuals(Query):
+    """The residuals of the marginals of some sets of attributes, a block of whole numbers each, one after another.
+
+    Attributes
+    ----------
+    of
+        The attributes, of two values or more each.
+    sets
+        The sets, each the positions in `of` of its attributes, in increasing order. The empty set is the number of
+        rows.
+    weights
+        The whole number that each block is multiplied by.
+    norm
+        What noise is scaled to: `Norm.SQUARED_L2` for Gaussian noise, `Norm.L1` for Laplace noise, `Norm.BLOCKS` for
+        noise in the shape of the largest block's l1 norm.
+
+    Examples
+    --------
+    >>> from dpframework.facts.attributes import Boolean, Categorical
+    >>> query = Residuals([Boolean("ill"), Categorical("town", ["A", "B", "C"])], [(0,), (1,), (0, 1)], [3, 1, 1])
+    >>> query.answer_length, query.sensitivities[0].add_or_remove_one
+    (7, Fraction(21, 1))
+    """
+
+    name = "residuals"
+    of: tuple[Attribute, ...] = attrs.field(converter=_attributes, validator=attrs.validators.min_len(1))
+    sets: Sets = attrs.field(converter=_sets, validator=attrs.validators.min_len(1))
+    weights: tuple[int, ...] = attrs.field(converter=_whole)
+    norm: Norm = attrs.field(default=Norm.SQUARED_L2, converter=Norm)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse attributes of one value, sets that are none, and weights that 64 bits may not hold."""
+        if any(a.size < 2 for a in self.of):
+            raise InputError("residuals are of attributes of two values or more")
+        if len(set(self.sets)) < len(self.sets) or len(self.weights) != len(self.sets):
+            raise InputError("residuals need each set once, and a weight for each")
+        if any(list(one) != sorted(set(one)) or not set(one) <= set(range(len(self.of))) for one in self.sets):
+            raise InputError("a set of residuals holds positions of attributes, each once, in increasing order")
+        if self.norm not in (Norm.SQUARED_L2, Norm.L1, Norm.BLOCKS):
+            raise InputError(f"residuals have a sensitivity in squared-l2, l1 or blocks, not in {self.norm}")
+        if any(
+            not 1 <= k * self.multiplier(one) <= LARGEST_WEIGHT for one, k in zip(self.sets, self.weights, strict=True)
+        ):
+            raise InputError(f"a weight of residuals, times the sizes of its attributes, is 1 to {LARGEST_WEIGHT:,}")
+
+    @property
+    def text(self) -> str:
+        """Name the attributes, or say how many there are."""
+        named = ", ".join(self.attributes) if len(self.of) <= _MOST_NAMED else f"{len(self.of)} attributes"
+        return f"residuals of {len(self.sets):,} marginals of {named}"
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(a.name for a in self.of)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The attributes' numbers of codes."""
+        return tuple(a.size for a in self.of)
+
+    @property
+    def answer_length(self) -> int:
+        """One number for each cell of each block."""
+        return sum(self._lengths)
+
+    @property
+    def histograms(self) -> tuple[int, ...]:
+        """The sizes of the blocks, for noise in their shape."""
+        return self._lengths if self.norm is Norm.BLOCKS else ()
+
+    @property
+    def _lengths(self) -> tuple[int, ...]:
+        sizes = [size if size > 2 else 1 for size in self.sizes]
+        return tuple(math.prod(sizes[a] for a in one) for one in self.sets)
+
+    def multiplier(self, one: Sequence[int]) -> int:
+        """Return the number that centring multiplies a block by, without its weight."""
+        return math.prod(self.of[a].size for a in one if self.of[a].size > 2) if self.norm is Norm.SQUARED_L2 else 1
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """Return how far a row moves all blocks together, in the one norm."""
+        facts = self.sizes, self.sets, self.weights, self.norm
+        added, replaced = added_change(*facts), replaced_change(*facts)
+        bounded = self.norm is not Norm.BLOCKS and is_bound(*facts[:3])
+        source = "tensor products of one row's values; replaced: " + (
+            "the largest change of each block, added up" if bounded else "all sets of attributes that differ were tried"
+        )
+        return (Sensitivity(self.norm, added, replaced, source=source),)
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
+        """Count this block's rows in the cells of each set, one after another; of the empty set, all rows."""
+        counts = [
+            cell_counts(block, [self.of[a] for a in one]).ravel() if one else np.array([block.rows], dtype=np.int64)
+            for one in self.sets
+        ]
+        return np.concatenate(counts)
+
+    def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.int64]:
+        """Return the blocks, one after another."""
+        found, at = [], 0
+        for one, weight in zip(self.sets, self.weights, strict=True):
+            shape = [self.of[a].size for a in one]
+            part = np.asarray(counts[at : at + math.prod(shape)]).reshape(shape)
+            at += math.prod(shape)
+            found.append((weight * self._contracted(part)).ravel())
+        return np.concatenate(found)
+
+    def _contracted(self, part: NDArray[Any]) -> NDArray[Any]:
+        centred = self.norm is Norm.SQUARED_L2
+        for axis, size in enumerate(part.shape):
+            if size == 2:
+                part = np.diff(part, axis=axis)
+            elif centred:
+                part = size * part - part.sum(axis=axis, keepdims=True)
+        return part
+
+    def residuals(self, answer: ArrayLike) -> list[NDArray[np.float64]]:
+        """Return each set's residual, in rows and the shape of its marginal, from an answer with or without noise."""
+        blocks = np.split(np.asarray(answer).ravel(), np.cumsum(self._lengths)[:-1])
+        return [self._residual(one, k, part) for one, k, part in zip(self.sets, self.weights, blocks, strict=True)]
+
+    def _residual(self, one: tuple[int, ...], weight: int, part: NDArray[Any]) -> NDArray[np.float64]:
+        sizes = [self.of[a].size for a in one]
+        shaped = part.reshape([size if size > 2 else 1 for size in sizes]) / (weight * self.multiplier(one))
+        for axis, size in enumerate(sizes):
+            if size == 2:
+                shaped = np.concatenate([-shaped / 2, shaped / 2], axis=axis)
+            else:
+                shaped = shaped - shaped.mean(axis=axis, keepdims=True)
+        return np.asarray(shaped, dtype=np.float64)
+
+    def cell_variances(self, variances: Sequence[float]) -> list[float]:
+        """Return the variance of each number of each set's residual, in rows.
+
+        Parameters
+        ----------
+        variances
+            For each set, of independent noise on the numbers of its block.
+        """
+        return [
+            variance * _kept(tuple(self.of[a].size for a in one)) / (weight * self.multiplier(one)) ** 2
+            for one, weight, variance in zip(self.sets, self.weights, variances, strict=True)
+        ]
+
+
+@functools.lru_cache(maxsize=4096)
+def _kept(sizes: tuple[int, ...]) -> float:
+    """Return the share of a block's variance that a number of the residual has, after centring and halving."""
+    return math.prod(0.25 if size == 2 else 1 - 1 / size for size in sizes)

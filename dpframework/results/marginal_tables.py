@@ -1,0 +1,263 @@
+"""Marginals of a workload, which agree with each other, with the standard error of each.
+
+Everything here is post-processing of the releases, and costs no privacy. The numbers are unbiased: they may be
+negative, and are not whole. A marginal of fewer attributes is exactly the sum of one of more. Its error, which stands
+beside it, is smaller than a sum's would be with independent noise on each cell.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.parameters import finite_from_0
+from dpframework.facts.values import as_texts
+from dpframework.results.alignment import aligned
+from dpframework.results.frequencies import Frequencies
+from dpframework.results.matrix import Matrix
+from dpframework.results.noisy import Noisy
+from dpframework.results.result import Drawn
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_SHOWN = 40  # marginals of a printed list
+_WIDTH = 118
+
+
+def _as_labels(labels: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(texts) for texts in labels)
+
+
+def _as_counts(counts: ArrayLike) -> NDArray[np.float64]:
+    array = np.array(counts, dtype=np.float64)
+    array.flags.writeable = False
+    return array
+
+
+@final
+@attrs.frozen
+class MarginalTable(Drawn):
+    """The marginal of some attributes: about how many rows are in each cell, unbiased.
+
+    Attributes
+    ----------
+    names
+        The attributes.
+    labels
+        The labels of each attribute, in the order of its codes.
+    counts
+        In rows, one axis an attribute; they may be negative.
+    variance
+        Of the noise of each count.
+
+    Examples
+    --------
+    >>> table = MarginalTable(["sex"], [["F", "M"]], [501.3, 498.2], variance=4)
+    >>> print(table["F"])
+    501 ± 5
+    """
+
+    called = "a marginal"
+    names: tuple[str, ...] = attrs.field(converter=as_texts)
+    labels: tuple[tuple[str, ...], ...] = attrs.field(converter=_as_labels)
+    counts: NDArray[np.float64] = attrs.field(converter=_as_counts, eq=attrs.cmp_using(eq=np.array_equal))
+    variance: float = attrs.field(converter=float, validator=finite_from_0("the variance of a count's noise"))
+
+    def __attrs_post_init__(self) -> None:
+        shape = tuple(map(len, self.labels))
+        if len(self.names) != len(shape) or self.counts.shape != shape:
+            raise InputError(f"counts of shape {self.counts.shape} are not one for each cell of {shape}")
+        if not np.isfinite(self.counts).all():
+            raise InputError("counts must be finite numbers")
+
+    @property
+    def standard_error(self) -> float:
+        """The standard deviation of the noise of each count, in rows."""
+        return math.sqrt(self.variance)
+
+    def __getitem__(self, labels: str | tuple[str, ...]) -> Noisy:
+        """Return the count of one cell, by the label of each attribute.
+
+        Raises
+        ------
+        InputError
+            If there is no such cell; names the nearest label.
+        """
+        return self._frequencies()[labels]
+
+    def nonnegative(self) -> NDArray[np.float64]:
+        """Return the counts nearest to these that are not negative and have the same total: biased, no longer unbiased.
+
+        Cells of few rows become too large on average, and cells of many too small by as much together. Do not add up
+        many of them, and do not expect the result of one marginal to agree with that of another.
+        """
+        return self._frequencies().nonnegative()
+
+    def whole(self) -> NDArray[np.int64]:
+        """Return `nonnegative` in whole numbers of the total rounded, by largest remainders: biased in the same way."""
+        exact = self.nonnegative().ravel()
+        found = np.floor(exact).astype(np.int64)
+        lacking = round(float(exact.sum())) - int(found.sum())
+        found[np.argsort(found - exact, kind="stable")[:lacking]] += 1
+        return found.reshape(self.counts.shape)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a polars dataframe with a row for each cell: its labels, count, standard error, low and high."""
+        import polars as pl
+
+        cells = list(itertools.product(*self.labels))
+        columns: dict[str, Any] = {
+            name: pl.Series([cell[k] for cell in cells], dtype=pl.String) for k, name in enumerate(self.names)
+        }
+        counts, margin = self.counts.ravel(), Noisy(0, self.variance).margin()
+        numbers = {"count": counts, "standard error": np.full(len(cells), self.standard_error)}
+        return pl.DataFrame(columns | numbers | {"low": counts - margin, "high": counts + margin})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form that `from_dict` reads."""
+        return {
+            "attributes": [
+                {"name": name, "labels": list(texts)} for name, texts in zip(self.names, self.labels, strict=True)
+            ],
+            "counts": self.counts.tolist(),
+            "variance": self.variance,
+        }
+
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> MarginalTable:
+        """See `Kept`."""
+        own = form["attributes"]
+        return cls([one["name"] for one in own], [one["labels"] for one in own], form["counts"], form["variance"])
+
+    def matrices(self) -> list[Matrix]:
+        """Return the counts of two attributes as a matrix, and nothing for others."""
+        return self._frequencies().matrices()
+
+    def draw(self, axes: Any) -> None:
+        """Draw bars with intervals, or a map of cells where there are several attributes."""
+        self._frequencies().draw(axes)
+
+    def __str__(self) -> str:
+        rows = [(*self.names, "count")]
+        cells = zip(itertools.product(*self.labels), self.counts.ravel().tolist(), strict=True)
+        rows += [(*labels, f"{count:.0f}") for labels, count in itertools.islice(cells, _SHOWN)]
+        lines = aligned(rows)
+        if self.counts.size > _SHOWN:
+            lines.append(f"and {self.counts.size - _SHOWN} more, in to_frame and to_json")
+        margin = math.ceil(Noisy(0, self.variance).margin())
+        legend = f"With 95 % probability each count is within ±{margin} of the exact one, from the noise alone."
+        return "\n".join([*lines, *textwrap.wrap(legend, _WIDTH)])
+
+    def _frequencies(self) -> Frequencies:
+        return Frequencies(self.names, self.labels, self.counts, self.variance)
+
+
+def _as_tables(tables: Iterable[MarginalTable]) -> tuple[MarginalTable, ...]:
+    return tuple(tables)
+
+
+@final
+@attrs.frozen
+class MarginalTables(Drawn):
+    """The marginals of a workload and of all subsets of its sets: any two agree on the attributes that they share.
+
+    Attributes
+    ----------
+    tables
+        The marginals, those of fewer attributes first.
+    total
+        The number of rows; its variance is 0 where it is public.
+
+    Examples
+    --------
+    >>> sex = MarginalTable(["sex"], [["F", "M"]], [501.3, 498.2], variance=4)
+    >>> tables = MarginalTables([sex], Noisy(999.5, 6))
+    >>> tables["sex"] == sex, len(tables)
+    (True, 1)
+    """
+
+    called = "a workload of marginals"
+    tables: tuple[MarginalTable, ...] = attrs.field(converter=_as_tables)
+    total: Noisy
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.tables)
+
+    def __iter__(self) -> Iterator[MarginalTable]:
+        """Yield each marginal."""
+        return iter(self.tables)
+
+    def __getitem__(self, names: str | tuple[str, ...]) -> MarginalTable:
+        """Return the marginal of one attribute or of several, its axes in the order of their names here.
+
+        Raises
+        ------
+        InputError
+            If it was not released.
+        """
+        wanted = (names,) if isinstance(names, str) else tuple(names)
+        for one in self.tables:
+            if len(one.names) == len(wanted) and set(one.names) == set(wanted):
+                order = [one.names.index(name) for name in wanted]
+                labels = [one.labels[axis] for axis in order]
+                return MarginalTable(wanted, labels, one.counts.transpose(order), one.variance)
+        known = [" by ".join(one.names) for one in self.tables]
+        raise InputError(f"there is no marginal of {' by '.join(wanted)}; {nearest(' by '.join(wanted), known)}")
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a polars dataframe with a row for each cell of each marginal.
+
+        Columns: `marginal` (names joined by " by "), `cell` (labels joined by " by "), `count`, `standard error`, `low`
+        and `high`, in rows of the table.
+        """
+        import polars as pl
+
+        frames = []
+        for one in self.tables:
+            cells = [" by ".join(cell) for cell in itertools.product(*one.labels)]
+            named = pl.DataFrame({"marginal": [" by ".join(one.names)] * len(cells), "cell": cells})
+            frames.append(pl.concat([named, one.to_frame().drop(one.names)], how="horizontal"))
+        return pl.concat(frames)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form that `from_dict` reads."""
+        return {"tables": [one.to_dict() for one in self.tables], "total": self.total.to_dict()}
+
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> MarginalTables:
+        """See `Kept`."""
+        return cls([MarginalTable.read(one) for one in form["tables"]], Noisy.from_dict(form["total"]))
+
+    def draw(self, axes: Any) -> None:
+        """Draw the standard error of each marginal, in rows, the largest first."""
+        shown = sorted(self.tables, key=lambda one: -one.variance)[:_SHOWN]
+        places = range(len(shown))
+        axes.barh(places, [one.standard_error for one in shown], color="#0b5394")
+        axes.set_yticks(places, [" by ".join(one.names) for one in shown])
+        axes.invert_yaxis()
+        axes.set(xlabel="standard error of a count (rows)")
+
+    def __str__(self) -> str:
+        rows = [("marginal", "cells", "standard error", "95 %")]
+        for one in self.tables[:_SHOWN]:
+            margin = math.ceil(Noisy(0, one.variance).margin())
+            rows.append((" by ".join(one.names), f"{one.counts.size:,}", f"{one.standard_error:.3g}", f"±{margin}"))
+        lines = aligned(rows)
+        if len(self) > _SHOWN:
+            lines.append(f"and {len(self) - _SHOWN} more, in to_frame and to_json")
+        total = f"{self.total}" if self.total.variance else f"{self.total.value:.0f}, public"
+        legend = (
+            f"Errors in rows, from the noise alone. Number of rows: {total}. All marginals agree; counts are unbiased "
+            "and may be negative."
+        )
+        return "\n".join([*lines, *textwrap.wrap(legend, _WIDTH)])

@@ -1,0 +1,245 @@
+"""Workloads of marginals: private, tight, consistent, and with the errors that the plan states."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframework as dpf
+from dpframework.basics import MarginalsMiner
+from dpframework.basics.workloads import Workload, all_sets, marginal_of
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import Relation
+from dpframework.mechanisms import BlockNorm, DiscreteLaplace, Gaussian
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.results import MarginalTable, MarginalTables, Noisy
+from dpframework.verify.conformance import MinerConformance
+
+SCHEMA = dpf.Schema(
+    [
+        dpf.Boolean("ill"),
+        dpf.Categorical("town", ["A", "B", "C"]),
+        dpf.Numeric("age", 0, 90, bins=4),
+        dpf.Categorical("country", ["X"]),
+    ],
+    about_rows=900,
+)
+
+
+class TestMarginals(MinerConformance):
+    miner = MarginalsMiner
+    replays = 500
+    min_tightness = 0.9  # no claim is loose
+
+
+def people(rows: int = 900) -> pl.DataFrame:
+    rng = np.random.default_rng(4)
+    return pl.DataFrame(
+        {
+            "ill": rng.random(rows) < 0.3,
+            "town": rng.choice(["A", "B", "C"], rows),
+            "age": rng.integers(0, 90, rows).astype(float),
+            "country": ["X"] * rows,
+        }
+    )
+
+
+def study(schema: dpf.Schema = SCHEMA, relation: str = "add-or-remove-one", **parameters: Any) -> dpf.Study:
+    made = dpf.Study(schema, epsilon=50, relation=relation, delta="1e-6" if "rho" in parameters else 0)
+    made.add("tables", MarginalsMiner(**parameters))
+    return made
+
+
+@pytest.mark.parametrize("parameters", [{"rho": "0.5"}, {"epsilon": 1, "noise": "laplace"}])
+@pytest.mark.parametrize("rows", [None, 900])
+def test_measured_variances_of_all_marginals_are_those_planned(parameters: dict[str, Any], rows: int | None) -> None:
+    """Within 2 % on every marginal. 150,000 draws: a false failure has a probability below 1e-6."""
+    schema = dpf.Schema(SCHEMA.attributes, rows=rows)
+    miner = MarginalsMiner(**parameters, of=[["ill", "town"], "age"])
+    relation = Relation.ADD_OR_REMOVE_ONE if rows is None else Relation.REPLACE_ONE
+    ((name, group),) = miner.groups(schema).items()
+    node = miner.plan(schema)
+    calibration = node.mechanism.calibrate(group.query.facts(), relation)  # type: ignore[attr-defined]
+    assert calibration is not None
+    unit = np.eye(group.query.answer_length)
+    residuals = [dict(zip(group.query.sets, group.query.residuals(one), strict=True)) for one in unit]
+    zeros = np.zeros((150_000, group.query.answer_length), dtype=np.int64)
+    noise = calibration.mechanism.release(zeros, *_long(calibration, zeros.size), SeededRandomness(2))
+    stated = miner.variances(schema, {name: calibration})
+    sizes = group.query.sizes
+    for names, variance in stated.items():
+        one = tuple(k for k, a in enumerate(group.query.of) if a.name in names)
+        cells = np.array([marginal_of(one, sizes, each, 0.0).ravel() for each in residuals])
+        measured = float(np.square(noise @ cells).mean())
+        assert math.isclose(measured, variance, rel_tol=0.02), names
+
+
+def _long(calibration: Any, size: int) -> tuple[Any]:
+    """Return the calibration for as many numbers, with the same noise on each."""
+    import attrs
+
+    return (attrs.evolve(calibration, facts=attrs.evolve(calibration.facts, answer_length=size)),)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_weights_are_as_good_as_the_closed_form(order: int) -> None:
+    """Of Gaussian noise (sum of sqrt(p v))**2 / (2 rho), of Laplace noise 2 (sum of cube roots)**3: within 1 %."""
+    of = (*SCHEMA.attributes[:3], dpf.Boolean("old"), dpf.Categorical("job", list("abcdefghi")))
+    workload = Workload(of, dict.fromkeys(all_sets(5, order), 1.0), rows_known=False)
+    sizes, needed = workload.sizes, workload.released()
+    gaussian = workload.gaussian().query
+    variance = float(gaussian.sensitivities[0].add_or_remove_one or 0) / 2  # at rho = 1
+    left = {one: math.prod(1 - 1 / sizes[a] for a in one) for one in needed}
+    # with the paper's residuals, of variance s_A before centring: cost p_A / 2 s_A, objective v_A s_A
+    best = sum(math.sqrt(left[one] * needed[one] * left[one]) for one in needed) ** 2 / 2
+    known = dict(zip(gaussian.sets, gaussian.cell_variances([variance] * len(gaussian.sets)), strict=True))
+    found = sum(needed[one] * known[one] for one in needed)
+    assert best * (1 - 1e-9) <= found <= 1.01 * best
+    (laplace,) = workload.laplace()
+    scale = float(laplace.query.sensitivities[0].add_or_remove_one or 0)
+    known = dict(zip(laplace.query.sets, laplace.query.cell_variances([2 * scale**2] * len(needed)), strict=True))
+    found = sum(needed[one] * known[one] for one in needed)
+    roots = [(needed[one] * left[one] / 2 ** sum(sizes[a] == 2 for a in one)) ** (1 / 3) for one in needed]
+    assert math.isclose(found, 2 * sum(roots) ** 3, rel_tol=0.01)
+
+
+def test_the_noise_of_least_predicted_error_is_taken() -> None:
+    """Many attributes of two values: blocks; a few large tables: Laplace noise. Never worse than that alone."""
+    binary = dpf.Schema([dpf.Boolean(f"b{k}") for k in range(12)])
+    wide = dpf.Schema([dpf.Categorical(f"c{k}", [str(v) for v in range(40)]) for k in range(3)])
+    for schema, kind in ((binary, BlockNorm), (wide, DiscreteLaplace)):
+        plans = [study(schema, epsilon=1, noise=noise).plan() for noise in ("least-error", "laplace")]
+        assert any(isinstance(one.mechanism, kind) for one in plans[0].steps())
+        assert {type(one.mechanism) for one in plans[1].steps()} == {DiscreteLaplace}
+        errors = [sum((one.amount or 0) ** 2 for one in plan.error_bounds()["tables"]) for plan in plans]
+        assert errors[0] <= errors[1] * (0.6 if kind is BlockNorm else 1.0001)
+        assert plans[0].total().epsilon == plans[1].total().epsilon == 1
+    assert isinstance(MarginalsMiner(rho="0.1").plan(binary).mechanism, Gaussian)  # type: ignore[attr-defined]
+
+
+def rms(schema: dpf.Schema, noise: str) -> float:
+    """Return the root of the mean variance of all cells at epsilon 1, in rows."""
+    miner, plan = MarginalsMiner(epsilon=1, noise=noise), study(schema, epsilon=1, noise=noise).plan()
+    noises = {one.name: found for one in plan.steps() if (found := plan.calibration(one)) is not None}
+    variances = miner.variances(schema, noises)
+    cells = {names: math.prod(schema[name].size for name in names) for names in variances}
+    return math.sqrt(sum(cells[names] * v for names, v in variances.items()) / sum(cells.values()))
+
+
+def test_the_figures_of_the_page_are_computed_again() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "basics.md").read_text(encoding="utf-8")
+    tables = {
+        "20 of 2 values": [2] * 20,
+        "8 of 5 values": [5] * 8,
+        "of 2, 3, 4, 5, 8, 10 and 16 values": [2, 3, 4, 5, 8, 10, 16],
+    }
+    for words, sizes in tables.items():
+        schema = dpf.Schema([dpf.Categorical(f"c{k}", [str(v) for v in range(n)]) for k, n in enumerate(sizes)])
+        cells = [math.prod(sizes[a] for a in one) for one in all_sets(len(sizes), 2)]
+        # each table alone, with the best shares: proportional to the cube roots of the cells
+        alone = math.sqrt(2 * sum(n ** (1 / 3) for n in cells) ** 3 / sum(cells))
+        figures = [alone, rms(schema, "laplace"), rms(schema, "least-error")]
+        assert f"| {words} | {' | '.join(f'{one:.0f}' for one in figures)} |" in page
+
+
+@pytest.mark.parametrize(
+    ("relation", "rows", "parameters"),
+    [
+        ("add-or-remove-one", None, {"epsilon": 1}),
+        ("replace-one", 900, {"epsilon": 1, "noise": "laplace"}),
+        ("replace-one", 900, {"rho": "0.1", "order": 3}),
+    ],
+)
+def test_all_marginals_agree(relation: str, rows: int | None, parameters: dict[str, Any]) -> None:
+    schema = dpf.Schema(SCHEMA.attributes, rows=rows)
+    tables = study(schema, relation, **parameters).run(dpf.table_from_frame(people(), schema), seed=3)["tables"]
+    assert isinstance(tables, MarginalTables)
+    for one, other in itertools.permutations(tables, 2):
+        if set(one.names) < set(other.names):
+            axes = tuple(k for k, name in enumerate(other.names) if name not in one.names)
+            assert np.allclose(other.counts.sum(axis=axes), one.counts, atol=1e-8)
+    assert all(math.isclose(one.counts.sum(), tables.total.value, abs_tol=1e-8) for one in tables)
+    if rows is not None:
+        assert tables.total == Noisy(rows, 0)
+    truth = people().group_by("town", "ill").len().sort("town", "ill")["len"].to_numpy()
+    table = tables["town", "ill"]
+    assert np.abs(table.counts.ravel() - truth).max() < 8 * table.standard_error
+    assert tables["ill", "town"].counts.T.tolist() == table.counts.tolist()
+
+
+def test_the_plan_states_what_results_state() -> None:
+    made = study(rho="0.1", of=["ill", ["ill", "age"], "country"])
+    bounds = {one.what: one.amount for one in made.plan().error_bounds()["tables"]}
+    tables = made.run(dpf.table_from_frame(people(), SCHEMA), seed=3)["tables"]
+    assert list(bounds) == [f"marginal of {' by '.join(one.names)}" for one in tables]
+    assert list(bounds.values()) == [Noisy(0, one.variance).margin() for one in tables]
+    every = study(rho="0.1", attributes=["ill", "town", "age"], order=3).plan().error_bounds()["tables"]
+    assert len(every) == 7
+    many = dpf.Schema([dpf.Boolean(f"b{k}") for k in range(6)])
+    told = study(many, rho="0.1").plan().error_bounds()["tables"]
+    assert [one.what for one in told] == ["marginals of 1 attribute (6)", "marginals of 2 attributes (15)"]
+    assert "the worst" in told[0].text
+
+
+def test_results_are_frames_and_are_read_again() -> None:
+    tables = study(epsilon=1).run(dpf.table_from_frame(people(), SCHEMA), seed=3)["tables"]
+    frame = tables.to_frame()
+    assert frame.columns == ["marginal", "cell", "count", "standard error", "low", "high"]
+    assert frame.height == sum(one.counts.size for one in tables)
+    assert MarginalTables.from_dict(json.loads(tables.to_json())) == tables
+    one = tables["ill", "town"]
+    assert one.to_frame().columns == ["ill", "town", "count", "standard error", "low", "high"]
+    assert MarginalTable.from_dict(json.loads(one.to_json())) == one
+    assert one["true", "B"].variance == one.variance
+    assert "±" in str(one)
+    assert "All marginals agree" in str(tables)
+    with pytest.raises(InputError, match="did you mean"):
+        tables["il"]
+
+
+def test_nonnegative_and_whole_keep_the_total() -> None:
+    table = MarginalTable(["a"], [list("wxyz")], [10.4, -3.0, 2.5, 0.3], 2)
+    assert table.nonnegative().min() == 0
+    assert math.isclose(table.nonnegative().sum(), 10.2)
+    assert table.whole().sum() == 10
+    assert table.whole().dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"of": "ill"}, "list of marginals"),
+        ({"of": []}, "twice, or none"),
+        ({"of": [[]]}, "at least one"),
+        ({"of": [["ill", "age"], ["age", "ill"]]}, "twice"),
+        ({"of": [["ill", "ill"]]}, "twice"),
+        ({"of": ["ill"], "order": 2}, "not both"),
+        ({"order": 0}, "positive whole"),
+        ({"order": True}, "positive whole"),
+        ({"weights": [1]}, "need 'of'"),
+        ({"of": ["ill"], "weights": [0]}, "positive numbers"),
+        ({"of": ["ill"], "weights": [1, 2]}, "one weight"),
+        ({"noise": "lap"}, "unknown"),
+    ],
+)
+def test_wrong_parameters_are_refused(parameters: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        MarginalsMiner(epsilon=1, **parameters)
+
+
+def test_what_a_schema_cannot_serve_is_refused() -> None:
+    big = dpf.Schema([dpf.Categorical(f"c{k}", [str(v) for v in range(101)]) for k in range(3)])
+    with pytest.raises(InputError, match="cells"):
+        MarginalsMiner(epsilon=1, order=3).plan(big)
+    with pytest.raises(InputError, match="two values"):
+        MarginalsMiner(epsilon=1, of=["country"]).plan(SCHEMA)
+    with pytest.raises(InputError, match="open"):
+        MarginalsMiner(epsilon=1, of=["o"]).plan(dpf.Schema([dpf.Open("o"), dpf.Boolean("b")]))
+    assert MarginalsMiner(epsilon=1).workload(dpf.Schema([dpf.Open("o"), dpf.Boolean("b")])).sizes == (2,)
