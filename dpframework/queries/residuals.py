@@ -31,9 +31,8 @@ from numpy.typing import ArrayLike, NDArray
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
 from dpframework.queries.base import Norm, Query, Sensitivity
-from dpframework.queries.counts import cell_counts
 from dpframework.queries.residual_changes import LARGEST_WEIGHT, Sets, added_change, is_bound, replaced_change
-from dpframework.tables.blocks import Block
+from dpframework.tables.joint_counts import Crosstab, JointCounts
 
 _MOST_NAMED = 4  # in a text
 
@@ -48,6 +47,10 @@ def _sets(given: Iterable[Iterable[int]]) -> Sets:
 
 def _whole(given: Iterable[int]) -> tuple[int, ...]:
     return tuple(map(int, given))
+
+
+def _one_after_another(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate([part.ravel() for part in counts])
 
 
 @final
@@ -143,13 +146,9 @@ class Residuals(Query):
         )
         return (Sensitivity(self.norm, added, replaced, source=source),)
 
-    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
-        """Count this block's rows in the cells of each set, one after another; of the empty set, all rows."""
-        counts = [
-            cell_counts(block, [self.of[a] for a in one]).ravel() if one else np.array([block.rows], dtype=np.int64)
-            for one in self.sets
-        ]
-        return np.concatenate(counts)
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the cross table of each set, all rows for the empty one."""
+        return JointCounts([Crosstab([self.of[a] for a in one]) for one in self.sets], _one_after_another)
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.int64]:
         """Return the blocks, one after another."""
