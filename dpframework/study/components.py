@@ -14,6 +14,7 @@ MINERS = {
     "count": "counts:CountMiner",
     "histogram": "counts:HistogramMiner",
     "crosstab": "counts:CrosstabMiner",
+    "marginals": "marginals:MarginalsMiner",
     "sum": "numbers:SumMiner",
     "mean": "numbers:MeanMiner",
     "quantile": "numbers:QuantileMiner",

@@ -693,8 +693,6 @@ def test_planning_imports_nothing_heavy(study):
         "jinja2",
         "pydantic",
         "rich",
-        "networkx",
-        "typeguard",
         "dpframework.cli.ledgers",
         "dpframework.basics.keys",
         "dpframework.tables.dask_engine",
