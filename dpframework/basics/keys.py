@@ -59,6 +59,12 @@ def _each(given: Any) -> tuple[str, Any] | None:
     return kind, tuple(names) if isinstance(names, list) else names
 
 
+_NEW_KEYS = (
+    "under replace-one no more than 0.83 of it can be lost: it is for a row that changes two counts and shows a key of "
+    "its own beside them, but such a row changes one count at most"
+)
+
+
 @final
 @attrs.frozen
 class KeysMiner(Miner):
@@ -164,5 +170,7 @@ class KeysMiner(Miner):
         return {
             "keys": Example(schema, cls("town", epsilon=1, delta="0.05")),
             "rows-public": Example(beside, cls("town", epsilon=2, delta="0.1", each={"histogram": "ill"})),
-            "zcdp": Example(schema, cls("town", rho=Fraction(1, 2), delta="0.05"), EXAMPLE_DELTA + Fraction(1, 10)),
+            "zcdp": Example(
+                schema, cls("town", rho=Fraction(1, 2), delta="0.05"), EXAMPLE_DELTA + Fraction(1, 10), loose=_NEW_KEYS
+            ),
         }
