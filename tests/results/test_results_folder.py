@@ -114,6 +114,9 @@ def test_what_was_planned_and_spent_is_written(results):
     assert Fraction(form["spent"]) == results.spent.epsilon
     assert Fraction(form["spent_delta"]) == results.spent.delta
     assert form["budget"] == str(results.plan.budget.epsilon)
+    for spent, delta in ((None, None), (dpf.PrivacyLoss(epsilon=None, delta="1e-6"), "1/1000000")):
+        form = attrs.evolve(results, spent=spent).to_dict()
+        assert (form["spent"], form["spent_delta"]) == (None, delta)
 
 
 def test_a_run_that_stopped_says_so_when_it_is_read(results, tmp_path):
