@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -369,3 +371,21 @@ def test_rows_are_cut_or_filled_up_to_a_size_that_the_schema_allows() -> None:
     one.sizes = Sizes(3, 5)
     for rows, sized in ((b"", bytes(3)), (b"\1", b"\1\0\0"), (b"\1\1\1", b"\1\1\1"), (b"\1" * 7, b"\1" * 5)):
         assert one._sized(rows) == sized
+
+
+def test_a_search_does_not_depend_on_what_else_is_imported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Hypothesis draws whole numbers above 100 that stand in any module."""
+    ages = dpf.Numeric("age", 0, 200, bins=200)
+    query, schema = Answers(lambda rows: [max(rows, default=0) / 256]), dpf.Schema([ages])
+
+    def tables() -> list[tuple[bytes, bytes]]:
+        found: list[tuple[bytes, bytes]] = []
+        monkeypatch.setattr(_Searched, "_ratio", lambda _, one, other: found.append((one, other)) or float(len(found)))
+        search_sensitivity(query, schema, ADD, pairs=300)
+        return found
+
+    before = tables()
+    (tmp_path / "many_numbers.py").write_text(f"NUMBERS = {list(range(100, 200))}")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("many_numbers")
+    assert tables() == before
