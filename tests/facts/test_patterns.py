@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -239,3 +240,25 @@ def test_descriptions_read_like_sentences() -> None:
 def test_other_forms_are_refused(form: Any) -> None:
     with pytest.raises(dpf.InputError, match="one of 'equals'"):
         description_from_dict(form)
+
+
+def test_keys_are_compared_row_by_row() -> None:
+    towns, ill = ["Rome", None, "Oslo", "Rome", "", "Bern"], [0, 1, 1, 1, 0, 0]
+    schema = dpf.Schema([dpf.Open("town"), dpf.Open("other"), dpf.Boolean("ill")])
+    frame = pl.DataFrame({"town": towns, "other": towns[::-1], "ill": [bool(one) for one in ill]})
+    (block,) = dpf.InMemory().load(dpf.table_from_frame(frame, schema))
+    known = [None if town in (None, "") else town for town in towns]
+    for key in ("Rome", "Oslo", "Bern", "Paris"):
+        assert Equals("town", key).holds(block).tolist() == [town == key for town in known]
+        assert Equals("town", key).fails(block).tolist() == [town not in (None, key) for town in known]
+        both = And([Equals("town", key), Equals("ill", "true")])
+        assert both.holds(block).tolist() == [town == key and one == 1 for town, one in zip(known, ill, strict=True)]
+        assert Not(both).holds(block).tolist() == [
+            one == 0 or town not in (None, key) for town, one in zip(known, ill, strict=True)
+        ]
+    first, second = Equals("town", "Rome"), Equals("town", "Bern")
+    assert Cases([first, second, first]).cells(block).tolist() == [0, 3, 3, 0, 3, 1]
+    assert Cases([first, Equals("other", "Bern")]).cells(block).tolist() == [0, 2, 2, 0, 2, 2]
+    assert Cases([Equals("other", "Bern"), first]).cells(block).tolist() == [0, 2, 2, 1, 2, 2]
+    assert Cases([second, Equals("ill", "true")]).cells(block).tolist() == [2, 1, 1, 1, 2, 0]
+    assert Cases([]).cells(block).tolist() == [0] * 6
