@@ -11,6 +11,8 @@ from pathlib import Path
 
 import polars as pl
 
+from dpframework.facts.errors import first_line
+
 #: Makes the tables by name from what the command was given.
 Maker = Callable[[Path], Mapping[str, pl.DataFrame]]
 
@@ -33,7 +35,8 @@ def tables_command(
     given
         The arguments; by default those of the command line.
 
-    If there are too few repetitions for a table, it says so, writes nothing, and ends with exit code 2.
+    If the results are missing or others, or have too few repetitions for a table, it says so, writes nothing, and ends
+    with exit code 2.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, help="what the experiment wrote")
@@ -41,7 +44,11 @@ def tables_command(
     where.add_argument("--out", type=Path, metavar="FOLDER", help="write the tables there; by default they are printed")
     where.add_argument("--commit", action="store_true", help=f"write them into {folder.name}/ and on the page")
     asked = parser.parse_args(given)
-    tables = make(asked.results)
+    try:
+        tables = make(asked.results)
+    except (OSError, pl.exceptions.ComputeError, pl.exceptions.ColumnNotFoundError) as error:
+        why = first_line(error)
+        parser.exit(2, f"error: '{asked.results}' holds no results of the experiment, so nothing was written: {why}\n")
     for name, table in tables.items():
         if table.is_empty() or not table.width:
             parser.exit(2, f"error: too few repetitions for {name}.csv, so nothing was written; repeat more often\n")

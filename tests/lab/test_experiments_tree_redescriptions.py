@@ -173,6 +173,20 @@ def test_too_few_repetitions_write_nothing(tmp_path, capsys):
     assert [path.name for path in tmp_path.iterdir()] == ["results.parquet"]
 
 
+def test_what_holds_no_results_is_told_in_a_sentence(tmp_path, capsys):
+    (tmp_path / "text.parquet").write_text("no table")
+    pl.DataFrame({"other": [1]}).write_parquet(tmp_path / "other.parquet")
+    for name in ("missing.parquet", "text.parquet", "other.parquet", ""):
+        given = str(tmp_path / name)
+        with pytest.raises(SystemExit) as ended:
+            tables_command("tables", function("comparison.py:tables"), tmp_path, lambda: None, [given, "--commit"])
+        assert ended.value.code == 2
+        told = capsys.readouterr().err
+        assert told.startswith(f"error: '{given}' holds no results of the experiment, so nothing was written: ")
+        assert told.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other.parquet", "text.parquet"]
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "changes"),
     [
