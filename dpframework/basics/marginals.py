@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 
 from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
-from dpframework.basics.workloads import Group, Set, Workload, all_sets, cell_variance, marginal_of
+from dpframework.basics.workloads import ResidualGroup, Set, Workload, all_sets, cell_variance, marginal_of
 from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
@@ -147,7 +147,7 @@ class MarginalsMiner(BasicMiner):
             found[key] = found.get(key, 0.0) + weight
         return Workload(of, found, rows_known=schema.rows is not None)
 
-    def groups(self, schema: Schema) -> dict[str, Group]:
+    def groups(self, schema: Schema) -> dict[str, ResidualGroup]:
         """Return what each step releases, by its name."""
         workload = self.workload(schema)
         if self.rho is not None:
@@ -163,7 +163,7 @@ class MarginalsMiner(BasicMiner):
         steps = [step(name, group.query, self._mechanism(group)) for name, group in self.groups(schema).items()]
         return steps[0] if len(steps) == 1 else sequential(*steps)
 
-    def _mechanism(self, group: Group) -> Mechanism:
+    def _mechanism(self, group: ResidualGroup) -> Mechanism:
         if self.rho is not None:
             return Gaussian(self.rho)
         own = self._epsilon * group.share
@@ -238,7 +238,9 @@ class MarginalsMiner(BasicMiner):
         }
 
 
-def _residual_variances(groups: Mapping[str, Group], calibrations: Mapping[str, Calibration]) -> dict[Set, float]:
+def _residual_variances(
+    groups: Mapping[str, ResidualGroup], calibrations: Mapping[str, Calibration]
+) -> dict[Set, float]:
     """Return the variance of a number of each residual, in rows."""
     known: dict[Set, float] = {}
     for name, group in groups.items():

@@ -50,7 +50,7 @@ Set = tuple[int, ...]
 
 @final
 @attrs.frozen(eq=False)
-class Group:
+class ResidualGroup:
     """Residuals that are released together.
 
     Attributes
@@ -107,7 +107,7 @@ class Workload:
             found.pop((), None)
         return {one: found[one] for one in sorted(found, key=lambda one: (len(one), one))}
 
-    def gaussian(self) -> Group:
+    def gaussian(self) -> ResidualGroup:
         """Return all residuals with the weights that are best for Gaussian noise."""
         needed = self.released()
         sizes = self.sizes
@@ -122,14 +122,14 @@ class Workload:
         weights = [
             max(1, math.floor(min(most * s, LARGEST_WEIGHT) / m)) for s, m in zip(stretch, multipliers, strict=True)
         ]
-        return Group(Residuals(self.of, needed, weights, Norm.SQUARED_L2), Fraction(1))
+        return ResidualGroup(Residuals(self.of, needed, weights, Norm.SQUARED_L2), Fraction(1))
 
-    def laplace(self) -> list[Group]:
+    def laplace(self) -> list[ResidualGroup]:
         """Return all residuals with the weights that are best for Laplace noise, as one group."""
         needed = self._importance()
-        return [Group(self._weighted(needed), Fraction(1))]
+        return [ResidualGroup(self._weighted(needed), Fraction(1))]
 
-    def least_error(self) -> list[Group]:
+    def least_error(self) -> list[ResidualGroup]:
         """Return the groups of least predicted error in pure epsilon, with Laplace noise or noise in blocks."""
         needed = self._importance()
         by_length: dict[int, list[Set]] = defaultdict(list)
@@ -153,7 +153,7 @@ class Workload:
             end = start
         return self._groups(cuts)
 
-    def _groups(self, cuts: Iterable[tuple[Mapping[Set, float], bool]]) -> list[Group]:
+    def _groups(self, cuts: Iterable[tuple[Mapping[Set, float], bool]]) -> list[ResidualGroup]:
         """Return the groups with their shares, all Laplace noise in one."""
         parts = [(dict(among), True) for among, in_blocks in cuts if in_blocks]
         rest = {one: g for among, in_blocks in cuts if not in_blocks for one, g in among.items()}
@@ -163,7 +163,7 @@ class Workload:
         shares = [Fraction(max(1, math.floor(1000 * root / sum(roots))), 1000) for root in roots]
         shares[-1] = 1 - sum(shares[:-1], Fraction(0))
         return [
-            Group(
+            ResidualGroup(
                 Residuals(self.of, among, [1] * len(among), Norm.BLOCKS) if in_blocks else self._weighted(among), share
             )
             for (among, in_blocks), share in zip(parts, shares, strict=True)
