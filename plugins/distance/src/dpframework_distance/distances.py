@@ -23,6 +23,8 @@ from dpframework.facts import (
 )
 from dpframework.results import Kept, Matrix, axes_or_new, without_math
 
+EVEN = 1.2  # the most common value's share, times the number of values, at which shares are about even
+
 
 @final
 @attrs.frozen(eq=False)
@@ -85,7 +87,9 @@ class ValueDistances(Shown):
 
         With d the learned distance, s its `signal`, and [y != z] the overlap of two values, 1 where they differ,
 
-            d'(y, z)**2 = (1 - s / 2) [y != z] + (s / 2) c d(y, z)**2.
+            d'(y, z)**2 = (1 - w) [y != z] + w c d(y, z)**2.
+
+        The weight w is s / 2, and s / 4 without a context: how common two values are tells less of how alike they are.
 
         c is such that both parts have the same mean over two random rows by the released shares p, 1 - sum of p**2. So
         every attribute has the weight that it has in overlap, and noise is not scaled up. A sum of squared Euclidean
@@ -97,14 +101,32 @@ class ValueDistances(Shown):
             If no marginals were released.
         """
         if self.shares is None:
-            raise InputError(
-                f"the distances of '{self.attribute.name}' come without shares of the rows, which a blend with overlap "
-                "needs; learn them with context = 'auto', 'tree' or 'none'"
-            )
+            raise self._without_shares
         overlap, squares = 1.0 - np.eye(len(self.matrix)), np.square(self.matrix)
         mean = float(self.shares @ squares @ self.shares)
         scaled = squares * (float(self.shares @ overlap @ self.shares) / mean) if mean > 0 else overlap
-        return np.asarray(np.sqrt((1 - self.signal / 2) * overlap + self.signal / 2 * scaled))
+        weight = self.signal / (2 if self.context else 4)
+        return np.asarray(np.sqrt((1 - weight) * overlap + weight * scaled))
+
+    @property
+    def unevenness(self) -> float:
+        """The share of the most common value, times the number of values: 1 where all are as common.
+
+        Raises
+        ------
+        InputError
+            If no marginals were released.
+        """
+        if self.shares is None:
+            raise self._without_shares
+        return float(self.shares.max() * len(self.shares))
+
+    @property
+    def _without_shares(self) -> InputError:
+        return InputError(
+            f"the distances of '{self.attribute.name}' come without shares of the rows, which a blend with overlap "
+            "needs; learn them with context = 'auto', 'tree' or 'none'"
+        )
 
     def to_csv(self) -> str:
         """Write the matrix as CSV, with the values in the first row and column."""
@@ -187,6 +209,23 @@ class LearnedDistances(Kept, Mapping[str, ValueDistances]):
     def __len__(self) -> int:
         """Return the number of attributes."""
         return len(self.learned)
+
+    def blended(self) -> dict[str, NDArray[np.float64]]:
+        """Return each attribute's distances blended with overlap (see `ValueDistances.blended`), or overlap alone.
+
+        It is overlap alone where nearly all values are as common as each other: where the mean over attributes of
+        `unevenness` is at most `EVEN`. Distances are learned from how common values are first of all. Of even shares
+        they tell nothing, and what is left of noise would put neighbours that are equally near in an order.
+
+        Raises
+        ------
+        InputError
+            If no marginals were released.
+        """
+        every = self.learned.values()
+        if np.mean([one.unevenness for one in every]) <= EVEN:
+            return {name: 1.0 - np.eye(len(one.matrix)) for name, one in self.learned.items()}
+        return {name: one.blended() for name, one in self.learned.items()}
 
     def matrices(self) -> list[Matrix]:
         """Return the distances of each attribute as a matrix."""

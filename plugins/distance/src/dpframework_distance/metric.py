@@ -36,7 +36,7 @@ class CategoricalMetric:
         The learned distances of each attribute's values; the metric looks at these attributes.
     blend
         Whether each attribute's distances are blended with overlap, 1 between values that differ (see
-        `ValueDistances.blended`).
+        `LearnedDistances.blended`).
     """
 
     distances: LearnedDistances
@@ -100,8 +100,10 @@ class CategoricalMetric:
 
     @functools.cached_property
     def _matrices(self) -> list[NDArray[np.float64]]:
-        own = [self.distances[name] for name in self.attributes]
-        return [one.blended() if self.blend else one.matrix for one in own]
+        if self.blend:
+            blended = self.distances.blended()
+            return [blended[name] for name in self.attributes]
+        return [self.distances[name].matrix for name in self.attributes]
 
     @functools.cached_property
     def _squares(self) -> list[NDArray[np.float64]]:
