@@ -12,9 +12,8 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 from benchmark_tasks import default_data
-from classifier_tasks import part
+from classifier_tasks import part, species
 from compare_classifiers import FOLDS, measures
 from dpframework_trees import DPAdditive
 from dpframework_trees.additive import design, perturbation
@@ -22,18 +21,6 @@ from dpframework_trees.additive import design, perturbation
 import dpframework as dpf
 
 ROWS = {"independent-40": 8_000, "correlated-80": 15_000, "weak-60": 20_000}
-
-
-def species(data: Path, others: int) -> tuple[dpf.Table, str]:
-    """Return whether the species lives at a place whose share is nearest to 30 %, and others drawn at random."""
-    frame = pl.read_csv(data / "species_climate_SA" / "left_species.csv", infer_schema_length=None)
-    names = [name for name in frame.columns if name != "id"]
-    frame = frame.select(pl.col(names).cast(pl.Float64).cast(pl.Boolean))
-    target = min(names, key=lambda name: abs(float(frame[name].mean()) - 0.3))
-    rest = [name for name in names if name != target]
-    chosen = np.random.default_rng(0).choice(rest, others, replace=False).tolist()
-    schema = dpf.Schema([*map(dpf.Boolean, chosen), dpf.Boolean(target)], max_rows=100_000)
-    return dpf.table_from_frame(frame, schema), target
 
 
 def made(kind: str) -> tuple[dpf.Table, str]:

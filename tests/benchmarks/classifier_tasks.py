@@ -16,7 +16,11 @@ BINARY = ("adult", "mushroom", "nursery-urgent", "nltcs", "teeth")
 FURTHER = ("nursery", "cmc", "nltcs-money", "mushroom-odour", "adult-sex", "teeth-lophs")
 #: A made-up one, whose class follows from pairs of attributes.
 MADE = ("interactions",)
-TASKS = (*BINARY, *FURTHER, *MADE)
+#: Whether a species lives at a place, from 40 others.
+WIDE = ("species",)
+#: Many classes and few rows.
+FEW = ("soybean", "dermatology")
+TASKS = (*BINARY, *FURTHER, *MADE, *WIDE, *FEW)
 CLIMATE = {
     "TMeanY": (-25, 35),
     "TMeanRngD": (0, 25),
@@ -49,7 +53,8 @@ def read_task(data: Path, name: str) -> tuple[dpf.Table, str]:
     if name.startswith(("adult", "mushroom")):
         task = Task.read(data, name.split("-")[0])
         return _other_class(task.table, task.target, name)
-    read = {"nursery": _nursery, "nltcs": _nltcs, "cmc": _cmc, "teeth": _teeth, "interactions": _interactions}
+    readers = (_nursery, _nltcs, _cmc, _teeth, _interactions, _species, _soybean, _dermatology)
+    read = {reader.__name__[1:]: reader for reader in readers}
     return read[name.split("-")[0]](data, name)
 
 
@@ -121,6 +126,41 @@ def _teeth(data: Path, name: str) -> tuple[dpf.Table, str]:
     attributes = [dpf.Numeric(short, *CLIMATE[short], bins=16) for short in given.values()]
     schema = dpf.Schema([*attributes, dpf.Boolean("most")], max_rows=100_000)
     return dpf.table_from_frame(frame, schema, out_of_domain="clamp"), "most"
+
+
+def _species(data: Path, name: str) -> tuple[dpf.Table, str]:
+    return species(data, 40)
+
+
+def species(data: Path, others: int) -> tuple[dpf.Table, str]:
+    """Return whether the species lives at a place whose share is nearest to 30 %, and others drawn at random."""
+    import polars as pl
+
+    frame = pl.read_csv(data / "species_climate_SA" / "left_species.csv", infer_schema_length=None)
+    names = [name for name in frame.columns if name != "id"]
+    frame = frame.select(pl.col(names).cast(pl.Float64).cast(pl.Boolean))
+    target = min(names, key=lambda name: abs(float(frame[name].cast(pl.Float64).mean()) - 0.3))
+    rest = [name for name in names if name != target]
+    chosen = np.random.default_rng(0).choice(rest, others, replace=False).tolist()
+    schema = dpf.Schema([*map(dpf.Boolean, chosen), dpf.Boolean(target)], max_rows=100_000)
+    return dpf.table_from_frame(frame, schema), target
+
+
+def _soybean(data: Path, name: str) -> tuple[dpf.Table, str]:
+    import polars as pl
+
+    frame = _texts(data, name).with_columns(pl.all().fill_null("?"))  # a missing value is a value
+    return dpf.table_from_frame(frame, dpf.Schema(_values(frame, frame.columns), max_rows=100_000)), "class"
+
+
+def _dermatology(data: Path, name: str) -> tuple[dpf.Table, str]:
+    import polars as pl
+
+    frame = _texts(data, name)
+    others = _values(frame, [column for column in frame.columns if column != "age"])
+    attributes = [dpf.Numeric("age", 0, 100, bins=8, missing=True), *others]
+    frame = frame.with_columns(pl.col("age").cast(pl.Float64, strict=False))
+    return dpf.table_from_frame(frame, dpf.Schema(attributes, max_rows=100_000)), "class"
 
 
 def _interactions(data: Path, name: str) -> tuple[dpf.Table, str]:

@@ -207,6 +207,9 @@ def test_many_attributes_are_expected_to_spread_less_each() -> None:
     few, many = (Tuned(design_of([2] * k, rows=1e4), Fraction(1)) for k in (20, 80))
     asked = [tuned.asked[0] / tuned.deviations[0] ** 2 for tuned in (few, many)]
     assert asked[1] == pytest.approx(16 * asked[0])
+    alike = Tuned(attrs.evolve(few.design, numeric=tuple(range(20))), Fraction(1))  # a number counts twice
+    assert alike.asked[0] == pytest.approx(4 * few.asked[0])
+    assert expected_spread(14, 6) == 0.25
 
 
 def test_of_some_designs_the_ridge_has_a_floor_and_of_others_none() -> None:
@@ -330,8 +333,8 @@ def test_bins_are_too_fine_if_there_are_more_than_may_be_kept() -> None:
 
 @pytest.mark.parametrize("attributes", [1, 5, 30])
 def test_counts_tell_where_their_noise_is_at_most_a_merged_bin(attributes: int) -> None:
-    """Laplace noise for so many attributes at once, of a two-hundredth of epsilon each and a twentieth at most."""
-    share = min(attributes / 200, 1 / 20)
+    """Laplace noise for so many attributes at once, of a two-hundredth of epsilon each and a tenth at most."""
+    share = min(attributes / 200, 1 / 10)
     for epsilon in (0.1, 1.0):
         fewest = 4 * math.sqrt(2) * attributes / (share * epsilon)  # with four merged bins
         assert [counts_tell(attributes, fewest * by, epsilon) for by in (0.99, 1.01)] == [False, True]
@@ -446,34 +449,46 @@ def test_the_variance_of_a_score_is_by_the_probabilities_that_scores_give() -> N
 SIZES = {"two": 1.5, "three": 0.7, "wide": 4.0}  # of coefficients that are stretched, but not as far as any may be
 
 
+@pytest.mark.parametrize("numeric", [True, False])
 @pytest.mark.parametrize("name", SIZES)
-def test_the_evidence_for_a_stretch_is_what_the_module_derives(name: str) -> None:
-    design = DESIGNS[name]
+def test_the_evidence_for_a_stretch_is_what_the_module_derives(name: str, numeric: bool) -> None:
+    design = attrs.evolve(DESIGNS[name], numeric=tuple(range(len(DESIGNS[name].sizes))) if numeric else ())
     tuned, rng = Tuned(design, Fraction(1, 2)), np.random.default_rng(5)
     w = rng.normal(0, SIZES[name], (design.columns, design.outputs))
     w = w - w.mean(axis=1, keepdims=True) if design.outputs > 1 else w
+    scores = _scores(design, w)
+    p = probabilities(scores)
+    expected_p = 0.6 * (design.classes - 1) / design.classes**2
+    surer = (p * (1 - p)).mean() / expected_p
     free, of_groups, taken = max(design.outputs - 1, 1), [], 0.0
     for group in design.groups:
         of_group = 0.0
         for j in group:
-            for k in range(design.widths[j]):  # all rows in one cell of an attribute: its column has all its curvature
+            for k in range(design.widths[j]):
                 column = design.starts[j] + k
-                h = 0.0 if k else tuned.curvatures[column] * design.widths[j]
+                h = tuned.curvatures[column]
+                if numeric and j < len(design.sizes):  # all rows in one cell: its column has all its curvature
+                    h = 0.0 if k else h * design.widths[j]
+                else:  # of the mean of several columns only the ridge knows
+                    h = 0.0 if k and k == design.widths[j] - 1 else h * surer
                 of_group += free * tuned.deviations[column] ** 2 / (h + tuned.ridge[column])
         taken += of_group
         of_groups.append((2 / math.sqrt(sum(design.blocks(len(of_groups))) + 1) * of_group) ** 2)
-    found = evidence_of(tuned, w)
-    assert found.least == pytest.approx((tuned.ridge[:, None] * w**2).sum() - taken)
+    found = evidence_of(tuned, w, scores)
+    assert found.left == pytest.approx((tuned.ridge[:, None] * w**2).sum() - taken)
     assert found.variance == pytest.approx((tuned.deviations[:, None] ** 2 * w**2).sum() + sum(of_groups))
 
-    information = design.rows * _variance(_scores(design, w))
-    weight = (information * 0.5) ** 2 / ((information * 0.5) ** 2 + found.variance)
-    expected = min(max(1 + found.least / information * weight, 1.0), 3.0)
+    # the same minimum by search on a fine grid
+    factors = np.linspace(1, 3, 2001)
+    information = design.rows * np.array([_variance(scores, factor) for factor in factors[::10]])
+    information = np.interp(factors, factors[::10], information)
+    explained = np.concatenate([[0], np.cumsum((information[1:] + information[:-1]) / 2 * np.diff(factors))])
+    off = (found.left - explained) ** 2 / found.variance + (factors - 1) ** 2
     moved = w + (
         rng.normal(0, 9, (design.columns, 1)) if design.outputs > 1 else 0
     )  # what all outputs share is nothing
-    assert stretch_of(tuned, moved) == pytest.approx(expected)
-    assert 1.05 < expected < 2.95
+    assert stretch_of(tuned, moved) == pytest.approx(factors[off.argmin()], abs=0.005)
+    assert 1.05 < factors[off.argmin()] < 2.95
 
 
 def test_scores_of_no_rows_are_not_stretched() -> None:
@@ -523,10 +538,13 @@ def test_what_is_left_of_the_evidence_decides_whether_scores_are_stretched(above
     """Coefficients of which just less than the ridge's share of noise is left, and just more."""
     tuned = Tuned(DESIGNS["two"], Fraction(1, 2))
     w = np.random.default_rng(5).normal(0, 3, (tuned.design.columns, 1))
-    length = (tuned.ridge[:, None] * w**2).sum()
-    taken = length - evidence_of(tuned, w).least
-    w = w * math.sqrt((taken + above) / length)
-    assert evidence_of(tuned, w).least == pytest.approx(above)
+    low, high = 0.0, 10.0
+    for _ in range(80):  # the factor of w of which just so much is left
+        middle = (low + high) / 2
+        more = evidence_of(tuned, middle * w, _scores(tuned.design, middle * w)).left > above
+        low, high = (low, middle) if more else (middle, high)
+    w = high * w
+    assert evidence_of(tuned, w, _scores(tuned.design, w)).left == pytest.approx(above, abs=1e-6)
     assert (stretch_of(tuned, w) > 1) is (above > 0)
     assert stretch_of(tuned, w) >= 1
 
@@ -535,5 +553,5 @@ def test_little_information_is_some() -> None:
     """Half a row's worth, and strong evidence."""
     w = np.random.default_rng(5).normal(0, 30, (11, 1))
     few = design_of([2, 3, 2, 5], 2, 0.5 / _variance(_scores(DESIGNS["two"], w)))
-    assert evidence_of(Tuned(few, Fraction(1, 2)), w).least > 0
+    assert evidence_of(Tuned(few, Fraction(1, 2)), w, _scores(few, w)).left > 0
     assert stretch_of(Tuned(few, Fraction(1, 2)), w) > 1

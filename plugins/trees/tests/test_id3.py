@@ -12,7 +12,15 @@ import polars as pl
 import pytest
 from dpframework_trees import DPID3, id3
 from dpframework_trees.budgets import tree_budget
-from dpframework_trees.estimates import Grown, consistent, expected_errors, finished, pruned, tree_result
+from dpframework_trees.estimates import (
+    Grown,
+    consistent,
+    expected_errors,
+    finished,
+    pruned,
+    tree_result,
+    without_negative,
+)
 from dpframework_trees.splits import Multiway
 from dpframework_trees.tree import DecisionTree
 
@@ -167,6 +175,22 @@ def test_thresholds_off_the_grid_assume_nothing():
 
 def grown_leaf(a: float, b: float, variance: float = 0.01) -> Grown:
     return Grown(None, (), (np.array([a, b], dtype=float), variance), None)
+
+
+def test_negative_counts_are_taken_off_the_others_and_the_sum_stays():
+    rng = np.random.default_rng(0)
+    for classes in (2, 3, 8):
+        for counts in rng.normal(2, 20, (50, classes)):
+            found, total = without_negative(counts), max(counts.sum(), 0)
+            assert found.sum() == pytest.approx(total)
+            assert found.min() >= 0
+            if total:  # the closest: what is kept is moved by one number, and the rest is below it
+                moved = (counts - found)[found > 0]
+                assert np.ptp(moved) == pytest.approx(0, abs=1e-9)
+                assert counts[found == 0].max(initial=-np.inf) <= moved[0] + 1e-9
+    # nine of ten rows of one class, and noise: the node stays as sure as it is
+    node = finished(consistent(Grown(None, (), (np.array([900.0, -60, 50, -40, 50]), 1.0), None)), np.full(5, 0.2))
+    assert node.probabilities[0] > 0.95  # with 0 for negative counts it would be .9
 
 
 def test_counts_are_made_consistent_from_leaves_to_root():

@@ -89,9 +89,31 @@ def consistent(grown: Grown) -> _Counted:
     return _downwards(counted, counted.counts)
 
 
+def without_negative(counts: Counts) -> Counts:
+    """Return the closest counts without a negative one, with the same sum: 0 if that is not positive.
+
+    To take negative counts for 0 would add rows to classes that have none. Of these there are many where classes are
+    many, and the node's own class would seem less sure than it is.
+
+    Source: Duchi, Shalev-Shwartz, Singer and Chandra 2008, figure 1.
+
+    Examples
+    --------
+    >>> without_negative(np.array([3.0, 1.0, -2.0])), without_negative(np.array([1.0, -2.0]))
+    (array([2., 0., 0.]), array([0., 0.]))
+    """
+    total = float(counts.sum())
+    if total <= 0:
+        return np.zeros(len(counts))
+    ordered = -np.sort(-counts)
+    lacking = (np.cumsum(ordered) - total) / np.arange(1, len(counts) + 1)
+    kept = int((ordered > lacking).sum())
+    return np.asarray(np.maximum(counts - lacking[kept - 1], 0))
+
+
 def _probabilities(counts: Counts, deviation: float, parent: Counts) -> Counts:
     """Shrink a node's class shares towards its parent's, by as many rows as two standard deviations of its noise."""
-    known = np.maximum(counts, 0)
+    known = without_negative(counts)
     weight = 2 * deviation
     total = known.sum() + weight
     return np.asarray((known + weight * parent) / total) if total > 0 else parent

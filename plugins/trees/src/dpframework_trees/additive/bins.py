@@ -20,7 +20,7 @@ Reals = NDArray[np.float64]
 
 FEWEST_BINS, MOST_BINS = 4, 64
 ROOT_OF_ROWS = 16  # sqrt(rows epsilon) / 16 bins: more are merged
-SHARE_OF_BINS, MOST_FOR_BINS = Fraction(1, 200), Fraction(1, 20)  # of epsilon: for each attribute, and for all
+SHARE_OF_BINS, MOST_FOR_BINS = Fraction(1, 200), Fraction(1, 10)  # of epsilon: for each attribute, and for all
 
 
 def most_bins(row_budget: float) -> int:

@@ -45,18 +45,19 @@ BELOW_ONE = Fraction(1) - Fraction(1, 1 << 20)
 BELOW = 1 - 2.0**-30
 
 
-def expected_spread(attributes: int) -> float:
+def expected_spread(attributes: int, numeric: int = 0) -> float:
     """Return the expected variance of the values of each attribute, given their number.
 
     Many attributes together tell no more than few do, and each brings noise of its own. So the spread falls with their
-    number, beyond 20. The rule was compared with others on wide tables (`tests/benchmarks/additive_spread.py`).
+    number, beyond 20. Of these a numeric one counts twice: many measures of the same things are often alike. The rule
+    was compared with others on wide tables (`tests/benchmarks/additive_spread.py`).
 
     Examples
     --------
-    >>> expected_spread(20), expected_spread(40)
-    (0.25, 0.0625)
+    >>> expected_spread(20), expected_spread(40), expected_spread(20, numeric=20)
+    (0.25, 0.0625, 0.0625)
     """
-    return min(SPREAD, SPREAD_OF_MANY / attributes**2)
+    return min(SPREAD, SPREAD_OF_MANY / (attributes + numeric) ** 2)
 
 
 def _bins(given: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
@@ -83,6 +84,8 @@ class Design:
         What the outcome 1 is counted in: 1 for classes, and a power of two for numbers in [0, 1].
     centre
         What every score has beside what is fitted, as a multiple of 1 / `FINE`: with numbers, from their released mean.
+    numeric
+        The positions of the attributes that are numeric.
     """
 
     bins: tuple[tuple[int, ...], ...] = attrs.field(converter=_bins)
@@ -92,6 +95,7 @@ class Design:
     leaves: tuple[int, ...] = ()
     whole: int = 1
     centre: int = 0
+    numeric: tuple[int, ...] = ()
 
     def __attrs_post_init__(self) -> None:
         """Refuse more columns than a fit can have, and a tree that the claim does not cover."""
@@ -319,7 +323,7 @@ class Tuned:
     @property
     def asked(self) -> Reals:
         """The ridge that noise and expected spread ask for, shape (columns,)."""
-        spread = np.full(self.design.columns, expected_spread(len(self.design.widths) - 1))
+        spread = np.full(self.design.columns, expected_spread(len(self.design.widths) - 1, len(self.design.numeric)))
         spread[-1] = SPREAD_OF_INTERCEPT
         if self.design.whole > 1:
             spread *= OF_NUMBERS

@@ -175,39 +175,35 @@ class AdditiveFit:
         attributes: tuple[str, ...] | None,
         epsilon: Fraction,
         interactions: str = "no",
-    ) -> AdditiveFit:
+    ) -> Self:
         """Resolve a miner's parameters.
 
         Raises
         ------
         InputError
-            If there is nothing to fit, or there are too many coefficients.
+            If the target is of another kind, or there is nothing to fit, or there are too many coefficients.
         """
-        of_class, names = class_and_attributes(schema, target, attributes)
-        if interactions == "yes" and of_class.size > 2:
-            raise InputError(
-                f"target '{of_class.name}' has {of_class.size} classes, and a tree is part of a fit of two only; "
-                "set interactions = 'no', or choose dp-tree"
-            )
-        return cls.checked(schema, of_class, names, epsilon, interactions)
-
-    @classmethod
-    def checked(
-        cls, schema: Schema, target: Attribute, names: Collection[str], epsilon: Fraction, interactions: str
-    ) -> Self:
-        """Return a fit by the named attributes that have two values or more.
-
-        Raises
-        ------
-        InputError
-            If there is none, or there are too many coefficients.
-        """
+        predicted, names = cls.target_and_attributes(schema, target, attributes)
         given = [schema[name] for name in names if schema[name].size > 1]
         if not given:
-            raise InputError(f"no attribute tells rows apart for target '{target.name}'; one with two values is needed")
-        found = cls(schema, target, given, epsilon, interactions)
+            raise InputError(
+                f"no attribute tells rows apart for target '{predicted.name}'; one with two values is needed"
+            )
+        found = cls(schema, predicted, given, epsilon, interactions)
+        if interactions == "yes" and found.classes > 2:
+            raise InputError(
+                f"target '{predicted.name}' has {found.classes} classes, and a tree is part of a fit of two only; "
+                "set interactions = 'no', or choose dp-tree"
+            )
         found.design(math.inf if schema.row_bound is None else schema.row_bound, {})  # refuses too many columns
         return found
+
+    @classmethod
+    def target_and_attributes(
+        cls, schema: Schema, target: str, attributes: tuple[str, ...] | None
+    ) -> tuple[Attribute, Collection[str]]:
+        """Return what is predicted, and the names of the attributes that it is predicted by."""
+        return class_and_attributes(schema, target, attributes)
 
     @property
     def counted(self) -> tuple[Numeric, ...]:
@@ -308,7 +304,8 @@ class AdditiveFit:
         bound, most = self.schema.row_bound, self.most(rows)
         bins = [by_counts.get(attribute.name) or merged(attribute, most) for attribute in self.given]
         most_rows = MOST_ROWS if bound is None else bound + MORE
-        return Design(bins, self.classes, self.about(rows), most_rows, leaves, self.whole)
+        numeric = tuple(j for j, attribute in enumerate(self.given) if isinstance(attribute, Numeric))
+        return Design(bins, self.classes, self.about(rows), most_rows, leaves, self.whole, numeric=numeric)
 
     @property
     def classes(self) -> int:

@@ -21,7 +21,7 @@ from typing import final
 import attrs
 import numpy as np
 
-from dpframework.facts import Numeric, Schema, list_of_names, positive
+from dpframework.facts import Attribute, Numeric, Schema, list_of_names, positive
 from dpframework.mechanisms import DiscreteLaplace, Laplace
 from dpframework.plan import Node, sequential, step
 from dpframework.queries import BoundDistances
@@ -143,24 +143,12 @@ class RegressionFit(AdditiveFit):
     centre: int = 0
 
     @classmethod
-    def of(
-        cls,
-        schema: Schema,
-        target: str,
-        attributes: tuple[str, ...] | None,
-        epsilon: Fraction,
-        interactions: str = "no",
-    ) -> RegressionFit:
-        """Resolve a miner's parameters.
-
-        Raises
-        ------
-        InputError
-            If the target is no number, or there is nothing to fit, or there are too many coefficients.
-        """
+    def target_and_attributes(
+        cls, schema: Schema, target: str, attributes: tuple[str, ...] | None
+    ) -> tuple[Attribute, Collection[str]]:
+        """Return the number that is predicted, and the names of the attributes that it is predicted by."""
         number = numeric(schema[target])
-        names = other_attributes(schema, number, attributes)
-        return cls.checked(schema, number, names, epsilon, interactions)
+        return number, other_attributes(schema, number, attributes)
 
     @property
     def number(self) -> Numeric:

@@ -11,20 +11,25 @@ scores s are multiplied by a, the derivative of the rows' log-likelihood by a, a
 The first part is known. Of the second the expectation is: w is about (H + R)**-1 times (something of the rows, less b),
 with H the Hessian of the rows' loss, so E[w'b] is about - trace((H + R)**-1 Cov(b)). In the columns of an attribute
 that is, if attributes are independent, the sum of sd**2 / (h + R), with h in proportion to the rows of each cell. These
-are private; but 1 / (h + R) is convex in h, so the sum is largest if all rows are in one cell, and that is what is
-taken off. What is left of D is evidence that scores are too small, however rows lie in the cells of an attribute; where
-nothing is left, nothing is stretched. (Where attributes tell the same, noise may leave more than is taken off.)
+are private, so what is taken off follows from the kind of an attribute:
 
-One step of Newton's method gives a = 1 + D / I, with I = - the second derivative: the sum over rows of the variance of
-s by p. It is taken as expected, of rows spread evenly over cells, by a fixed sample of these. With two classes D is
-convex in a (its second derivative is the sum of abs(s)**3 p (1 - p) abs(1 - 2 p)), so one step stops short of the
-maximum.
+- Of a number most rows are often in few bins, and several numbers are often alike, which leaves more noise. 1 / (h + R)
+  is convex in h, so the sum is largest if all rows are in one cell, and that is taken off.
+- Of other attributes what rows leave that are spread evenly over cells. A row's part of h is the mean of p (1 - p) by
+  the released scores: the surer these are, the more noise there is. The mean of an attribute's columns is told apart
+  from the intercept, and from other attributes' means, by the ridge alone: there h is 0.
 
-D is an estimate: given w, w'b has a variance of about the sum of sd**2 w**2; and the columns of a group share a radius,
-whose square varies by a share of 2 / sqrt(d + 1) in d dimensions, and what is taken off with it. Let V be the sum of
-both variances. Before any evidence a - 1 is expected within about `SPREAD` of 0, so what is taken is its mean given D,
+What is left of D is evidence that scores are too small; where nothing is left, nothing is stretched. (Where attributes
+tell the same, noise may leave more than is taken off.)
 
-    a - 1 = D I SPREAD**2 / (I**2 SPREAD**2 + V).
+The derivative falls as a grows: by I(a), the sum over rows of the variance of s by the p of a s. It is taken as
+expected, of rows spread evenly over cells, by a fixed sample of these. J(a), the integral of I from 1 to a, is what a
+stretch by a takes of D. D is an estimate: given w, w'b has a variance of about the sum of sd**2 w**2; and the columns
+of a group share a radius, whose square varies by a share of 2 / sqrt(d + 1) in d dimensions, and what is taken off with
+it. Let V be the sum of both variances. Before any evidence a - 1 is expected within about `SPREAD` of 0. So what is
+taken is the most likely a given D, where the derivative of (D - J(a))**2 / V + (a - 1)**2 / SPREAD**2 is 0:
+
+    (D - J(a)) I(a) SPREAD**2 = (a - 1) V.
 """
 
 from __future__ import annotations
@@ -34,53 +39,71 @@ import math
 import attrs
 import numpy as np
 
-from dpframework_trees.additive.design import Design, Reals, Tuned, probabilities
+from dpframework_trees.additive.design import CURVATURE, Design, Reals, Tuned, probabilities
 
-SPREAD = 0.5  # of the factor, as it is expected
+SPREAD = 1.0  # of the factor, as it is expected
 SAMPLED = 2_000  # rows, evenly spread over cells
 MOST = 3.0  # no score is stretched by more
+FACTORS = np.linspace(1, MOST, 65)  # at which information is computed
 
 
 @attrs.frozen
 class Evidence:
-    """Estimates of the log-likelihood's derivatives by a factor of all scores (see the module).
+    """Estimates of the log-likelihood's derivative by a factor of all scores (see the module).
 
     Attributes
     ----------
-    least
-        Its expectation, for the rows for which that is least.
+    left
+        Its expectation, with the noise of each attribute taken off.
     variance
         That of the estimate, about.
     """
 
-    least: float
+    left: float
     variance: float
 
 
 def stretch_of(tuned: Tuned, coefficients: Reals) -> float:
     """Return the factor for all scores of released coefficients, shape (columns, outputs), at least 1."""
     centred = coefficients - coefficients.mean(axis=1, keepdims=True) if coefficients.shape[1] > 1 else coefficients
-    evidence = evidence_of(tuned, centred)
-    information = tuned.design.rows * _variance(_scores(tuned.design, centred))
-    if evidence.least <= 0 or information <= 0:
+    scores = _scores(tuned.design, centred)
+    evidence = evidence_of(tuned, centred, scores)
+    information = tuned.design.rows * np.array([_variance(scores, factor) for factor in FACTORS])
+    between = (information[1:] + information[:-1]) / 2 * np.diff(FACTORS)
+    explained = np.concatenate([[0.0], np.cumsum(between)])
+    wanted = (evidence.left - explained) * information * SPREAD**2 - (FACTORS - 1) * evidence.variance
+    if wanted[0] <= 0:
         return 1.0
-    expected = (information * SPREAD) ** 2
-    return float(min(1 + evidence.least / information * expected / (expected + evidence.variance), MOST))
+    beyond = np.flatnonzero(wanted <= 0)
+    if not len(beyond):
+        return MOST
+    k = beyond[0]
+    part = wanted[k - 1] / (wanted[k - 1] - wanted[k])
+    return float(FACTORS[k - 1] + part * (FACTORS[k] - FACTORS[k - 1]))
 
 
-def evidence_of(tuned: Tuned, centred: Reals) -> Evidence:
-    """Return the evidence of released coefficients. Their mean over several outputs moves no score and is left out."""
+def evidence_of(tuned: Tuned, centred: Reals, scores: Reals) -> Evidence:
+    """Return the evidence of released coefficients, and scores that they give to rows spread evenly.
+
+    Coefficients are centred: their mean over several outputs moves no score and is left out.
+    """
     design, variances, ridge = tuned.design, tuned.deviations**2, tuned.ridge
-    free = max(design.outputs - 1, 1)
+    free, classes = max(design.outputs - 1, 1), design.classes
+    p = probabilities(scores)
+    surer = (1 - (p**2).sum(axis=1)).mean() * classes / (classes - 1) / (4 * CURVATURE)  # than is expected: below 1
     taken = []
-    for start, width in zip(design.starts, design.widths, strict=True):
-        of_all = tuned.curvatures[start] * width
-        taken.append(free * variances[start] * ((width - 1) / ridge[start] + 1 / (of_all + ridge[start])))
+    for j, (start, width) in enumerate(zip(design.starts, design.widths, strict=True)):
+        even, own = tuned.curvatures[start], ridge[start]
+        if j in design.numeric:
+            columns = (width - 1) / own + 1 / (even * width + own)
+        else:
+            columns = max(width - 1, 1) / (even * surer + own) + (width > 1) / own
+        taken.append(free * variances[start] * columns)
     of_radius = 0.0
     for g, group in enumerate(design.groups):
         of_radius += 4 / (sum(design.blocks(g)) + 1) * math.fsum(taken[j] for j in group) ** 2
-    least = float((ridge[:, None] * centred**2).sum()) - math.fsum(taken)
-    return Evidence(least, float((variances[:, None] * centred**2).sum()) + of_radius)
+    left = float((ridge[:, None] * centred**2).sum()) - math.fsum(taken)
+    return Evidence(left, float((variances[:, None] * centred**2).sum()) + of_radius)
 
 
 def _scores(design: Design, coefficients: Reals) -> Reals:
@@ -92,8 +115,8 @@ def _scores(design: Design, coefficients: Reals) -> Reals:
     return found
 
 
-def _variance(scores: Reals) -> float:
-    """Return the mean over rows of the variance of a score by the probabilities that scores give."""
+def _variance(scores: Reals, factor: float = 1.0) -> float:
+    """Return the mean over rows of the variance of a score by the probabilities that scores times a factor give."""
     all_scores = np.column_stack([np.zeros(len(scores)), scores]) if scores.shape[1] == 1 else scores
-    p = probabilities(scores)
+    p = probabilities(factor * scores)
     return float(((p * all_scores**2).sum(axis=1) - (p * all_scores).sum(axis=1) ** 2).mean())
