@@ -159,6 +159,37 @@ def test_margins_leave_their_share_outside_and_allow_for_noise():
     assert Residuals(np.zeros(2 * SIDE), 0.0).margins(0.9) == (0.0, 0.0)
 
 
+SPREADS = {
+    "normal": lambda rng, rows: rng.normal(0, 0.08, rows),
+    "steep": lambda rng, rows: rng.laplace(0, 0.05, rows),
+    "skewed": lambda rng, rows: rng.exponential(0.1, rows) - 0.05,
+    "even": lambda rng, rows: rng.uniform(-0.3, 0.3, rows),
+}
+
+
+@pytest.mark.parametrize("rows", [500, 20_000])
+@pytest.mark.parametrize("name", SPREADS)
+def test_an_end_lets_more_than_its_share_out_with_a_probability_of_a_tenth_at_most(name, rows):
+    """Over 500 draws of a count's noise, at the share of an epsilon of .1 and of 1: 1 in 20 of the rows an end.
+
+    If noise alone decides, the number of draws in which more rows are out is binomial, of a probability of a tenth at
+    most: 5 standard deviations above has a probability below 1e-6.
+    """
+    rng, draws = np.random.default_rng(rows), 500
+    off = np.clip(SPREADS[name](rng, rows), -1, 1)
+    exact = np.histogram(off, bins=np.concatenate([-EDGES[:0:-1], EDGES]))[0]
+    for epsilon in (0.1, 1.0):
+        p = 1 - math.exp(-epsilon * 0.05)  # of each of two geometric numbers, whose difference is the noise
+        noise = rng.geometric(p, (draws, 2 * SIDE)) - rng.geometric(p, (draws, 2 * SIDE))
+        deviation = math.sqrt(2 * (1 - p)) / p
+        ends = np.array([Residuals(exact + own, deviation).margins() for own in noise])
+        out = np.array([[(off < -below).mean(), (off > above).mean()] for below, above in ends])
+        often = (out > 0.05).mean(axis=0)
+        assert often.max() <= 0.1 + 5 * math.sqrt(0.1 * 0.9 / draws)
+        if rows == 20_000 and epsilon == 1:
+            assert (out.mean(axis=0) > 0.003).all()  # and no end is that of the target's range
+
+
 def test_a_noisy_mean_is_drawn_to_the_middle_by_its_noise():
     assert mean_place(100.0, 300.0, 0.0) == 0.25
     assert 0.25 < mean_place(100.0, 300.0, 2_000.0) < mean_place(100.0, 300.0, 2_000_000.0) < 0.5

@@ -1,5 +1,6 @@
 """Additive models, with one function of each attribute, fitted jointly by objective perturbation."""
 
+from dpframework_trees.additive.additive_sum import AdditiveSum
 from dpframework_trees.additive.design import Design
 from dpframework_trees.additive.miner import DPAdditive
 from dpframework_trees.additive.model import AdditiveModel
@@ -12,6 +13,7 @@ from dpframework_trees.additive.tree_part import TreePart
 __all__ = [
     "AdditiveModel",
     "AdditiveRegression",
+    "AdditiveSum",
     "DPAdditive",
     "DPAdditiveRegression",
     "Design",

@@ -9,27 +9,21 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import Attribute, Schema, attribute_from_dict
-from dpframework.results import Drawn, axes_or_new, without_math
+from dpframework.facts import Attribute, attribute_from_dict
 from dpframework.tables import Block, NewRows
+from dpframework_trees.additive.additive_sum import LEGEND, AdditiveSum
 from dpframework_trees.additive.bands import expected_deviations, most_deviations
 from dpframework_trees.additive.design import Reals, Tuned, probabilities
-from dpframework_trees.additive.drawing import BAND, FIGURE, draw_term, draw_terms
+from dpframework_trees.additive.drawing import BAND
 from dpframework_trees.additive.stretch import stretch_of
-from dpframework_trees.additive.terms import Term, added_by, centred_terms, rounded, term_named
+from dpframework_trees.additive.terms import Term, added_by, centred_terms, rounded
 from dpframework_trees.additive.tree_part import NAME, TreePart
 from dpframework_trees.tree import DecisionTree
-
-SHOWN = 6  # attributes in a drawing of all
-LEGEND = (
-    f"±: {BAND} standard deviations of noise, from what even rows and unrelated attributes leave to the most that any\n"
-    "rows leave."
-)
 
 
 @final
 @attrs.frozen(eq=False, repr=False)
-class AdditiveModel(Drawn):
+class AdditiveModel(AdditiveSum):
     """A classifier whose score is the sum of one function of each attribute, an intercept, and perhaps a tree's part.
 
     It is made of releases: to predict with it, draw it or keep it costs no privacy.
@@ -47,7 +41,6 @@ class AdditiveModel(Drawn):
     """
 
     called: ClassVar[str] = "an additive model"
-    figure: ClassVar[Mapping[str, Any]] = FIGURE
 
     target: Attribute
     intercept: Reals
@@ -76,11 +69,6 @@ class AdditiveModel(Drawn):
             )
             of_tree = TreePart(tree, weight, expected, most)
         return cls(target, intercept, terms, of_tree)
-
-    @property
-    def schema(self) -> Schema:
-        """The attributes that the model reads."""
-        return Schema([term.attribute for term in self.terms])
 
     def contributions(self, rows: Any, *, out_of_domain: str = "error") -> Reals:
         """Return each attribute's part of each row's score, shape (rows, attributes, outputs).
@@ -132,18 +120,14 @@ class AdditiveModel(Drawn):
         scores = self.intercept + self._contributions(NewRows(block, {})).sum(axis=1)
         return np.asarray(probabilities(scores).argmax(axis=1))
 
-    def term(self, name: str) -> Term:
-        """Return the function of an attribute, or that of the leaves of the tree ("the tree's part")."""
-        return term_named(self._all_terms, name)
-
     def importances(self) -> dict[str, float]:
         """Return the largest difference that each attribute can make to an output, with its share of the tree's."""
         of_tree = {} if self.tree_part is None else self.tree_part.importances()
         return {t.attribute.name: t.importance + of_tree.get(t.attribute.name, 0.0) for t in self.terms}
 
     @property
-    def _all_terms(self) -> tuple[Term, ...]:
-        """The functions, and that of the tree's leaves if there is one."""
+    def shown_terms(self) -> tuple[Term, ...]:
+        """The functions, and that of the leaves of the tree ("the tree's part") if there is one."""
         if self.tree_part is None:
             return self.terms
         steps, tree = self.tree_part.of_leaves, self.tree_part
@@ -157,24 +141,16 @@ class AdditiveModel(Drawn):
         """The class that each output scores, the second of two classes or each class."""
         return self.target.labels[1:] if len(self.intercept) == 1 else self.target.labels
 
-    def draw(self, axes: Any) -> None:
-        """Draw the functions of the attributes that matter most, each with the band that noise leaves it."""
-        terms = sorted(self._all_terms, key=lambda term: term.importance, reverse=True)
+    @property
+    def added_to(self) -> str:
+        """The log-odds of the class, or of each class."""
         what = f"{self.target.name} = {self.outputs[0]}" if len(self.outputs) == 1 else self.target.name
-        draw_terms(terms[:SHOWN], self.outputs, f"added to the log-odds of {what}", axes)
-
-    def plot_term(self, name: str, ax: Any | None = None) -> Any:
-        """Draw the function of one attribute, with the band that noise leaves it, and return the matplotlib axes."""
-        axes = axes_or_new(ax, layout="constrained")
-        draw_term(self.term(name), self.outputs, axes)
-        axes.set_ylabel(f"added to the log-odds of {self.target.name}")
-        axes.legend()
-        return without_math(axes)
+        return f"the log-odds of {what}"
 
     def __str__(self) -> str:
         """Write each function as a line a cell, the attributes that matter most first."""
         lines = [f"score of {self.target.name} ({', '.join(self.outputs)}): {_numbers(self.intercept)}"]
-        for term in sorted(self._all_terms, key=lambda term: term.importance, reverse=True):
+        for term in self.most_important:
             lines.append(f"{term.attribute.name}")
             for label, values, *two in zip(
                 term.labels, term.values, term.deviations, term.most_deviations, strict=True

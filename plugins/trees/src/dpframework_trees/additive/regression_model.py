@@ -8,19 +8,18 @@ from typing import Any, ClassVar, final
 import attrs
 import numpy as np
 
-from dpframework.facts import InputError, Numeric, Schema, attribute_from_dict
-from dpframework.results import Drawn, axes_or_new, without_math
+from dpframework.facts import InputError, Numeric, attribute_from_dict
 from dpframework.tables import NewRows
+from dpframework_trees.additive.additive_sum import LEGEND, AdditiveSum
 from dpframework_trees.additive.design import Reals
-from dpframework_trees.additive.drawing import BAND, FIGURE, draw_term, draw_terms
-from dpframework_trees.additive.model import LEGEND, SHOWN
+from dpframework_trees.additive.drawing import BAND
 from dpframework_trees.additive.residuals import COVERED, Residuals
-from dpframework_trees.additive.terms import Term, added_by, rounded, term_named
+from dpframework_trees.additive.terms import Term, added_by, rounded
 
 
 @final
 @attrs.frozen(eq=False, repr=False)
-class AdditiveRegression(Drawn):
+class AdditiveRegression(AdditiveSum):
     """A model of a number within bounds, a logistic function of a sum of one function of each attribute.
 
     The sum s of a row, with the intercept, is the log-odds of the number's place between its bounds: the prediction is
@@ -42,18 +41,12 @@ class AdditiveRegression(Drawn):
     """
 
     called: ClassVar[str] = "an additive model of a number"
-    figure: ClassVar[Mapping[str, Any]] = FIGURE
 
     target: Numeric
     intercept: float
     mean: float
     terms: tuple[Term, ...]
     residuals: Residuals
-
-    @property
-    def schema(self) -> Schema:
-        """The attributes that the model reads."""
-        return Schema([term.attribute for term in self.terms])
 
     @property
     def width(self) -> float:
@@ -100,12 +93,8 @@ class AdditiveRegression(Drawn):
         predicted = self.predict(rows, out_of_domain=out_of_domain)
         return np.clip(np.column_stack([predicted - below, predicted + above]), self.target.lower, self.target.upper)
 
-    def term(self, name: str) -> Term:
-        """Return the function of an attribute, in the target's units (see `effects`)."""
-        return term_named(self.effects, name)
-
     @property
-    def effects(self) -> tuple[Term, ...]:
+    def shown_terms(self) -> tuple[Term, ...]:
         """The functions in the target's units.
 
         A value is how far a cell moves a prediction from the mean. Bands are those of the sum, times the slope of the
@@ -122,26 +111,21 @@ class AdditiveRegression(Drawn):
 
     def importances(self) -> dict[str, float]:
         """Return the largest difference that each attribute makes to a prediction around the mean."""
-        return {term.attribute.name: term.importance for term in self.effects}
+        return {term.attribute.name: term.importance for term in self.shown_terms}
 
     def _numbers(self, sums: Reals) -> Reals:
         """Return the predictions of sums, of any shape."""
         return np.asarray(self.target.lower + self.width / (1 + np.exp(-sums.clip(-700, 700))))
 
     @property
-    def _most_important(self) -> list[Term]:
-        return sorted(self.effects, key=lambda term: term.importance, reverse=True)
+    def outputs(self) -> tuple[str, ...]:
+        """The target's name."""
+        return (self.target.name,)
 
-    def draw(self, axes: Any) -> None:
-        """Draw the functions of the attributes that matter most, each with the band that noise leaves it."""
-        draw_terms(self._most_important[:SHOWN], [self.target.name], f"added to {self.target.name}", axes)
-
-    def plot_term(self, name: str, ax: Any | None = None) -> Any:
-        """Draw the function of one attribute, with the band that noise leaves it, and return the matplotlib axes."""
-        axes = axes_or_new(ax, layout="constrained")
-        draw_term(self.term(name), [self.target.name], axes)
-        axes.set_ylabel(f"added to {self.target.name}")
-        return without_math(axes)
+    @property
+    def added_to(self) -> str:
+        """The target's name."""
+        return self.target.name
 
     def __str__(self) -> str:
         """Write the mean and the range of errors, then each function as a line a cell, those that matter most first."""
@@ -150,7 +134,7 @@ class AdditiveRegression(Drawn):
             f"{self.target.name}: {self.mean:.4g} on average",
             f"{COVERED:.0%} of rows or more are within -{below:.3g} and +{above:.3g} of their prediction",
         ]
-        for term in self._most_important:
+        for term in self.most_important:
             lines.append(term.attribute.name)
             for label, (value,), *two in zip(
                 term.labels, term.values, term.deviations, term.most_deviations, strict=True

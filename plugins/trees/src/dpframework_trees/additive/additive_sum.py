@@ -1,0 +1,79 @@
+"""What additive models have in common, whatever they predict: functions that are named, ranked, drawn and printed."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dpframework.facts import Schema
+from dpframework.results import Drawn, axes_or_new, without_math
+from dpframework_trees.additive.drawing import BAND, FIGURE, draw_term, draw_terms
+from dpframework_trees.additive.terms import Term, term_named
+
+SHOWN = 6  # attributes in a drawing of all
+LEGEND = (
+    f"±: {BAND} standard deviations of noise, from what even rows and unrelated attributes leave to the most that any\n"
+    "rows leave."
+)
+
+
+class AdditiveSum(Drawn):
+    """A model whose score is a sum of one function of each attribute, and an intercept."""
+
+    __slots__ = ()
+    figure: ClassVar[Mapping[str, Any]] = FIGURE
+
+    if TYPE_CHECKING:
+
+        @property
+        def terms(self) -> tuple[Term, ...]:
+            """The functions of attributes, in the schema's order: a field of each model."""
+
+    @property
+    @abc.abstractmethod
+    def outputs(self) -> tuple[str, ...]:
+        """What each output of a function adds to, as drawings name it."""
+
+    @property
+    @abc.abstractmethod
+    def shown_terms(self) -> tuple[Term, ...]:
+        """The functions as they are drawn and printed."""
+
+    @property
+    @abc.abstractmethod
+    def added_to(self) -> str:
+        """What the values of functions are added to, in words."""
+
+    @property
+    def schema(self) -> Schema:
+        """The attributes that the model reads."""
+        return Schema([term.attribute for term in self.terms])
+
+    @property
+    def most_important(self) -> list[Term]:
+        """The functions that are shown, those that make the largest differences first."""
+        return sorted(self.shown_terms, key=lambda term: term.importance, reverse=True)
+
+    def term(self, name: str) -> Term:
+        """Return the function of an attribute, or of another part that is shown, as it is shown.
+
+        Raises
+        ------
+        InputError
+            If the model has none of that name.
+        """
+        return term_named(self.shown_terms, name)
+
+    def draw(self, axes: Any) -> None:
+        """Draw the functions of the attributes that matter most, each with the band that noise leaves it."""
+        draw_terms(self.most_important[:SHOWN], self.outputs, f"added to {self.added_to}", axes)
+
+    def plot_term(self, name: str, ax: Any | None = None) -> Any:
+        """Draw the function of one attribute, with the band that noise leaves it, and return the matplotlib axes."""
+        axes = axes_or_new(ax, layout="constrained")
+        draw_term(self.term(name), self.outputs, axes)
+        axes.set_ylabel(f"added to {self.added_to}")
+        if len(self.outputs) > 1:
+            axes.legend()
+        return without_math(axes)
