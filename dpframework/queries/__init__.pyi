@@ -43,3 +43,4 @@ from .sums import (
     BoundDistances as BoundDistances,
     BoundedSum as BoundedSum,
 )
+from .truths import TruthCells as TruthCells

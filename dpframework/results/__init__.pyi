@@ -8,6 +8,8 @@ from .error_bounds import (
 )
 from .estimates import Estimate as Estimate, QuantileEstimate as QuantileEstimate
 from .frequencies import Frequencies as Frequencies
+from .joint_fit import DESIGNS as DESIGNS
+from .joint_reading import OverlappingTables as OverlappingTables
 from .keys import KeyTable as KeyTable, ReleasedKeys as ReleasedKeys
 from .marginal_tables import MarginalTable as MarginalTable, MarginalTables as MarginalTables
 from .matrix import Matrix as Matrix, matrices_of as matrices_of

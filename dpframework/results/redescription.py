@@ -25,6 +25,9 @@ from dpframework.results.result import Kept
 
 ERROR = 0.05  # the chance that a trusted mark is wrong, and the share of artefacts that pruning leaves
 MOST_SHARE = 0.8  # of the rows: what a side of anything starred holds for at most
+WIDER = 1.3  # of intervals by a bootstrap, for what it misses: 2.75 deviations at a level of 0.95
+SURE = 3.0  # deviations by a bootstrap: what is starred stays above `CLEAR` by so many
+CLEAR, OF_SHOWN = 0.5, 0.8  # the Jaccard index of what is starred, or of a lower one this share
 SIGNIFICANT = 0.01  # the largest p-value of what is starred, beyond the noise
 
 
@@ -60,6 +63,9 @@ class Redescription(Kept):
         The noisy Jaccard index from which a miner shows a redescription with this noise; 0 if it shows all.
     among
         If so, how many were looked at, this one included.
+    deviation
+        The standard error of the Jaccard index where the counts come from a model of several tables
+        (`dpframework.results.joint_reading`), by a bootstrap; None where they are sums of released counts.
 
     Examples
     --------
@@ -79,6 +85,7 @@ class Redescription(Kept):
     rows: Noisy | None = attrs.field(kw_only=True, default=None, converter=_optional)
     shown_from: float = attrs.field(kw_only=True, default=0.0)
     among: int = attrs.field(kw_only=True, default=1)
+    deviation: float | None = attrs.field(kw_only=True, default=None)
 
     @property
     def support(self) -> Noisy:
@@ -102,8 +109,9 @@ class Redescription(Kept):
         return both / (both + apart) if both > 0 else 0.0
 
     def support_interval(self, level: float = CONFIDENCE) -> tuple[float, float]:
-        """Return the interval of the support, as `Noisy.interval`, cut off at 0."""
-        low, high = self.both.interval(level)
+        """Return the interval of the support, as `Noisy.interval`, cut off at 0, and `WIDER` with a `deviation`."""
+        margin = self.both.margin(level) * (1.0 if self.deviation is None else WIDER)
+        low, high = self.both.value - margin, self.both.value + margin
         return max(low, 0.0), max(high, 0.0)
 
     def jaccard_interval(self, level: float = CONFIDENCE) -> tuple[float, float]:
@@ -114,7 +122,8 @@ class Redescription(Kept):
         fixed before the noise is drawn.
 
         By Fieller's inversion: the exact index J solves (1 - J) both - J apart = 0, whose noise is known. The interval
-        ends at the first j, from either side, at which that difference is within its noise.
+        ends at the first j, from either side, at which that difference is within its noise. With a `deviation`, it
+        reaches that many of it to either side, times `WIDER`; that this is enough is measured, not derived.
 
         Raises
         ------
@@ -122,11 +131,16 @@ class Redescription(Kept):
             If the level is not between 0 and 1.
         """
         error = error_of(level)
+        if self.deviation is not None:
+            reach = WIDER * quantile(error) * self.deviation
+            return max(self.jaccard - reach, 0.0), min(self.jaccard + reach, 1.0)
         low, high = self.least_jaccard(error), 1 - least_jaccard(self.apart, self.both, quantile(error))
         return low, max(high, self.jaccard)  # equal up to rounding where the counts are exact
 
     def least_jaccard(self, error: float) -> float:
         """Return the lower end of the `jaccard_interval` that misses the exact index with at most this probability."""
+        if self.deviation is not None:
+            return max(self.jaccard - WIDER * quantile(error) * self.deviation, 0.0)
         if self.shown_from > 0:
             low = least_jaccard_if_shown(self.both, self.apart, error, self.shown_from, self.among)
         else:
@@ -172,9 +186,14 @@ class Redescription(Kept):
         if self.left_only is None or self.right_only is None or self.rows is None:
             return False
         # half of the error is for the trusted index, the rest for four counts
-        if self.clearance() < quantile(ERROR / candidates / 2):
+        if self.deviation is not None:
+            if not self.trusted():
+                return False
+            level = math.erf(SURE / math.sqrt(2))
+        elif self.clearance() < quantile(ERROR / candidates / 2):
             return False
-        level = 1 - ERROR / candidates / 8
+        else:
+            level = 1 - ERROR / candidates / 8
         least, most = (max(end, 0.0) for end in self.both.interval(level))
         left_only, right_only = (max(count.interval(level)[1], 0.0) for count in (self.left_only, self.right_only))
         rows = self.rows.interval(level)[0]
@@ -195,6 +214,8 @@ class Redescription(Kept):
         candidates
             How many redescriptions were looked at on their noisy counts before this one was chosen, itself included.
         """
+        if self.deviation is not None:
+            return self.jaccard - SURE * self.deviation >= max(min(CLEAR, OF_SHOWN * self.jaccard), self.jaccard / 2)
         return self.clearance() >= quantile(ERROR / candidates)
 
     def clearance(self) -> float:
@@ -217,6 +238,7 @@ class Redescription(Kept):
             **{name: None if count is None else count.to_dict() for name, count in counts.items()},
             "shown_from": self.shown_from,
             "among": self.among,
+            "deviation": self.deviation,
             "jaccard": self.jaccard,
             "jaccard_interval": list(self.jaccard_interval()),
             "support_interval": list(self.support_interval()),
@@ -229,7 +251,7 @@ class Redescription(Kept):
         """See `Kept`."""
         known = {name: form[name] for name in ("both", "left_only", "right_only", "apart", "rows")}
         counts: dict[str, Any] = {n: None if c is None else Noisy.from_dict(c) for n, c in known.items()}
-        chosen = {name: form[name] for name in ("shown_from", "among") if name in form}
+        chosen = {name: form[name] for name in ("shown_from", "among", "deviation") if name in form}
         return cls(description_from_dict(form["left"]), description_from_dict(form["right"]), **counts, **chosen)
 
     def __str__(self) -> str:

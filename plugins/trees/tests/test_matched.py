@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from dpframework_trees import MatchedTrees
 from dpframework_trees.complete import CompleteTree
+from dpframework_trees.redescribe.joint_matches import CHOOSE_FROM, Arrangement
 from dpframework_trees.redescribe.matched_trees import MATCHED_SCHEMA, _trees, _unions
 from dpframework_trees.redescribe.sides import candidates_of_sides, sides_of
 
@@ -19,7 +21,7 @@ from dpframework.lab.clinic import clinic_schema, clinic_table
 from dpframework.lab.evaluation import exact_counts, redescription_quality
 from dpframework.plan import Step, walk
 from dpframework.queries import Match, MatchScores
-from dpframework.results import Redescriptions
+from dpframework.results import DESIGNS, Redescriptions
 from dpframework.verify.conformance import MinerConformance
 
 ROWS = 5000
@@ -58,12 +60,92 @@ def test_the_plan_costs_exactly_epsilon_and_assumes_nothing(asked: dict[str, Any
 
 
 def test_the_number_of_trees_follows_from_epsilon_and_public_facts() -> None:
-    numbers = [MatchedTrees(epsilon).number(bounded(None)) for epsilon in (0.01, 0.1, 0.5, 1, 10)]
+    numbers = [MatchedTrees(epsilon, matches=0).number(bounded(None)) for epsilon in (0.01, 0.1, 0.5, 1, 10)]
     assert numbers == [1, 1, 3, 7, 9]
-    assert [MatchedTrees(0.1).number(bounded(rows)) for rows in (100, 10_000, 10**6)] == [1, 3, 3]
-    assert MatchedTrees(0.1).number(attrs.evolve(clinic_schema(), max_rows=None, rows=20_000)) == 5
+    of_rows = [MatchedTrees(0.1, matches=0).number(bounded(rows)) for rows in (100, 10_000, 10**6)]
+    assert of_rows == [1, 3, 3]
+    assert MatchedTrees(0.1, matches=0).number(attrs.evolve(clinic_schema(), max_rows=None, rows=20_000)) == 5
     assert [MatchedTrees(0.1).depth(bounded(rows)) for rows in (700, 800)] == [1, 2]
     assert MatchedTrees(1, trees=4).number(bounded(10)) == 4
+
+
+def test_what_is_read_together_follows_from_epsilon_and_public_facts() -> None:
+    """By epsilon * rows / ln(candidates): from 30, 60, 130 and 500 on."""
+    candidates = MatchedTrees(1).scores(clinic_schema(), root=True).answer_length
+    for carried, matches, groups, forest in (
+        (29, 0, 0, 1),
+        (31, 5, 1, 0),
+        (61, 7, 1, 0),
+        (131, 9, 1, 0),
+        (501, 9, 2, 0.5),
+    ):
+        epsilon = Fraction(round(carried * math.log(candidates)), 2000)
+        for schema in (bounded(2000), attrs.evolve(clinic_schema(), max_rows=None, rows=2000)):
+            arranged = MatchedTrees(epsilon).arranged(schema)
+            assert (arranged.matches, arranged.groups) == (matches, groups)
+            assert arranged.forest == Fraction(forest) * epsilon
+            assert arranged.epsilon == epsilon - arranged.forest
+    assert MatchedTrees(100).arranged(MATCHED_SCHEMA).matches == 0  # of 32 candidates
+    assert Arrangement.of(Fraction(1), bounded(10_000), CHOOSE_FROM * 9).groups == 1
+
+
+def test_matches_and_trees_share_the_budget_as_asked() -> None:
+    asked = {
+        (None, 3): (0, 0, 0, 1),
+        (7, None): (7, 1, 1, 0),
+        (18, None): (9, 2, 1, 0),
+        (5, 2): (5, 1, Fraction(1, 2), Fraction(1, 2)),
+        (0, None): (0, 0, 0, 1),
+    }
+    for (matches, trees), (number, groups, epsilon, forest) in asked.items():
+        arranged = MatchedTrees(1, matches=matches, trees=trees).arranged(bounded(2000))
+        assert (arranged.matches, arranged.groups, arranged.epsilon, arranged.forest) == (
+            number,
+            groups,
+            epsilon,
+            forest,
+        )
+    for number in (-9, 1, 3, 8, 10, 99):
+        with pytest.raises(dpf.InputError, match=rf"matches is {number}; accepted are 0, 5, 7, 9, and multiples of 9"):
+            MatchedTrees(1, matches=number)
+
+
+@pytest.mark.parametrize(("matches", "tables"), [(5, 4), (7, 7), (9, 12), (18, 24)])
+def test_half_of_the_epsilon_is_for_choices_and_half_for_tables_of_three(matches: int, tables: int) -> None:
+    steps = [node for node in walk(MatchedTrees(1, matches=matches).plan(bounded(1000))) if isinstance(node, Step)]
+    assert [(one.name, one.mechanism.epsilon) for one in steps] == [
+        ("match", Fraction(1, 2 * matches)),
+        ("table", Fraction(1, 2 * tables)),
+    ]
+    assert steps[0].query.cap == 300
+    study = dpf.Study(bounded(1000), epsilon=1)
+    study.add("found", MatchedTrees(1, matches=matches, trees=1))
+    assert study.plan().total().epsilon == 1
+
+
+def test_matches_are_told_of_those_before_and_read_with_all_their_tables(
+    clinic: dpf.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of five: tables of three, each of matches in the order of the design, after all are chosen."""
+    asked, release = list[tuple[str, Any]](), dpf.PrivateTable.release
+
+    def seen(self: dpf.PrivateTable, name: str, **inputs: Any) -> Any:
+        made = release(self, name, **inputs)
+        asked.append((name, (inputs, made)))
+        return made
+
+    monkeypatch.setattr(dpf.PrivateTable, "release", seen)
+    found = run(clinic, MatchedTrees(1, matches=5))
+    assert [name for name, _ in asked] == ["match"] * 5 + ["table"] * 4
+    matches = [made for _, (_, made) in asked[:5]]
+    for k, (_, (inputs, _)) in enumerate(asked[:5]):
+        assert inputs["known"] == [part for match in matches[:k] for part in match.parts]
+    for line, (_, (inputs, _)) in zip(DESIGNS[5], asked[5:], strict=True):
+        assert list(zip(inputs["left"], inputs["right"], strict=True)) == [matches[k].sides for k in line]
+    assert found.candidates == 250
+    quality = redescription_quality(found, clinic)
+    assert quality.useful.sum() >= 4
+    assert all(one.deviation is not None for one in found)
 
 
 def test_the_budget_is_shared_three_to_two_and_a_match_gains_by_three_tenths_of_the_rows() -> None:

@@ -26,6 +26,7 @@ from dpframework.facts import (
     Attribute,
     Boolean,
     Cases,
+    InputError,
     Schema,
     View,
     between_0_and_1,
@@ -38,6 +39,7 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import FromRelease, Node, PlannedPart, parallel, sequential, step
 from dpframework.queries import CAP, Match, MatchScores, choices_carried, rows_meant
 from dpframework.results import (
+    DESIGNS,
     CellTable,
     ErrorBound,
     Redescription,
@@ -51,6 +53,13 @@ from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.extraction import LeafUnions
 from dpframework_trees.queries import JointLeaves
+from dpframework_trees.redescribe.joint_matches import (
+    MOST,
+    TOGETHER,
+    Arrangement,
+    mine_matches,
+    plan_matches,
+)
 from dpframework_trees.redescribe.sides import candidates_of_sides, sides_of
 from dpframework_trees.splits import Candidates
 
@@ -58,6 +67,14 @@ CHOICES = Fraction(3, 5)  # of the budget; the tables have the rest
 MOST_TREES = 9
 LOTTERY = 0.4  # of the rows: where a choice of two levels may be so far from the best, one level is all
 SLACK = Fraction(8, 100)  # above the index aimed at: less than that is not reported
+
+
+def _number_read(_: object, attribute: object, number: int) -> None:
+    """Refuse a number of matches of which no design is known."""
+    if number not in (0, *DESIGNS) and (number < 0 or number % MOST or number > 10 * MOST):
+        raise InputError(
+            f"matches is {number}; accepted are 0, {', '.join(map(str, DESIGNS))}, and multiples of {MOST}"
+        )
 
 
 @final
@@ -71,7 +88,12 @@ class MatchedTrees(Miner):
         The budget.
     trees
         How many pairs of trees. By default what the budget carries, from 1 to 9: each choice should be within 8 % of
-        the rows of the best one, roughly.
+        the rows of the best one, roughly. If it is given, and `matches` is not, there are trees alone.
+    matches
+        How many matches are counted in overlapping tables of three and read together, of 0, 5, 7, 9 and multiples of 9
+        (`dpframework_trees.redescribe.joint_matches`). By default as many as pay: a forest alone where the budget or
+        the rows are few, matches alone above, and both, with half of the budget each, where it is large. If it is given
+        and `trees` is not, there are matches alone.
     target_jaccard
         The Jaccard index aimed at; only what is above it is returned. Lower it where nothing is found: then pairs with
         weaker ties come out.
@@ -91,6 +113,7 @@ class MatchedTrees(Miner):
     max_support: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()))
     left: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names, kw_only=True)
     right: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names, kw_only=True)
+    matches: int | None = attrs.field(default=None, validator=attrs.validators.optional(_number_read), kw_only=True)
 
     def sides(self, schema: Schema) -> dict[View, tuple[Attribute, ...]]:
         """Return the attributes of either side (see `sides_of`)."""
@@ -108,26 +131,35 @@ class MatchedTrees(Miner):
         cap = max(int(CAP * schema.row_bound), 1) if root and schema.row_bound is not None else None
         return MatchScores(sides[View.LEFT], sides[View.RIGHT], self.target_jaccard, cap)
 
+    def arranged(self, schema: Schema) -> Arrangement:
+        """Return how the budget is shared between matches that are read together and trees, from public facts."""
+        if self.matches is None and self.trees is None:
+            return Arrangement.of(self.epsilon, schema, self.scores(schema, root=True).answer_length)
+        return Arrangement.asked(self.epsilon, self.matches or 0, forest=self.trees is not None)
+
     def number(self, schema: Schema) -> int:
         """Return the number of trees, from epsilon and public facts alone."""
+        epsilon = self.arranged(schema).forest
+        if not epsilon:
+            return 0
         if self.trees is not None:
             return self.trees
-        return choices_carried(
-            CHOICES / 2 * self.epsilon, schema, self.scores(schema, root=True).answer_length, MOST_TREES
-        )
+        return choices_carried(CHOICES / 2 * epsilon, schema, self.scores(schema, root=True).answer_length, MOST_TREES)
 
     def depth(self, schema: Schema) -> int:
         """Return 2, or 1 where a choice at half of the budget for choices would be a lottery."""
-        matches = self.scores(schema, root=True).answer_length
-        return 1 if math.log(matches) > LOTTERY * rows_meant(schema) * float(CHOICES / 2 * self.epsilon) else 2
+        matches, epsilon = self.scores(schema, root=True).answer_length, self.arranged(schema).forest
+        return 1 if math.log(matches) > LOTTERY * rows_meant(schema) * float(CHOICES / 2 * epsilon) else 2
 
     def plan(self, schema: Schema) -> Node:
-        """Plan, for each tree, its root, the halves in parallel, and the table of leaves by leaves."""
-        trees, depth = self.number(schema), self.depth(schema)
-        choice, counts = CHOICES * self.epsilon / (depth * trees), (1 - CHOICES) * self.epsilon / trees
+        """Plan the matches that are read together; then, for each tree, its root, both halves, and the table."""
+        arranged, scopes = self.arranged(schema), list[Node]()
         scores = self.scores(schema, root=True)
-        scopes = []
+        if arranged.matches:
+            scopes.append(plan_matches(scores, arranged))
+        trees, depth = self.number(schema), self.depth(schema)
         for k in range(trees):
+            choice, counts = CHOICES * arranged.forest / (depth * trees), (1 - CHOICES) * arranged.forest / trees
             parts: list[Node] = [step("root", scores, Exponential(choice), threshold=scores.cap)]
             if depth == 2:
                 split = step("split", self.scores(schema, root=False), Exponential(choice))
@@ -141,8 +173,12 @@ class MatchedTrees(Miner):
         """Return the errors of supports, each a sum of cells of a table of leaves, and of the choices of matches."""
         if part.schema is None:
             return part.bounds_of_steps()
-        paths = [one.path for one in part.steps if one.path.rpartition("/")[2] == "leaves"]
-        cells = (2 ** self.depth(part.schema) - 1) ** 2  # a side holds in all leaves but one at most
+        arranged = self.arranged(part.schema)
+        ends = ("leaves", "table")
+        paths = [one.path for one in part.steps if one.path.rpartition("/")[2] in ends]
+        cells = (2**TOGETHER - 1) ** 2 if arranged.matches else 0  # a side holds in all cells but one at most
+        if arranged.forest:
+            cells = max(cells, (2 ** self.depth(part.schema) - 1) ** 2)
         supports = bound_of_supports(part.sum_bound("", paths, cells), cells, self.max_support)
         return [supports, *part.bounds_of_others([supports])]
 
@@ -151,8 +187,11 @@ class MatchedTrees(Miner):
         schema = table.schema
         depth, roots = self.depth(schema), list[Match]()
         tests = candidates_of_sides(schema, self.sides(schema))
+        arranged, wanted = self.arranged(schema), self._wanted()
         found: list[Redescription] = []
         looked_at = 0
+        if arranged.matches:
+            found, looked_at = mine_matches(table, arranged, wanted)
         for k in range(self.number(schema)):
             scope = table.scope(f"tree {k + 1}")
             root = scope.release("root", known=[part for match in roots for part in match.parts])
@@ -167,6 +206,9 @@ class MatchedTrees(Miner):
         reason = "" if found else nothing_above(self.target_jaccard)
         return Redescriptions(distinct(found), looked_at, min_support=self.min_support or 0.0, reason=reason)
 
+    def _wanted(self) -> Wanted:
+        return Wanted(float(self.target_jaccard + SLACK), self.min_support, self.max_support)
+
     def _read(
         self, trees: Mapping[View, CompleteTree], counts: NDArray[np.int64], variance: float, rows: int | None
     ) -> tuple[list[Redescription], int]:
@@ -175,8 +217,7 @@ class MatchedTrees(Miner):
         cells = CellTable(counts[np.ix_(left.possible, right.possible)].astype(np.float64), variance, rows)
         pairs = list(itertools.product(_unions(cells.counts.shape[0]), _unions(cells.counts.shape[1])))
         masks = np.array([one for one, _ in pairs]), np.array([other for _, other in pairs])
-        wanted = Wanted(float(self.target_jaccard + SLACK), self.min_support, self.max_support)
-        found = []
+        wanted, found = self._wanted(), []
         for k in cells.reported(*masks, wanted):
             of_left, of_right = masks[0][k], masks[1][k]
             one, other = left.description(of_left), right.description(of_right)
@@ -186,10 +227,12 @@ class MatchedTrees(Miner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return one pair of trees, several pairs, and trees of one level, each where it loses nearly all."""
+        """Return one pair of trees, several, trees of one level, and a joint, each where it loses nearly all."""
         from dpframework_trees.redescribe.witnesses import (
+            SIX,
             matched_trees,
             matched_trees_of_one_level,
+            matches_read_together,
             several_matched_trees,
         )
 
@@ -197,13 +240,16 @@ class MatchedTrees(Miner):
             "default": Example(MATCHED_SCHEMA, cls(1, trees=1), witnesses=matched_trees()),
             "several": Example(MATCHED_SCHEMA, cls(2, trees=2), witnesses=several_matched_trees()),
             "one level": Example(MATCHED_SCHEMA, cls("0.01"), witnesses=matched_trees_of_one_level()),
+            "joint": Example(_schema(*zip(*SIX, strict=True)), cls(2, matches=5), witnesses=matches_read_together()),
         }
 
 
-MATCHED_SCHEMA = Schema(
-    [Boolean(name, view=View.LEFT) for name in ("wolf", "moose", "bear", "fox")]
-    + [Boolean(name, view=View.RIGHT) for name in ("rain", "wind", "snow", "fog")]
-)
+def _schema(left: Sequence[str], right: Sequence[str]) -> Schema:
+    """Return a schema of two views of names."""
+    return Schema([Boolean(name, view=v) for v, names in ((View.LEFT, left), (View.RIGHT, right)) for name in names])
+
+
+MATCHED_SCHEMA = _schema(("wolf", "moose", "bear", "fox"), ("rain", "wind", "snow", "fog"))
 
 
 def _trees(tests: Mapping[View, Candidates], root: Match, below: list[Match]) -> dict[View, CompleteTree]:

@@ -26,13 +26,15 @@ Numbers of rows lose all of their half. That makes (1 + .325) / 2 and (1 + .417)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
+from dpframework.mechanisms import Calibration
 from dpframework.run import Witness
 
 _ANIMALS = {"none": (False, False), "wolf": (True, False), "moose": (False, True), "both": (True, True)}
@@ -260,3 +262,40 @@ def matched_trees_of_one_level() -> tuple[Witness, Witness]:
 
 def _held(*names: str) -> dict[str, bool]:
     return {name: name in names for name in ("wolf", "moose", "bear", "fox", "rain", "wind", "snow", "fog")}
+
+
+SIX = tuple(
+    zip(("wolf", "moose", "bear", "fox", "lynx", "hare"), ("rain", "wind", "snow", "fog", "ice", "hail"), strict=True)
+)
+_WANTED = tuple(7 * k for k in range(5))  # matches of the first five pairs, by position
+
+
+def matches_read_together() -> tuple[Witness, Witness]:
+    """Return a witness for each relation, for five matches that are counted in overlapping tables of three.
+
+    Each match holds for half of the rows, independently of each other one, so that all are news; the sixth, (hare,
+    hail), has fewer rows apart and would be chosen each time. The row that is added has the left sides of the first
+    five and both sides of the sixth. One that is replaced had both sides of the five, and the hare without hail.
+    """
+    rows = [(_of_six(range(6)), 20)]  # so that fewer rows have neither side of a match than both
+    for k in range(8):
+        a, b, c = k & 1, k >> 1 & 1, k >> 2
+        held = [pair for pair, holds in enumerate((a, b, c, a ^ b, a ^ c, b ^ c)) if holds]
+        rows.append((_of_six(held), 50))
+        rows += [(_of_six(held, apart={pair}), 50 if pair == 5 else 100) for pair in range(6)]
+    first = range(5)
+    outputs = {"match": _next_wanted}
+    after, before = _of_six(first, apart={5}), _of_six([5], apart=set(first))
+    return Witness(rows, None, after, outputs), Witness(rows, before, after, outputs)
+
+
+def _of_six(held: Iterable[int], apart: Collection[int] = ()) -> dict[str, bool]:
+    """Return a row that has both sides of the matches that hold, and the left side alone of those apart."""
+    both = set(held) - set(apart)
+    lefts = {left: k in both or k in apart for k, (left, _) in enumerate(SIX)}
+    return lefts | {right: k in both for k, (_, right) in enumerate(SIX)}
+
+
+def _next_wanted(scores: NDArray[np.float64], calibration: Calibration) -> int:
+    """Return the best of the wanted matches. One that was chosen before scores below all others."""
+    return max(_WANTED, key=lambda match: scores[match])

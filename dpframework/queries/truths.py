@@ -1,0 +1,67 @@
+"""Count rows by which of several released descriptions of two views hold for them."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.descriptions import Cases
+from dpframework.queries.among import ReadsAmong
+from dpframework.queries.counts import CellCounts
+from dpframework.tables.blocks import Block
+from dpframework.tables.joint_counts import Crosstab, JointCounts
+from dpframework.tables.tallies import tally
+
+
+@final
+@attrs.frozen
+class TruthCells(ReadsAmong, CellCounts):
+    """Count rows by the descriptions that hold for them, left view by right view.
+
+    The descriptions are given at run time, as many of either view as planned at most. A row is in one cell, whatever
+    they are.
+
+    Attributes
+    ----------
+    most
+        How many descriptions of either view, at most.
+    """
+
+    name = "truth-cells"
+    most: int
+
+    @property
+    def text(self) -> str:
+        """Name the counts."""
+        return f"rows by which of {self.most} released pairs of tests hold"
+
+    @property
+    def answer_length(self) -> int:
+        """The number of cells."""
+        return int(4**self.most)
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
+        """Count this block's rows, shape (cells of the left view, cells of the right)."""
+        left, right = inputs["left"], inputs["right"]
+        number, kind = 2 ** (len(left) + len(right)), np.min_scalar_type(2 ** (len(left) + len(right)) - 1)
+
+        def cells(tile: Block) -> NDArray[Any]:
+            cell = np.zeros(tile.rows, dtype=kind)
+            for side in (left, right):
+                cell <<= kind.type(len(side))
+                for k, description in enumerate(side):
+                    cell |= description.holds(tile).astype(kind) << kind.type(k)
+            return cell
+
+        return tally(map(cells, block.tiles()), number).reshape(-1, 2 ** len(right))
+
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the cross table of the descriptions, the last of either view first, as bits of a cell's number."""
+        left, right = inputs["left"], inputs["right"]
+        table = Crosstab([Cases([one]) for side in (left, right) for one in reversed(side)])
+        shape = 2 ** len(left), 2 ** len(right)
+        # the first cell of a column is where its description holds, and its bit is 1
+        return JointCounts([table], lambda counts: np.flip(counts[0]).reshape(shape))

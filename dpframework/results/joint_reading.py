@@ -1,0 +1,351 @@
+"""Redescriptions read off one joint distribution of several matches: all combinations of up to three of them.
+
+**Which are shown.** A combination joins matches, or their complements, by `and` or by `or`, the same on either side. It
+is shown if its index by the joint is clearly above the one aimed at, its supports are within their bounds, and it holds
+for other rows than those shown before it. Then the literals that say nothing are left out: those without which a side
+holds for nearly the same rows.
+
+**How far off they may be.** The whole reading is made again on tables that are drawn from the fitted joint, with fresh
+noise of the same scale: a parametric bootstrap, refitted from the uniform distribution each time. The spread of an
+index over these is its standard error. What the model itself misses is not in it, for three matches that no table
+holds: for those, it is added what the index of three matches of one table changes by if the fit sees pairs of matches
+alone. `Redescription.deviation` is the root of both squares. That intervals of 2.75 of these hold in 95 % of the cases,
+and stars at 3, is measured and not proved (`docs/redescriptions.md`).
+
+All of this is post-processing of released counts.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.descriptions import And, Description, Not, Or
+from dpframework.facts.schema import Schema
+from dpframework.facts.shortener import shortened
+from dpframework.results.joint_fit import DESIGNS, Floats, Joint, as_cells, fit, trios
+from dpframework.results.noisy import Noisy
+from dpframework.results.redescription import Redescription
+from dpframework.results.unions import DEVIATIONS, MOST_SHARE, OVERLAP, Wanted
+
+REPLICATES = 14
+POOLED, FLOOR = 3, 0.02  # as if so many more replicates were this far off: fourteen alone can agree by chance
+MARGIN = 0.04  # above the index from which tables are read directly: a model errs beyond the noise
+LEAST_SHARE = 0.03  # of the rows
+SAYS_NOTHING = 0.02  # of the rows: a literal without which fewer change is left out
+PER_MATCH = 0.01  # of the index, that another match must be worth
+Masks = NDArray[np.bool_]
+
+
+@final
+@attrs.frozen(cache_hash=True)
+class Joined:
+    """Some matches or their complements, joined by one word.
+
+    Attributes
+    ----------
+    kind
+        The word.
+    members
+        The number of each match, and whether it stands for itself (else for its complement), in order.
+    """
+
+    kind: type[And | Or]
+    members: tuple[tuple[int, bool], ...]
+
+    def holds(self, numbers: NDArray[np.int64], places: Sequence[int]) -> Masks:
+        """Tell in which numbers it holds; bit k of a number says whether the match places[k] does."""
+        held = [(numbers >> places.index(match) & 1 == 1) == positive for match, positive in self.members]
+        return np.asarray(np.all(held, axis=0) if self.kind is And else np.any(held, axis=0))
+
+    def without(self, k: int) -> Joined:
+        """Leave one member out."""
+        rest = self.members[:k] + self.members[k + 1 :]
+        return Joined(And if len(rest) == 1 else self.kind, rest)
+
+    def described(self, sides: Sequence[Description]) -> Description:
+        """Return it in the words of one view, of which each match has a side."""
+        return self.kind([sides[match] if positive else _negated(sides[match]) for match, positive in self.members])
+
+
+def _negated(side: Description) -> Description:
+    return side.part if isinstance(side, Not) else Not(side)
+
+
+@final
+@attrs.frozen
+class Sentence:
+    """A combination of matches on the left, and one on the right.
+
+    Attributes
+    ----------
+    left, right
+        The combinations.
+    trio
+        The position, of all threes of matches, of one that both are of.
+    """
+
+    left: Joined
+    right: Joined
+    trio: int
+
+    @property
+    def matches(self) -> frozenset[int]:
+        """The matches of either side."""
+        return frozenset(match for side in (self.left, self.right) for match, _ in side.members)
+
+
+@attrs.frozen(eq=False)
+class _Counted:
+    """Shares of the rows of some sentences: of both sides, of the left one and of the right one."""
+
+    both: Floats
+    left: Floats
+    right: Floats
+
+    @property
+    def either(self) -> Floats:
+        return np.maximum(self.left + self.right - self.both, 1e-12)
+
+    @property
+    def index(self) -> Floats:
+        return np.clip(self.both / self.either, 0.0, 1.0)
+
+
+def counted(sentences: Sequence[Sentence], cells: Floats, places: Sequence[tuple[int, ...]]) -> _Counted:
+    """Return the shares of sentences, by the cells of all threes of matches, shape (threes, 8, 8)."""
+    left, right = (
+        np.array([_cells_of(getattr(one, side), places[one.trio]) for one in sentences]) for side in ("left", "right")
+    )
+    of_trio = cells[[one.trio for one in sentences]]
+    inside = np.einsum("nl,nlr->nr", left, of_trio)
+    return _Counted((inside * right).sum(axis=1), inside.sum(axis=1), np.einsum("nlr,nr->n", of_trio, right))
+
+
+@functools.lru_cache(maxsize=1 << 13)
+def _cells_of(joined: Joined, places: tuple[int, ...]) -> Floats:
+    """Return 1 for each of the eight cells of three matches that a combination of them holds in, else 0."""
+    return joined.holds(np.arange(8), places).astype(np.float64)
+
+
+@functools.lru_cache(maxsize=8)
+def sentences_of(matches: int, complements: tuple[bool, ...]) -> tuple[Sentence, ...]:
+    """Return all combinations of one to three matches, the shortest first, the same on either side.
+
+    Parameters
+    ----------
+    matches
+        How many there are.
+    complements
+        Whether the complement of each is a redescription too.
+    """
+    places, found, seen = trios(matches), list[Sentence](), set[Joined]()
+    lines = [tuple(sorted(line)) for line in DESIGNS[matches]]
+    # a pair is read off a trio that a table holds
+    order = sorted(range(len(places)), key=lambda t: places[t] not in lines)
+    for size in (1, 2, 3):
+        for t in order:
+            for chosen in range(8):
+                some = [places[t][k] for k in range(3) if chosen >> k & 1]
+                if len(some) != size:
+                    continue
+                for signs in range(2**size):
+                    members = tuple((match, not signs >> k & 1) for k, match in enumerate(some))
+                    if not all(positive or complements[match] for match, positive in members):
+                        continue
+                    for kind in (And,) if size == 1 else (And, Or):
+                        joined = Joined(kind, members)
+                        if joined not in seen:
+                            seen.add(joined)
+                            found.append(Sentence(joined, joined, t))
+    return tuple(found)
+
+
+@final
+@attrs.frozen(eq=False)
+class OverlappingTables:
+    """The noisy tables of a design's matches, and how they are read.
+
+    Attributes
+    ----------
+    sides
+        The left and the right description of each match, in the order of the design.
+    complements
+        Whether the complement of each match is a redescription too: not where an attribute may be missing.
+    counts
+        The tables of `DESIGNS`, in order, shape (tables, 8, 8): left cells by right cells.
+    variance
+        Of the noise of one count.
+    schema
+        Of the rows.
+    """
+
+    sides: Sequence[tuple[Description, Description]]
+    complements: tuple[bool, ...]
+    counts: Floats
+    variance: float
+    schema: Schema
+
+    @property
+    def total(self) -> Noisy:
+        """All rows, by the schema or else by the mean of the tables' sums."""
+        if self.schema.rows is not None:
+            return Noisy(self.schema.rows, 0)
+        tables, *shape = self.counts.shape
+        return Noisy(max(float(self.counts.sum()) / tables, 1.0), self.variance * math.prod(shape) / tables)
+
+    def shares(self, counts: Floats) -> Floats:
+        """Return the shares of the rows in the cells of tables, shape (tables, 64)."""
+        total = self.schema.rows or max(float(counts.sum()) / len(counts), 1.0)
+        return np.stack([as_cells(table) for table in counts]) / total
+
+    def read(self, wanted: Wanted, random: np.random.Generator) -> tuple[list[Redescription], int]:
+        """Return the wanted redescriptions, best first, and the number of all combinations.
+
+        Parameters
+        ----------
+        wanted
+            What they must be.
+        random
+            For the bootstrap; no secret.
+        """
+        number, places = len(self.sides), trios(len(self.sides))
+        joint = fit(number, self.shares(self.counts))
+        cells, everything = joint.of_trios(places), sentences_of(number, self.complements)
+        fitting = self._fitting(everything, cells, wanted)
+        if not fitting:
+            return [], len(everything)
+        short = list(dict.fromkeys(_shortest(one, cells[one.trio], places[one.trio]) for one in fitting))
+        shown = _different(self._fitting(short, cells, wanted), joint, cells)
+        return self._measured(shown, joint, cells, random), len(everything)
+
+    def _fitting(self, sentences: Sequence[Sentence], cells: Floats, wanted: Wanted) -> list[Sentence]:
+        """Return those within the bounds, the best first; each match that one is made of must be worth its place."""
+        if not sentences:
+            return []
+        shares, rows = counted(sentences, cells, trios(len(self.sides))), self.total.value
+        noise = (DEVIATIONS - 1) * math.sqrt(self.variance)
+        least = max(LEAST_SHARE * rows if wanted.min_support is None else wanted.min_support, noise) / rows
+        most = MOST_SHARE if wanted.max_support is None else wanted.max_support / rows
+        fits = (shares.index >= wanted.min_jaccard + MARGIN) & (shares.both >= least)
+        fits &= np.maximum(shares.left, shares.right) <= most
+        worth = [index - PER_MATCH * len(one.matches) for one, index in zip(sentences, shares.index, strict=True)]
+        return [sentences[k] for k in sorted(np.flatnonzero(fits).tolist(), key=lambda k: -worth[k])]
+
+    def _measured(
+        self, shown: Sequence[Sentence], joint: Joint, cells: Floats, random: np.random.Generator
+    ) -> list[Redescription]:
+        """Return sentences with their counts, and how far these may be off."""
+        if not shown:
+            return []
+        places, total = trios(len(self.sides)), self.total
+        found, errors = counted(shown, cells, places), self._errors(shown, joint, cells, random)
+        redescriptions = []
+        for k, one in enumerate(shown):
+            both, left, right = (float(share[k]) * total.value for share in (found.both, found.left, found.right))
+            redescriptions.append(
+                Redescription(
+                    shortened(one.left.described([side for side, _ in self.sides]), self.schema),
+                    shortened(one.right.described([side for _, side in self.sides]), self.schema),
+                    both=Noisy(both, float(errors.both[k])),
+                    left_only=Noisy(max(left - both, 0.0), float(errors.left[k])),
+                    right_only=Noisy(max(right - both, 0.0), float(errors.right[k])),
+                    rows=total,
+                    deviation=float(errors.index[k]),
+                )
+            )
+        return [one for one in redescriptions if one.left.literals() and one.right.literals()]
+
+    def _errors(self, shown: Sequence[Sentence], joint: Joint, cells: Floats, random: np.random.Generator) -> _Errors:
+        number, places, rows = len(self.sides), trios(len(self.sides)), self.total.value
+        found = counted(shown, cells, places)
+        squares = np.zeros((4, len(shown)))
+        expected = joint.of_trios(DESIGNS[number]) * rows
+        for _ in range(REPLICATES):
+            drawn = expected + laplace(random, self.variance, expected.shape)
+            again = counted(shown, fit(number, self.shares(drawn)).of_trios(places), places)
+            off = again.both - found.both, again.left - found.left, again.right - found.right
+            squares += np.array(
+                [(again.index - found.index) ** 2, off[0] ** 2, (off[1] - off[0]) ** 2, (off[2] - off[0]) ** 2]
+            )
+        index = (squares[0] + POOLED * FLOOR**2) / (REPLICATES + POOLED)
+        beyond = self._missed(shown, cells)
+        pooled = POOLED * (FLOOR * found.both) ** 2
+        of_rows = (squares[1:] + pooled) / (REPLICATES + POOLED) * rows**2
+        missed_rows = beyond * (found.either * rows) ** 2
+        return _Errors(np.sqrt(index + beyond), *(one + missed_rows for one in of_rows))
+
+    def _missed(self, shown: Sequence[Sentence], cells: Floats) -> Floats:
+        """Return, for each sentence of three matches that no table holds, the square of what the model misses of it."""
+        number, places = len(self.sides), trios(len(self.sides))
+        lines = {frozenset(line) for line in DESIGNS[number]}
+        apart = np.array([len(one.matches) == 3 and one.matches not in lines for one in shown])
+        if not apart.any():
+            return np.zeros(len(shown))
+        on_lines = [one for one in sentences_of(number, self.complements) if one.matches in lines]
+        found = counted(on_lines, cells, places)
+        of_pairs = fit(number, self.shares(self.counts), pairs_only=True).of_trios(places)
+        change = counted(on_lines, of_pairs, places).index - found.index
+        near = (found.index >= 0.5) & (found.both >= LEAST_SHARE)
+        missed = float((change[near if near.any() else slice(None)] ** 2).mean())
+        return np.where(apart, missed, 0.0)
+
+
+@attrs.frozen(eq=False)
+class _Errors:
+    """Standard errors of indices, and squared ones, in rows, of both sides and of one side alone."""
+
+    index: Floats
+    both: Floats
+    left: Floats
+    right: Floats
+
+
+def laplace(random: np.random.Generator, variance: float, shape: tuple[int, ...]) -> Floats:
+    """Draw discrete Laplace noise of a variance: the difference of two geometric numbers."""
+    ratio = ((variance + 1) - math.sqrt(2 * variance + 1)) / variance
+    return np.asarray(random.geometric(1 - ratio, shape) - random.geometric(1 - ratio, shape), dtype=np.float64)
+
+
+def _shortest(one: Sentence, cells: Floats, places: tuple[int, ...]) -> Sentence:
+    """Leave out the literals of either side that say nothing, the emptiest first."""
+    left = _without_empty(one.left, cells.sum(axis=1), places)
+    return attrs.evolve(one, left=left, right=_without_empty(one.right, cells.sum(axis=0), places))
+
+
+def _without_empty(joined: Joined, shares: Floats, places: tuple[int, ...]) -> Joined:
+    """Leave out members until each that stays changes the rows of a side, of which the cells have these shares."""
+    while len(joined.members) > 1:
+        holds = _cells_of(joined, places)
+        others = [joined.without(k) for k in range(len(joined.members))]
+        changed = [float(shares[holds != _cells_of(other, places)].sum()) for other in others]
+        if min(changed) >= SAYS_NOTHING:
+            break
+        joined = others[changed.index(min(changed))]
+    return joined
+
+
+def _different(sentences: list[Sentence], joint: Joint, cells: Floats) -> list[Sentence]:
+    """Return, in order, the sentences that hold for other rows, by the joint, than those before them."""
+    if not sentences:
+        return []
+    numbers, places = np.arange(2**joint.matches), range(joint.matches)
+    shares, both = joint.sides.astype(np.float32), counted(sentences, cells, trios(joint.matches)).both
+    kept, left, right = list[int](), list[Masks](), list[Masks]()
+    for k, one in enumerate(sentences):
+        masks = one.left.holds(numbers, places), one.right.holds(numbers, places)
+        if kept:
+            inside = (np.array(left) & masks[0]).astype(np.float32) @ shares
+            shared = (inside * (np.array(right) & masks[1])).sum(axis=1)
+            if (shared >= OVERLAP * (both[k] + both[np.array(kept)] - shared)).any():
+                continue
+        kept.append(k)
+        left.append(masks[0])
+        right.append(masks[1])
+    return [sentences[k] for k in kept]
