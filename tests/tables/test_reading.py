@@ -11,13 +11,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 import dpframework as dpf
 from dpframework.facts.canonical import label_of, numbers_of, of_number, of_text
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.tables.columns import as_column, as_numbers
-from dpframework.tables.encoding import Unfit, _bins, cells_of, encode_column, unfit
+from dpframework.tables.encoding import Unfit, _are_even, _bins, _bins_of_even, cells_of, encode_column, unfit
 from dpframework.verify import assert_read_row_by_row, built_in_readers, check_reading
 
 HALVES = dpf.Categorical("c", ["1.0", "1.5", "2.0", "2.5"], missing=True)
@@ -252,6 +252,24 @@ def test_bins_are_the_cuts_at_or_below(size):
     cuts = np.arange(size - 1, dtype=float)
     numbers = np.array([-0.5, 0.0, 0.5, size - 2.0, size - 1.5, size + 1.0])
     assert _bins(numbers, cuts.tolist()).tolist() == [sum(cut <= number for cut in cuts) for number in numbers]
+
+
+@given(
+    lower=st.floats(-1e9, 1e9),
+    step=st.floats(1e-6, 1e6),
+    size=st.integers(65, 300),
+    off=st.floats(0, 0.49),
+    seed=st.integers(0, 99),
+)
+def test_nearly_even_cuts_are_found_by_division(lower, step, size, off, seed):
+    rng = np.random.default_rng(seed)
+    cuts = np.unique(lower + step * (np.arange(size) + rng.uniform(-off, off, size)))
+    around = (np.nextafter(cuts, -np.inf), cuts, np.nextafter(cuts, np.inf), rng.uniform(cuts[0], cuts[-1], 300))
+    numbers = np.concatenate((*around, [cuts[0] - step, cuts[-1] + step, cuts[0] - 1e12, cuts[-1] + 1e12]))
+    expected = np.searchsorted(cuts, numbers, side="right")
+    assert (_bins(numbers, cuts.tolist()) == expected).all()
+    assume(_are_even(cuts))
+    assert (_bins_of_even(np.append(numbers, np.nan), cuts)[:-1] == expected).all()
 
 
 def test_labels_are_looked_up_as_numbers_in_either_precision():
