@@ -4,6 +4,7 @@ from .blocks import (
 )
 from .contributions import kept_rows as kept_rows
 from .dask_engine import Dask as Dask
+from .duckdb_engine import DuckDB as DuckDB
 from .engines import (
     Engine as Engine,
     InMemory as InMemory,
@@ -49,6 +50,7 @@ from .reading import (
     table_from_frame as table_from_frame,
 )
 from .silence import silenced as silenced
+from .sql_text import SqlColumns as SqlColumns
 from .table import Table as Table
 from .tallies import (
     counts_by_class as counts_by_class,

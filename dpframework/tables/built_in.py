@@ -4,10 +4,11 @@ from importlib.metadata import EntryPoint
 
 from dpframework.tables.engines import Engine, InMemory, Mapped, Threads
 
-#: In the order in which they are listed. That of clusters is imported by studies that name it.
+#: In the order in which they are listed. Those of clusters and databases are imported by studies that name them.
 BUILT_IN: tuple[type[Engine] | EntryPoint, ...] = (
     InMemory,
     Threads,
     Mapped,
     EntryPoint("dask", "dpframework.tables.dask_engine:Dask", "dpframework"),
+    EntryPoint("duckdb", "dpframework.tables.duckdb_engine:DuckDB", "dpframework"),
 )

@@ -1,0 +1,220 @@
+"""Cross tables of several parts of a table as few SQL queries, each of one scan with grouping sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.tables.grouping import Derived, SelectedRows
+from dpframework.tables.joint_counts import Crosstab
+from dpframework.tables.sql_text import SqlColumns
+
+MOST_COLUMNS, MOST_SETS = 48, 64  # of a query
+
+
+@final
+@attrs.define(eq=False)
+class _Node:
+    """Rows that a cut divides further, or a part that is counted.
+
+    Attributes
+    ----------
+    parts
+        When a row is in each part, in turn (see `SqlColumns.parts`); None where nothing divides the rows.
+    children
+        The parts that are asked for.
+    number
+        The number of the part that is counted.
+    """
+
+    parts: dict[int, str] | None = None
+    children: dict[int, _Node] = attrs.field(factory=dict)
+    number: int | None = None
+
+    @property
+    def sql(self) -> str:
+        """The number of the part that is counted; null where there is none."""
+        if self.number is not None:
+            return str(self.number)
+        assert self.parts is not None
+        there = [(test, self.children.get(part)) for part, test in self.parts.items()]
+        cases = " ".join(f"when {test} then {'null' if child is None else child.sql}" for test, child in there)
+        return f"case {cases.replace('when true then', 'else')} end"
+
+
+@final
+@attrs.define(eq=False)
+class Family:
+    """Parts of one table of which no two share a row, but for those that are the same.
+
+    Attributes
+    ----------
+    table
+        Its name.
+    places
+        Where the parts stand among those that are asked for.
+    numbers
+        The number that each of them has in a query.
+    columns
+        What the attributes of each are.
+    """
+
+    table: str
+    places: list[int] = attrs.field(factory=list)
+    numbers: list[int] = attrs.field(factory=list)
+    columns: list[SqlColumns] = attrs.field(factory=list)
+    _root: _Node = attrs.field(factory=_Node)
+
+    @property
+    def sql(self) -> str:
+        """The number of the part that a row is in."""
+        return self._root.sql
+
+    def takes(self, place: int, rows: SelectedRows) -> bool:
+        """Add a part, unless it may share rows with another one."""
+        columns: SqlColumns = rows.table.columns
+        steps: list[tuple[dict[int, str], int]] = []
+        for step in rows.lineage:
+            if isinstance(step, Derived):
+                columns = columns.with_derived(step.attribute, step.cases)
+            else:
+                steps.append((columns.parts(step.by), step.part))
+        if rows.table.name != self.table or not self._is_free(steps):
+            return False
+        node = self._root
+        for parts, part in steps:
+            node.parts = parts
+            node = node.children.setdefault(part, _Node())
+        if node.number is None:
+            node.number = len(set(self.numbers))
+        self.places.append(place)
+        self.numbers.append(node.number)
+        self.columns.append(columns)
+        return True
+
+    def _is_free(self, steps: Sequence[tuple[dict[int, str], int]]) -> bool:
+        node = self._root
+        for parts, part in steps:
+            if node.number is not None or node.parts not in (None, parts):
+                return False
+            if part not in node.children:
+                return True
+            node = node.children[part]
+        return not node.children
+
+
+def families(handles: Sequence[SelectedRows]) -> list[Family]:
+    """Return some parts in families, each of which one query counts."""
+    found: list[Family] = []
+    for place, rows in enumerate(handles):
+        if not any(family.takes(place, rows) for family in found):
+            found.append(Family(rows.table.name))
+            found[-1].takes(place, rows)
+    return found
+
+
+@final
+@attrs.frozen
+class _Wanted:
+    """A cross table of one part, and where its cells are in a query's answer."""
+
+    place: int
+    number: int
+    table: Crosstab
+    columns: tuple[int, ...]
+    summed: int | None
+
+    @property
+    def signature(self) -> int:
+        """Which columns of the answer are not null, as bits."""
+        return sum(1 << k for k in set(self.columns))
+
+
+@final
+@attrs.define(eq=False)
+class GroupingQuery:
+    """One query of several cross tables.
+
+    Attributes
+    ----------
+    family
+        The parts that it counts.
+    """
+
+    family: Family
+    _columns: dict[str, int] = attrs.field(factory=dict)
+    _sums: dict[str, int] = attrs.field(factory=dict)
+    _wanted: list[_Wanted] = attrs.field(factory=list)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further table is added to it."""
+        return len(self._columns) >= MOST_COLUMNS or len({one.signature for one in self._wanted}) >= MOST_SETS
+
+    def add(self, place: int, table: Crosstab) -> None:
+        """Add a table of one of the parts."""
+        columns = self.family.columns[place]
+        own = tuple(self._columns.setdefault(columns.cell(one), len(self._columns)) for one in table.columns)
+        summed = None
+        if table.summed is not None:
+            summed = self._sums.setdefault(columns.steps(table.summed), len(self._sums))
+        self._wanted.append(_Wanted(place, self.family.numbers[place], table, own, summed))
+
+    @property
+    def text(self) -> str:
+        """The query, in SQL."""
+        cells = [f"{expression} as k{k}" for expression, k in self._columns.items()]
+        steps = [f"{expression} as x{k}" for expression, k in self._sums.items()]
+        inner = ", ".join([f"{self.family.sql} as p", *cells, *steps])
+        asked = ", ".join(
+            ["p", *(f"k{k}" for k in self._columns.values()), "cast(count(*) as bigint) as n"]
+            + [f"cast(coalesce(sum(x{k}), 0) as bigint) as s{k}" for k in self._sums.values()]
+        )
+        sets = dict.fromkeys(tuple(sorted(set(one.columns))) for one in self._wanted)
+        listed = ", ".join(f"({', '.join(['p', *(f'k{k}' for k in own)])})" for own in sets)
+        counted = f"from (select {inner} from {self.family.table}) as t where p is not null"
+        return f"select {asked} {counted} group by grouping sets ({listed})"
+
+    def read(self, answer: Mapping[str, Any], tables: Sequence[dict[Crosstab, NDArray[np.int64]]]) -> None:
+        """Fill in the tables of each part from the answer.
+
+        Parameters
+        ----------
+        answer
+            The columns of the query's answer, as masked arrays.
+        tables
+            Of each part, where its tables are filled in.
+        """
+        cells = [answer[f"k{k}"] for k in self._columns.values()]
+        part = np.ma.filled(answer["p"], -1).astype(np.int64)
+        signatures = np.zeros(len(part), dtype=np.int64)
+        for k, column in enumerate(cells):
+            signatures |= (~np.ma.getmaskarray(column)).astype(np.int64) << k
+        pairs = set(zip(signatures.tolist(), part.tolist(), strict=True))
+        of = {(s, p): np.flatnonzero((signatures == s) & (part == p)) for s, p in pairs}
+        none = np.zeros(0, dtype=np.int64)
+        for one in self._wanted:
+            rows = of.get((one.signature, one.number), none)
+            counts = np.ma.filled(answer["n" if one.summed is None else f"s{one.summed}"], 0)[rows].astype(np.int64)
+            table = np.zeros(one.table.shape, dtype=np.int64)
+            if one.columns:
+                table[tuple(np.ma.filled(cells[k], 0)[rows].astype(np.int64) for k in one.columns)] = counts
+            else:
+                table[()] = counts.sum()  # of one line, or none
+            tables[one.place][one.table] = table
+
+
+def grouping_queries(family: Family, tables: Sequence[Sequence[Crosstab]]) -> Iterator[GroupingQuery]:
+    """Yield the queries that count the tables of each part of a family."""
+    query = GroupingQuery(family)
+    for place, own in enumerate(tables):
+        for table in own:
+            if query.is_full:
+                yield query
+                query = GroupingQuery(family)
+            query.add(place, table)
+    yield query

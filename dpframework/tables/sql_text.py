@@ -1,0 +1,155 @@
+"""Public expressions over codes and values as SQL, for engines that count in a database.
+
+What is written names columns that an engine chose, whole numbers, and thresholds: no label, no cell, no name that a
+user gave. It is standard SQL: comparisons, `and`, `or`, `case`, `coalesce`, `floor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import final
+
+import attrs
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.cuts import Cut
+from dpframework.facts.descriptions import And, Below, Cases, Description, Equals, Not, Or
+from dpframework.facts.errors import InputError
+from dpframework.facts.open_attribute import Open
+from dpframework.facts.schema import Schema
+from dpframework.tables.joint_counts import Column, Steps, as_cases
+
+
+def _double(number: float) -> str:
+    return f"cast('{number!r}' as double precision)"
+
+
+@final
+@attrs.frozen
+class SqlColumns:
+    """Where the codes and values of a table's attributes are, and what expressions over them read as in SQL.
+
+    Attributes
+    ----------
+    schema
+        The attributes, derived ones too.
+    codes
+        The expression of each attribute's code, a whole number that is never null.
+    values
+        The expression of each numeric attribute's value, of those that are kept, null where missing.
+    number
+        How a real number is written.
+
+    Examples
+    --------
+    >>> from dpframework.facts.attributes import Boolean, Numeric
+    >>> schema = Schema([Boolean("ill", missing=True), Numeric("age", 0, 90, cuts=[30])])
+    >>> columns = SqlColumns(schema, {"ill": "c0", "age": "c1"})
+    >>> columns.holds(Or([Not(Equals("ill", "true")), Below("age", 30)]))
+    '((c0 <> 1 and c0 <> 2) or c1 <= 0)'
+    """
+
+    schema: Schema
+    codes: Mapping[str, str]
+    values: Mapping[str, str] = attrs.field(factory=dict)
+    number: Callable[[float], str] = _double
+
+    def with_derived(self, attribute: Attribute, cases: Cases) -> SqlColumns:
+        """Return the columns with an attribute more."""
+        schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))
+        return attrs.evolve(self, schema=schema, codes={**self.codes, attribute.name: self.cell(cases)})
+
+    def holds(self, description: Description) -> str:
+        """Return where a description holds: true or false, never null.
+
+        Raises
+        ------
+        InputError
+            If it is of a kind that SQL does not know, or of a value that is not kept.
+        """
+        return self._truth(description, True)
+
+    def _truth(self, description: Description, wanted: bool) -> str:
+        match description:
+            case Equals():
+                return self._equals(description, wanted)
+            case Below():
+                return self._below(description, wanted)
+            case Not():
+                return self._truth(description.part, not wanted)
+            case And() | Or():
+                together = isinstance(description, And) is wanted
+                parts = [self._truth(part, wanted) for part in description.parts]
+                if not parts:
+                    return "true" if together else "false"
+                return f"({(' and ' if together else ' or ').join(parts)})"
+        raise InputError(f"a description of the kind '{type(description).__name__}' cannot be asked of a database")
+
+    def _equals(self, test: Equals, wanted: bool) -> str:
+        attribute = self.schema[test.attribute]
+        if isinstance(attribute, Open):
+            attribute.refuse()
+        column, code, missing = self.codes[test.attribute], test.code(self.schema), attribute.missing_code
+        if wanted:
+            return f"{column} = {code}"
+        return f"{column} <> {code}" if missing in (None, code) else f"({column} <> {code} and {column} <> {missing})"
+
+    def _below(self, test: Below, wanted: bool) -> str:
+        attribute = test.numeric(self.schema)
+        if not test.is_cut(self.schema):
+            return (
+                f"coalesce({self.value(test.attribute)} {'<' if wanted else '>='} {self.number(test.threshold)}, false)"
+            )
+        column, code = self.codes[test.attribute], attribute.interior_cuts.index(test.threshold)
+        if wanted:
+            return f"{column} <= {code}"
+        missing = attribute.missing_code
+        return f"{column} > {code}" if missing is None else f"({column} > {code} and {column} <> {missing})"
+
+    def value(self, name: str) -> str:
+        """Return the value of a numeric attribute, null where it is missing.
+
+        Raises
+        ------
+        InputError
+            If it is not kept.
+        """
+        if name not in self.values:
+            raise InputError(
+                f"attribute '{name}' has no raw values: only numeric attributes do, and of these those that the miner "
+                "names in values_read, and that the table was read with"
+            )
+        return self.values[name]
+
+    def cell(self, column: Column) -> str:
+        """Return the cell of a row in a column of a cross table, a whole number that is never null."""
+        found = as_cases(column, self.schema)
+        if isinstance(found, Attribute):
+            return self.codes[found.name]
+        if isinstance(found, Steps):
+            value = self.value(found.attribute)
+            return f"case when {value} is null then {found.number} else {self.steps(found)} - ({found.ends[0]}) end"
+        if not found.descriptions:
+            return "0"
+        tests = " ".join(f"when {self.holds(one)} then {k}" for k, one in enumerate(found.descriptions))
+        return f"case {tests} else {len(found.descriptions)} end"
+
+    def steps(self, steps: Steps) -> str:
+        """Return a value in steps, a whole number, null where it is missing."""
+        value, (low, high) = self.value(steps.attribute), map(self.number, (steps.lower, steps.upper))
+        clamped = f"(case when {value} < {low} then {low} when {value} > {high} then {high} else {value} end)"
+        exact = f"(({clamped} - {self.number(steps.origin)}) / {self.number(steps.step)})"
+        if steps.half_up:
+            return f"cast(floor({exact} + 0.5e0) as bigint)"
+        under = f"floor({exact})"
+        rest = f"({exact} - {under})"  # exact: both are multiples of the last place of the larger one
+        odd = f"cast({under} as bigint) % 2 <> 0"
+        return f"(cast({under} as bigint) + case when {rest} > 0.5e0 or ({rest} = 0.5e0 and {odd}) then 1 else 0 end)"
+
+    def parts(self, by: Cut) -> dict[int, str]:
+        """Return, in turn, when a row is in each part of a cut: in the first that holds, or in none."""
+        if isinstance(by, Attribute):
+            return {code: f"{self.codes[by.name]} = {code}" for code in range(by.size)}
+        if isinstance(by, Cases):
+            return {k: self.holds(one) for k, one in enumerate(by.descriptions)} | {len(by.descriptions): "true"}
+        return {k: self.holds(by[k]) for k in range(len(by) - 1, -1, -1)}

@@ -1,0 +1,354 @@
+"""DuckDB counts what memory counts, of cells as the reader reads them, and tells nothing else."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframework as dpf
+from dpframework.facts.errors import DoesNotFit
+from dpframework.plan import Step, walk
+from dpframework.queries.answers import answer_of
+from dpframework.study.registry import registry
+from dpframework.tables import duckdb_connection, duckdb_reading, grouping_sets
+from dpframework.tables.duckdb_connection import Connection
+from dpframework.tables.files import TableFiles
+from dpframework.tables.sql_text import SqlColumns
+from dpframework.verify import EngineConformance
+
+pytest.importorskip("duckdb", reason="the extra 'database' is not installed")
+
+
+class TestDuckDB(EngineConformance):
+    @classmethod
+    def made(cls) -> dpf.Engine:
+        return dpf.DuckDB(threads=1)
+
+
+def opened(files: TableFiles) -> tuple[dpf.DuckDB, Any]:
+    engine = dpf.DuckDB(threads=1)
+    return engine, engine.open(files)
+
+
+def names_of_tables(engine: dpf.DuckDB) -> list[str]:
+    return [str(row[0]) for row in engine._connection.rows("select table_name from duckdb_tables()")]
+
+
+# Cells: each is read as the reader reads it.
+
+PIECES = ["1", "0", "2_8", "+5", "-0.0", "1e3", "nan", "inf", ".5", "5.", "true", "FALSE", "Yes", "t", "a", "A"]
+PIECES += ["\u00e1", "a\u0301"]
+SPACES = ["", " ", "\t", "\n", "\u00a0", "\u2003", "0", "00", "e1", "\ufeff", "9" * 20]
+LABELS = ["a", "A", "á", "1", "0", "5", "1000", "Yes", "0.5"]
+ODD = [
+    dpf.Boolean("truth", missing=True),
+    dpf.Categorical("label", LABELS, missing=True),
+    dpf.Numeric("number", -10, 5000, cuts=[0, 0.5, 1, 5, 28, 1000], missing=True),
+    dpf.Categorical("strict", LABELS),
+    dpf.Numeric("bounded", 0, 10, cuts=[0.1, 0.3, 5]),
+]
+
+
+def odd_texts(cells: int) -> list[str | None]:
+    generator = np.random.default_rng(5)
+    made = [
+        "".join(
+            [
+                SPACES[generator.integers(len(SPACES))] if generator.random() < 0.5 else "",
+                PIECES[generator.integers(len(PIECES))],
+                SPACES[generator.integers(len(SPACES))] if generator.random() < 0.5 else "",
+                str(generator.integers(10**6)) if generator.random() < 0.7 else "",
+            ]
+        )
+        for _ in range(cells)
+    ]
+    return [None if k % 97 == 0 else one for k, one in enumerate(made)]
+
+
+def odd_columns() -> dict[str, pl.Series]:
+    generator = np.random.default_rng(6)
+    bits = generator.integers(0, 2**63, 20_000, dtype=np.int64)
+    reals = bits.view(np.float64)
+    special = [0.0, -0.0, np.nan, np.inf, -np.inf, 0.1, 0.3, 5e-324, None]
+    large = [2**64 - 1, 2**53 + 1, 0, None, 10, 28]
+    return {
+        "texts": pl.Series(odd_texts(20_000), dtype=pl.String),
+        "reals": pl.Series([*reals.tolist(), *special], dtype=pl.Float64),
+        "short": pl.Series([0.1, 0.3, 16777216.5, None, float("nan"), 1.0], dtype=pl.Float32),
+        "large": pl.Series(large, dtype=pl.UInt64),
+        "small": pl.Series([-128, 127, 0, 1, 5, None], dtype=pl.Int8),
+        "decimals": pl.Series([Decimal("0.50"), Decimal("0.1"), Decimal("28.00"), None], dtype=pl.Decimal(30, 17)),
+        "truths": pl.Series([True, False, None], dtype=pl.Boolean),
+        "dates": pl.Series([datetime.date(2026, 1, 1), None], dtype=pl.Date),
+        "times": pl.Series([datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), None]),
+        "bytes": pl.Series([b"a", b"1", None], dtype=pl.Binary),
+        "lists": pl.Series([["a"], [], None], dtype=pl.List(pl.String)),
+        "nothing": pl.Series([None, None], dtype=pl.Null),
+        "categories": pl.Series(["a", "A", None, "1"], dtype=pl.Categorical),
+    }
+
+
+def require_same_codes(frame: pl.DataFrame, folder: Path, schema: dpf.Schema, policy: str) -> None:
+    frame.write_parquet(folder / "odd.parquet")
+    files = TableFiles(folder / "odd.parquet", schema, out_of_domain=policy)
+    expected = files.read()
+    engine, rows = opened(files)
+    found = engine._connection.columns(f"select * from {rows.table.name}")
+    for k, attribute in enumerate(schema):
+        assert np.array_equal(np.ma.filled(found[f"c{k}"], 99), expected.columns[k]), attribute.name
+        if attribute.name in expected.values:
+            values = np.ma.filled(found[f"v{k}"].astype(float), np.nan)
+            assert np.array_equal(values, expected.values[attribute.name], equal_nan=True), attribute.name
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    ("column", "policy"),
+    [*((name, "missing" if k % 2 else "clamp") for k, name in enumerate(odd_columns())), ("reals", "clamp")],
+)
+def test_odd_cells_have_the_codes_that_the_reader_gives_them(column: str, policy: str, tmp_path: Path) -> None:
+    """Texts of numbers, spaces, cases and unicode forms; numbers of all sizes; what is neither. 10^5 texts in all."""
+    cells = odd_columns()[column]
+    frame = pl.DataFrame({attribute.name: cells for attribute in ODD})
+    require_same_codes(frame, tmp_path, dpf.Schema(ODD), policy)
+
+
+def test_files_of_other_types_are_read_each_by_its_own(tmp_path: Path) -> None:
+    schema = dpf.Schema([dpf.Numeric("x", 0, 100, cuts=[50], missing=True)])
+    for k, cells in enumerate((["7", " 80"], [7, 80], [7.5, float("nan")])):
+        pl.DataFrame({"x": cells}).write_parquet(tmp_path / f"{k}.parquet")
+    files = TableFiles(tmp_path, schema)
+    engine, rows = opened(files)
+    found = answer_of(dpf.queries.Histogram(schema["x"]), engine, rows, {})
+    assert found.tolist() == np.bincount(files.read().columns[0]).tolist() == [3, 2, 1]
+    engine.close()
+
+
+# Releases: those of memory.
+
+
+def is_tabled(example: Any) -> bool:
+    return all(one.query.tabled for one in walk(example.miner.plan(example.schema)) if isinstance(one, Step))
+
+
+EXAMPLES = {
+    name: own[0]
+    for name, brought in sorted(registry().miners.items())
+    if (own := [one for one in brought.component.examples().values() if is_tabled(one)])
+}
+
+
+def parquet_of(schema: dpf.Schema, rows: int, place: Path) -> TableFiles:
+    generator, columns = np.random.default_rng(2), {}
+    for attribute in schema:
+        codes = generator.integers(0, attribute.size, rows)
+        if isinstance(attribute, dpf.Numeric):
+            cells = generator.uniform(attribute.lower, attribute.upper, rows)
+            known = [None if c == attribute.missing_code else x for c, x in zip(codes, cells, strict=True)]
+            columns[attribute.name] = pl.Series(known, dtype=pl.Float64)
+        else:
+            labels = [None if c == attribute.missing_code else attribute.labels[c] for c in codes.tolist()]
+            columns[attribute.name] = pl.Series(labels, dtype=pl.String)
+    pl.DataFrame(columns).write_parquet(place)
+    return TableFiles(place, schema)
+
+
+def study_of(example: Any) -> dpf.Study:
+    relation = "replace-one" if example.schema.rows is not None else "add-or-remove-one"
+    allow = ["mcmc-converged", "real-arithmetic"]
+    study = dpf.Study(example.schema, epsilon=10**6, relation=relation, delta=example.delta, allow=allow)
+    study.add("own", example.miner)
+    return study
+
+
+def releases(results: dpf.Results) -> dict[str, Any]:
+    """Return results without what names the engine's code, and the time."""
+    return {**results.to_dict(), "plan": None, "about": None}
+
+
+SOME = ("count", "dp-dilca", "dp-id3", "mean", "quantile", "serenade-es")  # of each room
+
+
+@pytest.mark.parametrize("names", [SOME, tuple(EXAMPLES)], ids=["some", "all"])
+def test_every_miner_of_additive_queries_has_the_releases_of_memory(names: tuple[str, ...], tmp_path: Path) -> None:
+    engine = dpf.DuckDB(threads=1)
+    for name in names:
+        example = EXAMPLES[name]
+        rows = example.schema.rows or example.schema.max_rows or 60
+        study, files = study_of(example), parquet_of(example.schema, rows, tmp_path / "t.parquet")
+        expected, found = study.run(files, seed=3), study.run(files, seed=3, engine=engine)
+        assert releases(found) == releases(expected), name
+    assert len(EXAMPLES) > 15
+    assert names_of_tables(engine) == []  # each run gave its table back
+    engine.close()
+
+
+TREE = dpf.Schema(
+    [dpf.Categorical(f"a{k}", list("xyz")) for k in range(4)]
+    + [dpf.Numeric("age", 0, 90, bins=6, missing=True), dpf.Boolean("ill")]
+)
+
+
+def asked_of(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    asked: list[str] = []
+    columns = Connection.columns
+    monkeypatch.setattr(Connection, "columns", lambda self, query: asked.append(query) or columns(self, query))
+    return asked
+
+
+def test_a_level_of_a_tree_is_one_query_that_names_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    study = dpf.Study(TREE, epsilon=100)
+    study.add("tree", dpf.miner("dp-id3", target="ill", max_depth=3, epsilon=100))
+    files = parquet_of(TREE, 4000, tmp_path / "t.parquet")
+    expected, asked = study.run(files, seed=0), asked_of(monkeypatch)
+    found = study.run(files, seed=0, engine=dpf.DuckDB(threads=1))
+    assert str(found["tree"]) == str(expected["tree"])
+    assert found["tree"].tree.depth == 3
+    assert len(asked) <= 2 * 3 + 2
+    assert all(word not in query for query in asked for word in ("age", "ill", "'x'", '"'))
+    assert found.plan.engine is not None
+    assert found.plan.engine.startswith("DuckDB ")
+
+
+# Refusals and failures.
+
+
+def test_what_it_does_not_serve_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    files = parquet_of(TREE, 50, tmp_path / "t.parquet")
+    engine = dpf.DuckDB(threads=1)
+    study = dpf.Study(TREE, epsilon=1)
+    study.add("one", dpf.miner("dp-additive", target="ill", epsilon=1))
+    with pytest.raises(dpf.InputError, match=r"engine 'duckdb' lets counts out only, and step .* gathers"):
+        study.run(files, seed=0, engine=engine)
+    of_units = dpf.Study(TREE, epsilon=1, unit="person", rows_per_unit=2)
+    of_units.add("one", dpf.miner("count", epsilon=1))
+    with pytest.raises(dpf.InputError, match="engine 'duckdb' does not bound what one 'person' contributes"):
+        of_units.run(TableFiles(tmp_path / "t.parquet", TREE, unit=of_units.plan().unit), seed=0, engine=engine)
+    with pytest.raises(dpf.InputError, match=r"engine 'duckdb' reads tables itself; give the study dpf.TableFiles"):
+        engine.load(files.read())
+    text = "counts listed values only, and 'town' is open"
+    for path, schema, said in (
+        ("t.csv", TREE, "reads Parquet files of this machine, not"),
+        ("t.parquet", dpf.Schema([dpf.Open("town")]), text),
+        ("s3://bucket/t.parquet", TREE, "reads Parquet files of this machine, not s3://bucket/t.parquet"),
+        ("t[1].parquet", TREE, "DuckDB reads such a name as a pattern"),
+    ):
+        place = path if "://" in path else tmp_path / path
+        if "://" not in path and not (tmp_path / path).exists():
+            (tmp_path / path).write_bytes((tmp_path / "t.parquet").read_bytes())
+        with pytest.raises(dpf.InputError, match=said.replace("(", r"\(")):
+            engine.open(TableFiles(place, schema))
+    assert engine._opened is None or names_of_tables(engine) == []
+
+
+def test_an_error_quotes_no_cell_and_leaves_no_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    engine = dpf.DuckDB(threads=1)
+    with pytest.raises(dpf.InputError, match=r"^DuckDB cannot read .* \(ConversionException\); nothing"):
+        engine._connection.rows("select cast(x as integer) from (values ('secret')) as t(x)")
+    files = TableFiles(parquet_of(TREE, 50, tmp_path / "t.parquet").path, dpf.Schema(TREE.attributes, rows=51))
+    with pytest.raises(DoesNotFit, match="the number of rows is not the schema's public rows = 51"):
+        engine.open(files)
+    assert names_of_tables(engine) == []
+    run = Connection.run
+
+    def fails(self: Connection, statement: str, values: Any = ()) -> None:
+        run(self, statement, values)
+        if "dpf_codes" in statement and "create" in statement:
+            raise dpf.InputError("the disk is full")
+
+    monkeypatch.setattr(Connection, "run", fails)
+    with pytest.raises(dpf.InputError, match="the disk is full"):
+        engine.open(TableFiles(files.path, TREE))
+    monkeypatch.undo()
+    assert names_of_tables(engine) == []
+    rows = engine.open(TableFiles(files.path, TREE))
+    assert len(names_of_tables(engine)) == 1
+    assert "50" not in repr(rows) + repr(rows.table)
+    engine.drop(rows)
+    assert names_of_tables(engine) == []
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "duckdb", None)
+    with pytest.raises(dpf.InputError, match=r"needs the package duckdb; install it with: pip install"):
+        Connection()
+
+
+# Bugs that databases invite are seen.
+
+
+def planted(monkeypatch: pytest.MonkeyPatch, bug: str) -> None:
+    text: Any = grouping_sets.GroupingQuery.text
+    match bug:
+        case "a null joins nothing":
+            encoded = duckdb_reading.SourceEncoder._looked_up
+
+            def looked_up(*given: Any) -> Any:
+                found = encoded(*given)
+                return attrs.evolve(found, joined=found.joined.replace("is not distinct from", "="))
+
+            monkeypatch.setattr(duckdb_reading.SourceEncoder, "_looked_up", looked_up)
+        case "a collation merges labels":
+            merged = [one.replace("collation = ''", "collation = 'nocase'") for one in duckdb_connection._SETTINGS]
+            monkeypatch.setattr(duckdb_connection, "_SETTINGS", merged)
+        case "counts overflow":
+            monkeypatch.setattr(
+                grouping_sets.GroupingQuery,
+                "text",
+                property(lambda self: text.fget(self).replace("cast(count(*) as bigint)", "(count(*) & 7)")),
+            )
+        case "sums are of floats":
+            monkeypatch.setattr(SqlColumns, "steps", lambda self, one: f"({self.value(one.attribute)} / {one.step!r})")
+        case "a part is counted with its brother":
+            monkeypatch.setattr(grouping_sets.Family, "_is_free", lambda self, steps: True)
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        "none",
+        "a null joins nothing",
+        "a collation merges labels",
+        "counts overflow",
+        "sums are of floats",
+        "a part is counted with its brother",
+    ],
+)
+def test_bugs_that_databases_invite_are_seen(bug: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By the comparisons that the conformance suite makes, of all counts, and by a sum."""
+    planted(monkeypatch, bug)
+    schema = dpf.Schema(
+        [dpf.Categorical("ward", ["x", "X", "y"], missing=True), dpf.Numeric("age", 0, 100, bins=5, missing=True)]
+    )
+    generator = np.random.default_rng(0)
+    wards = [["x", "X", "y", None][k] for k in generator.integers(0, 4, 400)]
+    ages = [None if k % 9 == 0 else x for k, x in enumerate(generator.uniform(0, 100, 400).tolist())]
+    pl.DataFrame({"ward": wards, "age": ages}).write_parquet(tmp_path / "t.parquet")
+    files = TableFiles(tmp_path / "t.parquet", schema)
+    queries = [
+        dpf.queries.JointHistogram([schema["ward"], schema["age"]]),
+        dpf.queries.BoundedSum(schema["age"]),
+    ]
+    problem = None
+    memory = dpf.InMemory()
+    try:
+        engine, rows = opened(files)
+        here = memory.load(files.read())
+        both = [(engine, rows), (memory, here)]
+        asked = [dpf.queries.Counting(queries[0])]
+        found = []
+        for one, held in both:
+            parts = [(part, asked) for part in (held, *one.split(held, schema["ward"]))]
+            sums = [np.asarray(answer_of(query, one, held, {})).tolist() for query in queries]
+            found.append([*sums, *(own[0].tolist() for own in one.counts_of(parts))])
+        problem = None if found[0] == found[1] else "counts differ"
+    except dpf.InputError as error:
+        problem = str(error)
+    assert (problem is None) == (bug == "none"), problem
