@@ -7,8 +7,7 @@ from .counts import (
 from .grids import AdaptiveGridMiner as AdaptiveGridMiner
 from .keys import KeysMiner as KeysMiner
 from .marginals import MarginalsMiner as MarginalsMiner
-from .numbers import (
-    MeanMiner as MeanMiner,
-    QuantileMiner as QuantileMiner,
-    SumMiner as SumMiner,
-)
+from .means import MeanMiner as MeanMiner, VarianceMiner as VarianceMiner
+from .numbers import SumMiner as SumMiner
+from .quantiles import MedianMiner as MedianMiner, QuantileMiner as QuantileMiner
+from .ratios import RatioMiner as RatioMiner, TopKMiner as TopKMiner

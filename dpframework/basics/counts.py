@@ -13,15 +13,15 @@ import abc
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, final
+from typing import final
 
 import attrs
 
+from dpframework.basics.asking import AskingMiner, as_description, values_compared
 from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
 from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
-from dpframework.facts.descriptions import Below, Description, Equals, description_from_dict
+from dpframework.facts.descriptions import Description
 from dpframework.facts.errors import InputError
-from dpframework.facts.open_attribute import Open
 from dpframework.facts.parameters import list_of_names, named_once
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Mechanism
@@ -29,11 +29,14 @@ from dpframework.mechanisms.knorm import KNorm
 from dpframework.mechanisms.laplace import DiscreteLaplace
 from dpframework.plan.nodes import Node, step
 from dpframework.plan.parts import PlannedPart
+from dpframework.queries.base import Query
 from dpframework.queries.counts import Count, JointHistogram
+from dpframework.queries.grouped import GroupCounts
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.estimates import Estimate
 from dpframework.results.frequencies import Frequencies
-from dpframework.results.noisy import Noisy
+from dpframework.results.groups import Groups
+from dpframework.results.noisy import CONFIDENCE, Noisy
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 
@@ -41,20 +44,13 @@ _MOST_ATTRIBUTES = 3
 _MOST_BALANCED = 100  # cells: for more, noise that adds up to 0 is less than 3 % smaller, and takes longer
 
 
-def _description(where: Description | Mapping[str, Any] | None) -> Description | None:
-    if where is None or isinstance(where, Description):
-        return where
-    if not isinstance(where, Mapping):
-        raise InputError(f'where is {where!r}; a description is needed, such as {{ equals = ["sex", "Male"] }}')
-    return description_from_dict(where)
-
-
 @final
 @attrs.frozen
-class CountMiner(BasicMiner):
-    """The number of rows, or of those that a public description holds for.
+class CountMiner(AskingMiner):
+    """The number of rows, or of those that a public description holds for, of the table or of each group.
 
-    Under replace-one the number of all rows is public, and only a count with a description is worth its budget.
+    Under replace-one the number of all rows is public, and only a count with a description or of groups is worth its
+    budget. Groups are disjoint: each has the noise of a single count.
 
     Parameters
     ----------
@@ -64,6 +60,8 @@ class CountMiner(BasicMiner):
         A description, or the form that `Description.to_dict` returns: in a study file
         `where = { equals = ["sex", "Male"] }` or `where = { below = ["age", 30] }`, joined by `and`, `or`, `not`.
         None counts all rows.
+    by
+        The name of an attribute, or several, whose labels make the groups.
 
     Examples
     --------
@@ -73,42 +71,47 @@ class CountMiner(BasicMiner):
 
     name = "count"
     result = Estimate
-    where: Description | None = attrs.field(default=None, converter=_description)
+    where: Description | None = attrs.field(default=None, converter=as_description)
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the one count."""
-        for literal in () if self.where is None else self.where.literals():
-            if isinstance(literal, Equals) and not isinstance(schema[literal.attribute], Open):
-                literal.code(schema)
-            elif isinstance(literal, Below):
-                literal.numeric(schema)
-        return step("count", Count(self.where), self.counter)
+        """Plan the one count, or those of all groups as one release."""
+        groups = self.groups(schema)
+        query: Query = Count(self.where)
+        if groups and self.where is None:
+            query = JointHistogram(groups)
+        elif groups:
+            query = GroupCounts(groups, where=self.where)
+        return step("count", query, counting_mechanism(self.counter, query, schema) if groups else self.counter)
 
     def values_read(self, schema: Schema) -> Collection[str]:
         """Return the attributes that are compared with a number that is no public cut."""
-        literals = () if self.where is None else self.where.literals()
-        return [one.attribute for one in literals if isinstance(one, Below) and not one.is_cut(schema)]
+        return values_compared(schema, self.where)
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the count's error, in rows."""
         calibration = part.calibration("count")
         if calibration is None:
             return part.bounds_of_steps()
-        what = "number of rows" if self.where is None else f"number of rows with {self.where}"
-        bound = attrs.evolve(part.rows_bound(what, calibration.preview.within, BoundKind.NUMBER), steps=("count",))
+        what = ("number of rows" if self.where is None else f"number of rows with {self.where}") + self.group_text
+        within = calibration.preview.within
+        if self.by:
+            cells = calibration.facts.answer_length or 1
+            return [attrs.evolve(part.counts_bound(what, within, cells), steps=("count",))]
+        bound = attrs.evolve(part.rows_bound(what, within, BoundKind.NUMBER), steps=("count",))
         rows = part.size.largest
         return [bound if rows is None else attrs.evolve(bound, likely=rows, likely_text="the whole table")]
 
-    def mine(self, table: PrivateTable) -> Estimate:
-        """Release it."""
-        count = Noisy(table.release("count"), table.calibration("count").variance)
-        low, high = count.interval()
+    def mine(self, table: PrivateTable) -> Estimate | Groups:
+        """Release it, or those of all groups."""
+        released, variance = table.release("count"), table.calibration("count").variance
         what = "rows" if self.where is None else f"rows with {self.where}"
-        return Estimate(what, count.value, low, high)
+        if not self.by:
+            return count_estimate(what, released, variance)
+        return self.table_of(table.schema, what, [whole_estimate(what, one, variance) for one in released.ravel()])
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return all rows, some of them, and some of a public number of rows."""
+        """Return all rows, some of them, some of a public number of rows, and groups."""
         schema = Schema([Boolean("ill"), Numeric("age", 0, 90, cuts=[40])])
         young = {"and": [{"equals": ["ill", "true"]}, {"below": ["age", 40]}]}
         return {
@@ -117,8 +120,30 @@ class CountMiner(BasicMiner):
             ),
             "described": Example(schema, cls(young, epsilon=1)),
             "rows-public": Example(attrs.evolve(schema, rows=6), cls(young, epsilon=1)),
+            "groups": Example(schema, cls({"below": ["age", 40]}, by="ill", epsilon=1)),
             "zcdp": Example(schema, cls(young, rho=Fraction(1, 8)), EXAMPLE_DELTA),
         }
+
+
+def count_estimate(what: str, released: float, variance: float, level: float = CONFIDENCE) -> Estimate:
+    """Return a released count with its interval."""
+    count = Noisy(released, variance)
+    return Estimate(what, count.value, *count.interval(level))
+
+
+def whole_estimate(what: str, released: float, variance: float, level: float = CONFIDENCE) -> Estimate:
+    """Return a released count with its interval, whose ends are whole, as the exact count is."""
+    found = count_estimate(what, released, variance, level)
+    low, high = math.ceil(found.low), math.floor(found.high)
+    return attrs.evolve(found, low=min(low, found.value), high=max(high, found.value))
+
+
+def counting_mechanism(counter: Mechanism, query: Query, schema: Schema) -> Mechanism:
+    """Return the best mechanism for counts, K-norm where the number of rows is public, Gaussian with a rho."""
+    if schema.rows is None or (query.answer_length or 0) > _MOST_BALANCED or not isinstance(counter, DiscreteLaplace):
+        return counter
+    balanced = KNorm(counter.epsilon)
+    return balanced if balanced.misfit(query.facts()) is None else counter
 
 
 @attrs.frozen
@@ -136,14 +161,7 @@ class _TableMiner(BasicMiner):
         if number > MOST_CODES:
             raise InputError(f"the table has {number} cells, more than {MOST_CODES}; take fewer attributes or bins")
         query = JointHistogram(attributes)
-        return step("counts", query, self._noise(query, schema))
-
-    def _noise(self, query: JointHistogram, schema: Schema) -> Mechanism:
-        """Return the best mechanism for the counts, K-norm where the number of rows is public, Gaussian with a rho."""
-        if schema.rows is None or query.answer_length > _MOST_BALANCED or not isinstance(self.counter, DiscreteLaplace):
-            return self.counter
-        balanced = KNorm(self.counter.epsilon)
-        return balanced if balanced.misfit(query.facts()) is None else self.counter
+        return step("counts", query, counting_mechanism(self.counter, query, schema))
 
     def values_read(self, schema: Schema) -> Collection[str]:
         """Return the attributes that are counted in other bins than the schema's."""

@@ -18,7 +18,7 @@ import attrs
 
 from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
 from dpframework.basics.counts import CrosstabMiner, HistogramMiner
-from dpframework.basics.numbers import MeanMiner
+from dpframework.basics.means import MeanMiner
 from dpframework.facts.attributes import Boolean
 from dpframework.facts.descriptions import Cases, Equals
 from dpframework.facts.errors import InputError

@@ -21,6 +21,7 @@ from .formula_scores import (
     FormulaScores as FormulaScores,
     formula_sensitivity as formula_sensitivity,
 )
+from .grouped import GroupCounts as GroupCounts, GroupMoments as GroupMoments, GroupSums as GroupSums
 from .keys import KeyCounts as KeyCounts, Keys as Keys
 from .marginals import Marginals as Marginals
 from .matches import (

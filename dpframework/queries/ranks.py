@@ -68,14 +68,20 @@ class QuantileScores(CandidateScores, WithinBounds):
     the score by max(q, 1 - q) at most, either way. Replacing one leaves n and moves L and U by 1 at most: the score by
     1 at most. A row that gains or loses its value changes a score as one that is added or removed, which is less.
 
+    In each of several parts (`apart`), a row that is replaced may leave one and enter another. Each then moves as by a
+    row that is removed or added. Under replace-one 2 max(q, 1 - q) is declared, so that noise is as large for a row
+    that stays as for one that moves: two losses of max(q, 1 - q) are one of twice that.
+
     The grid has the whole numbers between bounds that are whole and at most 4096 apart, else 4096 equal steps.
 
     Attributes
     ----------
-    attribute, lower, upper
+    attribute, lower, upper, where
         As for `queries.sums.BoundedSum`.
     quantile
         q, exact, of at most six decimals; 1/2 is the median.
+    apart
+        Whether it is asked in each of several parts, between which a replaced row may move.
 
     Examples
     --------
@@ -87,6 +93,7 @@ class QuantileScores(CandidateScores, WithinBounds):
 
     name = "quantile-scores"
     quantile: Fraction = attrs.field(default=Fraction(1, 2), converter=as_quantile, kw_only=True)
+    apart: bool = attrs.field(default=False, kw_only=True)
 
     @property
     def text(self) -> str:
@@ -118,7 +125,10 @@ class QuantileScores(CandidateScores, WithinBounds):
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """See the class."""
         moved = max(self.quantile, 1 - self.quantile)
-        return (Sensitivity(Norm.LINF, moved, 1, source="a row moves a rank by 0 or 1, and the one aimed at by q"),)
+        replaced = 2 * moved if self.apart else Fraction(1)
+        return (
+            Sensitivity(Norm.LINF, moved, replaced, source="a row moves a rank by 0 or 1, and the one aimed at by q"),
+        )
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
@@ -146,7 +156,9 @@ class QuantileScores(CandidateScores, WithinBounds):
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the rows by their nearest point."""
         points = Steps(self.attribute.name, self.lower, self.upper, self.lower, self.step, half_up=True)
-        return JointCounts([Crosstab([points])], lambda counts: counts[0][:-1])
+        return JointCounts(
+            [Crosstab([*self.asked, points])], lambda counts: counts[0].reshape(-1, points.number + 1)[0, :-1]
+        )
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:
         """Return the scores as exact integers, divided by the quantile's denominator at the end."""

@@ -9,6 +9,7 @@ With bounds of up to 2**30 a whole number is a whole number of steps, and its su
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -17,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
-from dpframework.facts.descriptions import Cases
+from dpframework.facts.cuts import attributes_of
+from dpframework.facts.descriptions import Cases, Description
 from dpframework.facts.errors import InputError
 from dpframework.facts.values import finite_number
 from dpframework.formulas.claims import Change, ScoreClaims, norm_claims
@@ -43,12 +45,16 @@ def _bound(value: float) -> float:
 
 @attrs.frozen
 class WithinBounds(Query):
-    """The attribute of a query, and the bounds that its values are clamped to."""
+    """The attribute of a query, the bounds that its values are clamped to, and which rows it is about.
+
+    A row for which `where` does not hold counts as one without a value. Whether it holds follows from the row alone.
+    """
 
     integer = False
     attribute: Numeric = attrs.field(converter=_numeric)
     lower: float = attrs.field(converter=_bound)
     upper: float = attrs.field(converter=_bound)
+    where: Description | None = attrs.field(default=None, kw_only=True)
 
     @lower.default
     def _lower(self) -> float:
@@ -69,18 +75,37 @@ class WithinBounds(Query):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The one attribute."""
-        return (self.attribute.name,)
+        """The one attribute, and those of the description."""
+        return (self.attribute.name, *attributes_of(() if self.where is None else (self.where,)))
+
+    @property
+    def optional(self) -> bool:
+        """Whether a row may add nothing: without a value, or where the description does not hold."""
+        return self.attribute.missing or self.where is not None
+
+    def counted(self, block: Block) -> NDArray[np.bool_]:
+        """Tell for each row of a block whether it has a value and the description holds, shape (rows,)."""
+        known = ~np.isnan(block.values(self.attribute.name))
+        return known if self.where is None else known & self.where.holds(block)
 
     def present(self, block: Block) -> NDArray[np.float64]:
-        """Return this block's clamped values, without rows that miss one."""
-        values = block.values(self.attribute.name)
-        return np.clip(values[~np.isnan(values)], self.lower, self.upper)
+        """Return this block's clamped values, without rows that miss one or are not asked for."""
+        return np.clip(block.values(self.attribute.name)[self.counted(block)], self.lower, self.upper)
+
+    @property
+    def asked(self) -> tuple[Cases, ...]:
+        """What cuts a cross table into the rows that are asked for and the others; nothing if all are."""
+        return () if self.where is None else (Cases([self.where]),)
 
     @property
     def bounds_text(self) -> str:
-        """The attribute and the bounds, for a reader."""
-        return f"'{self.attribute.name}' within [{self.lower:g}, {self.upper:g}]"
+        """The attribute, the bounds and the description, for a reader."""
+        return f"'{self.attribute.name}' within [{self.lower:g}, {self.upper:g}]{self.where_text}"
+
+    @property
+    def where_text(self) -> str:
+        """The description, for a reader; empty if all rows are asked for."""
+        return "" if self.where is None else f", where {self.where}"
 
 
 @final
@@ -89,8 +114,9 @@ class BoundedSum(WithinBounds):
     """The sum of value - centre over the rows that have a value, each value clamped to public bounds.
 
     With L and U the rounded differences of the bounds to the centre, a row that is added adds something in [L, U], or
-    nothing where its value is missing. So adding one raises the sum by max(U, 0) at most, and lowers it by max(-L, 0).
-    Replacing one changes it by U - L at most; where values may be missing, by as much as lies between the smallest and
+    nothing where its value is missing or it is not asked for. So adding one raises the sum by max(U, 0) at most, and
+    lowers it by max(-L, 0).
+    Replacing one changes it by U - L at most; where a row may add nothing, by as much as lies between the smallest and
     the largest of L, U and 0. One number has one change: all norms agree.
 
     Attributes
@@ -135,7 +161,7 @@ class BoundedSum(WithinBounds):
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """The sensitivities of the class docstring, squared for the squared l2 norm."""
         ends = self._ends
-        reached = [*ends, *([Fraction(0)] if self.attribute.missing else [])]
+        reached = [*ends, *([Fraction(0)] if self.optional else [])]
         rise, fall, replaced = max(ends[1], Fraction(0)), max(-ends[0], Fraction(0)), max(reached) - min(reached)
         source = f"a row adds between {float(ends[0]):g} and {float(ends[1]):g}"
         return tuple(
@@ -157,7 +183,7 @@ class BoundedSum(WithinBounds):
         assert declared.rise is not None
         assert declared.fall is not None
         assert declared.replace_one is not None
-        low, high = (-declared.fall, declared.rise) if self.attribute.missing else self._ends
+        low, high = (-declared.fall, declared.rise) if self.optional else self._ends
         added, powers = max(abs(low), abs(high)), {Change.L1: 1, Change.SQUARED_L2: 2, Change.LINF: 1}
         norms = [{norm: size**power for norm, power in powers.items()} for size in (added, declared.replace_one)]
         return (norm_claims(self.name, Adds((public("value", low, high),)), *norms),)
@@ -178,7 +204,7 @@ class BoundedSum(WithinBounds):
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the sum of all steps."""
         steps = Steps(self.attribute.name, self.lower, self.upper, self.centre, self.step)
-        return JointCounts([Crosstab(summed=steps)], lambda counts: counts[0].reshape(1))
+        return JointCounts([Crosstab(self.asked, steps)], lambda counts: counts[0].ravel()[:1])
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
         """Return the one number."""
@@ -218,7 +244,8 @@ class BoundDistances(WithinBounds):
     @property
     def text(self) -> str:
         """Name the attribute and the bounds."""
-        return f"sum of '{self.attribute.name}', up from {self.lower:g} and down from {self.upper:g}"
+        ends = f"up from {self.lower:g} and down from {self.upper:g}"
+        return f"sum of '{self.attribute.name}', {ends}{self.where_text}"
 
     @property
     def answer_length(self) -> int:
@@ -249,11 +276,13 @@ class BoundDistances(WithinBounds):
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the sum of the distances from the lower bound, and the rows that have a value."""
         steps = Steps(self.attribute.name, self.lower, self.upper, self.lower, (self.upper - self.lower) / STEPS)
-        known = Crosstab([Cases([known_value(self.attribute.name, self.lower)])])
-        return JointCounts(
-            [Crosstab(summed=steps), known],
-            lambda counts: np.array([counts[0], STEPS * counts[1][0] - counts[0]]),
-        )
+        known = Crosstab([*self.asked, Cases([known_value(self.attribute.name, self.lower)])])
+
+        def assemble(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+            (summed, *_), (rows, *_) = (own.ravel() for own in counts)  # those that are asked for come first
+            return np.array([summed, STEPS * rows - summed])
+
+        return JointCounts([Crosstab(self.asked, steps), known], assemble)
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
         """Return both sums, in widths."""

@@ -8,6 +8,7 @@ from .error_bounds import (
 )
 from .estimates import Estimate as Estimate, QuantileEstimate as QuantileEstimate
 from .frequencies import Frequencies as Frequencies
+from .groups import Groups as Groups
 from .joint_fit import DESIGNS as DESIGNS
 from .joint_reading import OverlappingTables as OverlappingTables
 from .keys import KeyTable as KeyTable, ReleasedKeys as ReleasedKeys

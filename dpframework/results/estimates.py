@@ -17,12 +17,19 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import finite_from_0
 from dpframework.facts.privacy import decimal_text, exact
 from dpframework.results.alignment import aligned
-from dpframework.results.result import Drawn
+from dpframework.results.result import Drawn, Kept
 
 if TYPE_CHECKING:
     import polars as pl
 
 _STRIP = {"figsize": (6, 1.5)}  # inches: one line of a plot
+
+
+def groups_or(kind: type[Kept], form: Any) -> type[Kept]:
+    """Return the class of a table of groups if a form is of one, else the given class."""
+    from dpframework.results.groups import Groups
+
+    return Groups if isinstance(form, Mapping) and "groups" in form else kind
 
 
 def _finite(_: Any, attribute: attrs.Attribute[Any], value: float) -> None:
@@ -74,6 +81,11 @@ class Estimate(Drawn):
         return attrs.asdict(self)
 
     @classmethod
+    def kind_of(cls, form: Mapping[str, Any]) -> type[Kept]:
+        """See `Kept`: a miner that is asked for groups returns a table of them."""
+        return groups_or(cls, form)
+
+    @classmethod
     def read(cls, form: Mapping[str, Any]) -> Estimate:
         """See `Kept`."""
         return cls(str(form["what"]), form["value"], form["low"], form["high"])
@@ -84,14 +96,23 @@ class Estimate(Drawn):
         axes.errorbar([self.value], [0], xerr=arms, fmt="o", color="#0b5394", ecolor="0.5", capsize=4)
         axes.set_yticks([0], [self.what])
 
-    def __str__(self) -> str:
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The value and the interval, with as many decimals as show a hundredth of its width.
+
+        The ends are rounded outwards, so that nothing is cut off.
+        """
         width = self.high - self.low
-        # As many decimals as show a hundredth of the width. The ends are rounded outwards, so that nothing is cut off.
+        if width > 0 and all(x.is_integer() for x in (self.value, self.low, self.high)):
+            return f"{self.value:.0f}", f"[{self.low:.0f}, {self.high:.0f}]"
         places = 6 if width <= 0 else min(max(1 - math.floor(math.log10(width)), 0), 12)
         unit = 10.0**-places
         numbers = self.value, math.floor(self.low / unit) * unit, math.ceil(self.high / unit) * unit
         value, low, high = (f"{round(x, places) + 0.0:.{places}f}" for x in numbers)  # adding 0.0 makes 0.0 of -0.0
-        rows = aligned([("what", "value", "95 %"), (self.what, value, f"[{low}, {high}]")])
+        return value, f"[{low}, {high}]"
+
+    def __str__(self) -> str:
+        rows = aligned([("what", "value", "95 %"), (self.what, *self.texts)])
         return "\n".join([*rows, "Brackets: the 95 % interval, from the noise alone."])
 
 
@@ -149,9 +170,20 @@ class QuantileEstimate(Drawn):
         return {**attrs.asdict(self), "quantile": str(self.quantile)}
 
     @classmethod
+    def kind_of(cls, form: Mapping[str, Any]) -> type[Kept]:
+        """See `Kept`: a miner that is asked for groups returns a table of them."""
+        return groups_or(cls, form)
+
+    @classmethod
     def read(cls, form: Mapping[str, Any]) -> QuantileEstimate:
         """See `Kept`."""
         return cls(str(form["attribute"]), form["quantile"], form["value"], form["rows"], form["step"])
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The value, and the rows that it may be off by."""
+        off = math.ceil(self.rows)
+        return f"{self.value:.10g}", f"{off} row{'s' * (off != 1)}"
 
     def draw(self, axes: Any) -> None:
         """Draw the point on the attribute's axis, such as the axis of a histogram's plot."""
@@ -160,8 +192,7 @@ class QuantileEstimate(Drawn):
         axes.set(xlabel=self.attribute)
 
     def __str__(self) -> str:
-        off = math.ceil(self.rows)
-        row = (self.attribute, decimal_text(self.quantile), f"{self.value:.10g}", f"{off} row{'s' * (off != 1)}")
+        row = (self.attribute, decimal_text(self.quantile), *self.texts)
         return "\n".join(
             [
                 *aligned([("attribute", "quantile", "value", "off by at most"), row]),

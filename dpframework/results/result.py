@@ -21,6 +21,14 @@ class Kept(Shown, abc.ABC):
     #: What errors call it, with its article, such as "an estimate".
     called: ClassVar[str]
 
+    @classmethod
+    def kind_of(cls, form: Mapping[str, Any]) -> type[Kept]:
+        """Return the class that reads a saved result of a miner whose results are of this class.
+
+        Override this where a miner returns another kind of result with some parameters.
+        """
+        return cls
+
     @abc.abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form that `from_dict` reads."""

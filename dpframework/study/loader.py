@@ -127,4 +127,4 @@ def _result(name: str, form: Any, plan: StudyPlan) -> Any:
     miner = registry().kind(plan.miners.get(name, {}).get("miner", ""))
     kind: type[Kept] | None = None if miner is None else miner.result
     with begun_with(f"result '{name}': "):
-        return form if kind is None else kind.from_dict(form)
+        return form if kind is None else kind.kind_of(form).from_dict(form)

@@ -25,7 +25,8 @@ EXAMPLES = {
 }
 #: What is no function of cross tables of few cells: rows, keys that nobody lists, residuals of a model.
 UNTABLED = {"logistic-rows", "threshold-scores", "residual-counts", "keys", "tree-scores", "tree-pair-scores"} | {
-    "number-rows"
+    "number-rows",
+    "group-moments",  # with degree 2
 }
 
 
@@ -150,6 +151,14 @@ NO_BIN = Numeric("age", 0, 90, bins=1, missing=True)
         dpf.queries.BoundDistances(FINE["age"]),
         dpf.queries.QuantileScores(FINE["age"], 10, 50.5),
         dpf.queries.Count(),
+        dpf.queries.BoundedSum(FINE["age"], 10, 50, where=Equals("ill", "true")),
+        dpf.queries.BoundDistances(FINE["age"], where=Equals("ill", "true")),
+        dpf.queries.QuantileScores(FINE["age"], 10, 50.5, where=Below("age", 44.999)),
+        dpf.queries.GroupCounts([OTHER_BINS], where=Equals("ill", "true"), of=Below("age", 44.999)),
+        dpf.queries.GroupCounts([FINE["town"]], of=Below("age", 44.999)),
+        dpf.queries.GroupSums(FINE["age"], 10, 50, by=[FINE["town"]], where=Equals("ill", "true")),
+        dpf.queries.GroupMoments(FINE["age"], by=[FINE["town"], FINE["ill"]]),
+        dpf.queries.GroupMoments(FINE["age"], by=[FINE["town"]], where=Equals("ill", "true")),
     ],
     ids=lambda query: query.name,
 )

@@ -126,9 +126,13 @@ def test_the_core_brings_everyday_miners_and_a_plugin_cannot_take_their_names(
         "keys",
         "marginals",
         "mean",
+        "median",
         "private-bounds",
         "quantile",
+        "ratio",
         "sum",
+        "top-k",
+        "variance",
     ]
     assert found.miners["histogram"].component is not taken
     assert problems(found) == [

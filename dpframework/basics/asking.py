@@ -1,0 +1,130 @@
+"""What everyday miners may be asked for: some of the rows (`where`), and each group of them (`by`).
+
+Both follow from each row's own values and from public facts: a description with public thresholds, and the labels that
+the schema lists. Which groups there are never depends on the rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from dpframework.basics.budgets import BasicMiner
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.descriptions import Below, Description, Equals, description_from_dict
+from dpframework.facts.errors import InputError
+from dpframework.facts.open_attribute import Open
+from dpframework.facts.parameters import named_once
+from dpframework.facts.schema import Schema
+from dpframework.results.estimates import Estimate, QuantileEstimate
+from dpframework.results.groups import Groups
+
+MOST_GROUPS = 100_000
+
+
+def as_description(where: Description | Mapping[str, Any] | None, name: str = "where") -> Description | None:
+    """Return a description, or the one that a form of `Description.to_dict` is of; None stays None.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
+    """
+    if where is None or isinstance(where, Description):
+        return where
+    if not isinstance(where, Mapping):
+        raise InputError(f'{name} is {where!r}; a description is needed, such as {{ equals = ["sex", "Male"] }}')
+    return description_from_dict(where)
+
+
+def require_description(schema: Schema, *descriptions: Description | None) -> None:
+    """Refuse descriptions of attributes, values or thresholds that the schema does not have.
+
+    Raises
+    ------
+    InputError
+        Names the attribute, and what it has.
+    """
+    for literal in literals_of(*descriptions):
+        if isinstance(literal, Equals) and not isinstance(schema[literal.attribute], Open):
+            literal.code(schema)
+        elif isinstance(literal, Below):
+            literal.numeric(schema)
+
+
+def literals_of(*descriptions: Description | None) -> Iterator[Any]:
+    """Yield the tests of some descriptions."""
+    return itertools.chain.from_iterable(one.literals() for one in descriptions if one is not None)
+
+
+def values_compared(schema: Schema, *descriptions: Description | None) -> list[str]:
+    """Return the attributes that descriptions compare with a number that is no public cut."""
+    tests = literals_of(*descriptions)
+    return list(dict.fromkeys(one.attribute for one in tests if isinstance(one, Below) and not one.is_cut(schema)))
+
+
+def _by(names: str | Iterable[str]) -> tuple[str, ...]:
+    given = (names,) if isinstance(names, str) else tuple(names)
+    if not all(isinstance(name, str) for name in given):
+        raise InputError(f"by is {names!r}; the name of an attribute, or a list of names, is needed")
+    named_once("by", given)
+    return given
+
+
+@attrs.frozen
+class AskingMiner(BasicMiner):
+    """A miner of one number, of all rows or of some, or of one number for each group of them.
+
+    Attributes
+    ----------
+    by
+        The attributes that make the groups: a group for each label, or each combination of labels, that the schema
+        lists. Empty for one number. A name alone is accepted.
+    where
+        Which rows are asked for; None for all. A description, or the form that `Description.to_dict` returns.
+    """
+
+    by: tuple[str, ...] = attrs.field(default=(), converter=_by, kw_only=True)
+    where: Description | None = attrs.field(default=None, converter=as_description, kw_only=True)
+
+    def groups(self, schema: Schema) -> tuple[Attribute, ...]:
+        """Return the attributes of the groups.
+
+        Raises
+        ------
+        InputError
+            If the schema lacks one, one is open, or there are too many groups; and as `require_description`.
+        """
+        require_description(schema, self.where)
+        found = tuple(schema[name] for name in self.by)
+        for one in found:
+            if isinstance(one, Open):
+                raise InputError(
+                    f"attribute '{one.name}' is open, so that no group of it is known beforehand; use the miner 'keys' "
+                    f'with each, such as attribute = "{one.name}", each = {{ mean = "NAME" }}'
+                )
+        number = math.prod(one.size for one in found)
+        if number > MOST_GROUPS:
+            raise InputError(f"by makes {number} groups, more than {MOST_GROUPS}; take fewer attributes or bins")
+        return found
+
+    @property
+    def where_text(self) -> str:
+        """The description, for a reader of results."""
+        return "" if self.where is None else f" where {self.where}"
+
+    @property
+    def group_text(self) -> str:
+        """The attributes of the groups, for a reader of plans."""
+        return f" by {' by '.join(repr(name) for name in self.by)}" if self.by else ""
+
+    def table_of(
+        self, schema: Schema, what: str, results: Iterable[Estimate] | Iterable[QuantileEstimate], note: str = ""
+    ) -> Groups:
+        """Return the results of all groups as a table, in the order of their labels."""
+        labels = itertools.product(*(one.labels for one in self.groups(schema)))
+        return Groups(self.by, what, labels, results, note)

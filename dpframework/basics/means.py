@@ -1,0 +1,349 @@
+"""The mean and the variance of one numeric attribute, of all rows that have a value or of each group of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.basics.budgets import EXAMPLE_DELTA
+from dpframework.basics.numbers import NumberMiner, number_examples
+from dpframework.basics.shares import share_error
+from dpframework.facts.attributes import Boolean, Numeric
+from dpframework.facts.schema import Schema
+from dpframework.mechanisms.base import Calibration
+from dpframework.mechanisms.laws import NoiseLaw
+from dpframework.plan.nodes import Node, step
+from dpframework.plan.parts import PlannedPart
+from dpframework.queries.grouped import GroupMoments
+from dpframework.queries.sums import BoundDistances, BoundedSum, WithinBounds
+from dpframework.results.error_bounds import WORST_ROWS, ErrorBound
+from dpframework.results.estimates import Estimate
+from dpframework.results.groups import Groups
+from dpframework.results.noisy import CONFIDENCE
+from dpframework.run.miner import Example
+from dpframework.run.private_table import PrivateTable
+
+_GRID = 257  # of means, for the upper end of a variance's interval
+
+
+@final
+@attrs.frozen
+class MeanMiner(NumberMiner):
+    """The mean of a numeric attribute over the rows that have a value, each clamped to public bounds.
+
+    **Where the number of those rows is public** (the schema has `rows`, and no value may be missing), the sum of the
+    differences to the middle of the bounds is released, and divided by it. A row moves that sum by half the width w of
+    the bounds when it is added, by w when it is replaced: noise of standard deviation sqrt(2) w / (epsilon n) on the
+    mean under replace-one.
+
+    **Else** the pair of `queries.BoundDistances` is released: A, the values' distances from the lower bound, and B,
+    those from the upper one, in widths. The mean is lower + w A / (A + B). With p = A / (A + B) the errors a and b of
+    the pair put it off by w ((1 - p) a - p b) / n, to first order: a standard deviation of
+    sqrt(2) w sqrt(p**2 + (1 - p)**2) / (epsilon n) under add-or-remove-one, with p**2 + (1 - p)**2 between 1/2 and 1.
+    A centred sum and a count at half the budget each would have twice that variance, whatever p is.
+
+    **With `by`** one release holds the pairs of all groups. A row is in one group, so that each pair has the noise that
+    the pair of the whole table would have (`queries.GroupMoments`).
+
+    The interval is Fieller's: it holds all m for which (1 - m) A - m B is within the reach of its noise.
+
+    Parameters
+    ----------
+    attribute, bounds, by, where
+        As for `SumMiner`.
+    epsilon, rho
+        The budget; in zCDP, for a study with a delta, as rho instead.
+
+    Examples
+    --------
+    >>> schema = Schema([Numeric("age", 0, 100, bins=4)])
+    >>> MeanMiner("age", epsilon=1).plan(schema).name
+    'distances'
+    >>> MeanMiner("age", epsilon=1).plan(attrs.evolve(schema, rows=500)).name
+    'sum'
+    >>> MeanMiner("age", by="town", where={"below": ["age", 65]}, epsilon=1).by
+    ('town',)
+    """
+
+    name = "mean"
+    result = Estimate
+
+    def _centred(self, schema: Schema) -> BoundedSum | None:
+        """Return the sum to release where the number of rows that have a value is public."""
+        plain = BoundedSum(**self.within(schema))
+        if schema.rows is None or plain.optional or self.by:
+            return None
+        return attrs.evolve(plain, centre=plain.lower + (plain.upper - plain.lower) / 2)
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan the one sum, the pair of sums, or the pairs of all groups as one release."""
+        groups, centred = self.groups(schema), self._centred(schema)
+        if centred is not None:
+            return step("sum", centred, self.measurer)
+        if groups:
+            return step("distances", GroupMoments(**self.within(schema), by=groups), self.measurer)
+        return step("distances", BoundDistances(**self.within(schema)), self.measurer)
+
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the mean's error, whatever the mean is, for about this many rows with a value.
+
+        A sum's noise divides by the public number of rows, and the mean is kept within its bounds. A pair's error is
+        `shares.share_error`'s, in widths.
+        """
+        if part.schema is None:
+            return part.bounds_of_steps()
+        centred = self._centred(part.schema)
+        path = "distances" if centred is None else "sum"
+        calibration = part.calibration(path)
+        if calibration is None:
+            return part.bounds_of_steps()
+        query = centred or BoundDistances(**self.within(part.schema))
+        width = query.upper - query.lower
+
+        def error(rows: float) -> float:
+            if centred is None:
+                return width * share_error(rows, calibration.noise_law)
+            return width * _kept_within(calibration.noise_law, rows * width)
+
+        rows = rows_asked(self, part)
+        return [
+            ErrorBound(
+                self.planned("mean"),
+                None if rows is None else error(rows),
+                "",
+                size=part.size,
+                whole=width,
+                whole_text=f"the range from {query.lower:,.10g} to {query.upper:,.10g}",
+                likely=width / 2,
+                likely_text="half of its range: the middle would be as good",
+                note=errors_by_rows(error, self) if rows is None else "" if centred is not None else WORST_ROWS,
+                biases=[*self.biases(query)],
+                steps=(path,),
+            )
+        ]
+
+    def mine(self, table: PrivateTable) -> Estimate | Groups:
+        """Release it, and divide."""
+        centred, rows, what = self._centred(table.schema), table.schema.rows, self.named("mean")
+        if centred is not None and rows is not None:
+            return _kept(what, centred, *_of_sum(table, centred.centre, rows))
+        bounds, calibration = BoundDistances(**self.within(table.schema)), table.calibration("distances")
+        pairs = np.reshape(table.release("distances"), (-1, 2))
+        means = [_kept(what, bounds, *_between(bounds, _share_of(pair, calibration))) for pair in pairs.tolist()]
+        return self.table_of(table.schema, what, means) if self.by else means[0]
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """See `number_examples`."""
+        return number_examples(cls)
+
+
+def _kept_within(law: NoiseLaw, width: float) -> float:
+    """Return the error of a number with noise that is kept within bounds, in widths, wherever it is exactly.
+
+    Up to half of the width it can be off on both sides, which is worst in the middle; beyond, on one side only.
+    """
+    both, one = (float(law.quantile(np.array(1 - error))) / width for error in ((1 - CONFIDENCE) / 2, 1 - CONFIDENCE))
+    return both if both <= 0.5 else min(max(one, 0.5), 1.0)
+
+
+def rows_asked(miner: NumberMiner, part: PlannedPart) -> int | None:
+    """Return about how many rows a number is of, None if that is not public: of some rows, or of a group."""
+    return None if miner.by or miner.where is not None else part.rows
+
+
+def errors_by_rows(error: Callable[[float], float], miner: NumberMiner) -> str:
+    """Return the errors for some numbers of rows, in words."""
+    some = ", ".join(f"±{error(rows):.3g} for {rows:,}" for rows in (1000, 100_000))
+    of = "rows of a group" if miner.by else "rows"
+    return f"depends on the number of {of} ({some})"
+
+
+def _between(bounds: WithinBounds, shares: tuple[float, float, float]) -> tuple[float, float, float]:
+    """Return what lies at some shares of the way between bounds."""
+    first, second, third = (bounds.lower + (bounds.upper - bounds.lower) * share for share in shares)
+    return first, second, third
+
+
+def _kept(what: str, bounds: WithinBounds, mean: float, low: float, high: float) -> Estimate:
+    """Return a mean with its interval, all within bounds."""
+    mean, low, high = (min(max(x, bounds.lower), bounds.upper) for x in (mean, low, high))
+    return Estimate(what, mean, min(low, mean), max(high, mean))
+
+
+def _of_sum(table: PrivateTable, centre: float, rows: int) -> tuple[float, float, float]:
+    """Return the mean from the sum of differences to a centre, with its interval."""
+    mean, calibration = centre + float(table.release("sum")) / rows, table.calibration("sum")
+    within = calibration.preview.within / rows
+    return mean, mean - within, mean + within
+
+
+def _share_of(pair: Sequence[float], calibration: Calibration) -> tuple[float, float, float]:
+    """Return the mean's place between the bounds with its interval, the middle if there seem to be no rows.
+
+    Counted in steps of the noise's lattice, as counts are in rows.
+    """
+    unit = float(calibration.unit)
+    below, above = pair
+    return share_interval(below / unit, above / unit, calibration.variance / unit**2)
+
+
+def share_interval(one: float, other: float, variance: float) -> tuple[float, float, float]:
+    """Return the share of one noisy number in the sum of two, with Fieller's interval; 1/2 if both seem to be 0.
+
+    Parameters
+    ----------
+    one, other
+        Whole numbers of steps, with independent noise.
+    variance
+        Of the noise of each, in steps squared.
+    """
+    from dpframework.results.jaccard import least_jaccard
+    from dpframework.results.noisy import Noisy, error_of, quantile
+
+    first, second, most = Noisy(one, variance), Noisy(other, variance), quantile(error_of(CONFIDENCE))
+    one, other = max(one, 0.0), max(other, 0.0)
+    share = one / (one + other) if one + other > 0 else 0.5
+    low, high = least_jaccard(first, second, most), 1 - least_jaccard(second, first, most)
+    return share, min(low, share), max(high, share)
+
+
+@final
+@attrs.frozen
+class VarianceMiner(NumberMiner):
+    """The variance of a numeric attribute over the rows that have a value, each clamped to public bounds.
+
+    It is the mean of the squared distances from the mean: divide by n, not by n - 1. Its root is the standard
+    deviation, and an interval's ends have the roots of its ends.
+
+    One release of `queries.GroupMoments` with degree 2, at the price of a count: with t the place of a value between
+    the bounds, the sums A of (1 - t)**2, B of 2 t (1 - t) and C of t**2. The number of rows is n = A + B + C, the mean
+    of t is (B / 2 + C) / n, that of t**2 is C / n, and the variance is w**2 (C / n - ((B / 2 + C) / n)**2) with w the
+    width of the bounds.
+
+    **The interval.** With 95 % probability all three sums lie in a box, each within the reach of its noise (an error of
+    5 % / 3 each, two-sided). The variance is the smallest, over all a, of the mean of (t - a)**2, which is
+
+        (a**2 A + (a**2 - a) B + (1 - a)**2 C) / (A + B + C).
+
+    For a fixed a that is smallest, and largest, at corners of the box. So the smallest variance in the box is that of a
+    corner, and none in it is larger than the largest corner's number for any one a: the smallest of these over a grid
+    of a is the upper end. No variance is larger than w**2 / 4, nor below 0.
+
+    Parameters
+    ----------
+    attribute, bounds, by, where
+        As for `SumMiner`.
+    epsilon, rho
+        The budget; in zCDP, for a study with a delta, as rho instead.
+
+    Examples
+    --------
+    >>> VarianceMiner("age", epsilon=1).plan(Schema([Numeric("age", 0, 100, bins=4)])).name
+    'moments'
+    """
+
+    name = "variance"
+    result = Estimate
+
+    def _query(self, schema: Schema) -> GroupMoments:
+        return GroupMoments(**self.within(schema), by=self.groups(schema), degree=2)
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan the three sums, of all groups as one release."""
+        return step("moments", self._query(schema), self.measurer)
+
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the variance's error, whatever it is, for about this many rows with a value.
+
+        Let each of the three sums be off by r at most (with an error of 5 % / 3). For a fixed a, the mean of (t - a)**2
+        is off by at most (r + r / 2 + r) / (n - 3 r), since its weights a**2, a**2 - a and (1 - a)**2 less the variance
+        are between -1 and 1, the middle one between -1/2 and 0. Take the exact mean for a, then the released one.
+        """
+        calibration = part.calibration("moments")
+        if calibration is None or part.schema is None:
+            return part.bounds_of_steps()
+        query, reach = self._query(part.schema), _reach(calibration)
+        square = (query.upper - query.lower) ** 2
+
+        def error(rows: float) -> float:
+            return square * min(2.5 * reach / (rows - 3 * reach), 0.25) if rows > 3 * reach else square / 4
+
+        rows = rows_asked(self, part)
+        return [
+            ErrorBound(
+                self.planned("variance"),
+                None if rows is None else error(rows),
+                "",
+                size=part.size,
+                whole=square / 4,
+                whole_text=f"the largest variance, {square / 4:,.10g}",
+                likely=square / 8,
+                likely_text="half of the largest one: the middle would be as good",
+                note=errors_by_rows(error, self) if rows is None else WORST_ROWS,
+                biases=[*self.biases(query)],
+                steps=("moments",),
+            )
+        ]
+
+    def mine(self, table: PrivateTable) -> Estimate | Groups:
+        """Release the sums, and divide."""
+        query, calibration, what = self._query(table.schema), table.calibration("moments"), self.named("variance")
+        square, reach = (query.upper - query.lower) ** 2, _reach(calibration)
+        sums = np.reshape(table.release("moments"), (-1, 3))
+        found = [Estimate(what, *(square * end for end in _variance(own, reach))) for own in sums]
+        return self.table_of(table.schema, what, found) if self.by else found[0]
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return a range with missing values, a public number of rows, groups, and zCDP."""
+        change = Schema([Numeric("change", -3, 5, bins=2)])
+        sick = Schema([Numeric("change", -3, 5, bins=2, missing=True), Boolean("ill")])
+        return {
+            "rows-public": Example(attrs.evolve(change, rows=6), cls("change", epsilon=1)),
+            "groups": Example(sick, cls("change", by="ill", epsilon=1)),
+            "zcdp": Example(change, cls("change", rho=Fraction(1, 8)), EXAMPLE_DELTA),
+        }
+
+
+def _reach(calibration: Calibration) -> float:
+    """Return how far each of three sums may be off, so that with 95 % probability all are within."""
+    error = (1 - CONFIDENCE) / 3
+    return float(calibration.noise_law.quantile(np.array(1 - error / 2))) + float(calibration.unit)
+
+
+def _variance(sums: NDArray[np.float64], reach: float) -> tuple[float, float, float]:
+    """Return the variance, in widths squared, with its interval (see `VarianceMiner`).
+
+    Parameters
+    ----------
+    sums
+        The released sums A, B and C.
+    reach
+        How far each may be off.
+    """
+    corners = np.array(list(itertools.product(*([max(s - reach, 0.0), max(s + reach, 0.0)] for s in sums.tolist()))))
+    corners = corners[corners.sum(axis=1) > 0]
+    if not len(corners):
+        return 0.125, 0.0, 0.25
+    grid = np.linspace(0, 1, _GRID)
+    weights = np.array([grid**2, grid**2 - grid, (1 - grid) ** 2])
+    low = float(_spread(corners).min())
+    high = float((corners @ weights / corners.sum(axis=1)[:, None]).max(axis=0).min())
+    inside = np.maximum(sums, 0.0)
+    middle = float(_spread(inside[None])[0]) if inside.sum() > 0 else 0.125
+    low = min(max(low, 0.0), 0.25)
+    high = min(max(high, low), 0.25)  # a box that holds the sums of no rows leaves less than nothing
+    return min(max(middle, low), high), low, high
+
+
+def _spread(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the variance that some sums are of, shape (triples,)."""
+    rows = sums.sum(axis=1)
+    return np.asarray(sums[:, 2] / rows - ((sums[:, 1] / 2 + sums[:, 2]) / rows) ** 2)

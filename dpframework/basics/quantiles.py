@@ -1,0 +1,176 @@
+"""Quantiles of one numeric attribute, such as its median, of all rows that have a value or of each group of them."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from dpframework.basics.budgets import EXAMPLE_DELTA
+from dpframework.basics.numbers import NumberMiner
+from dpframework.facts.attributes import Boolean, Numeric
+from dpframework.facts.schema import Schema
+from dpframework.plan.nodes import Node, parallel, step
+from dpframework.plan.parts import PlannedPart
+from dpframework.queries.ranks import QuantileScores, as_quantile, quantile_text
+from dpframework.results.error_bounds import WORST_ROWS, BoundKind, ErrorBound
+from dpframework.results.estimates import QuantileEstimate
+from dpframework.results.groups import Groups
+from dpframework.run.miner import Example, Witness
+from dpframework.run.private_table import PrivateTable
+
+GROUPS = "groups"  # the name of a partition by the attributes of `by`
+
+
+@attrs.frozen
+class _RankMiner(NumberMiner):
+    """A miner of a point with a rank among the values."""
+
+    result = QuantileEstimate
+
+    @property
+    @abc.abstractmethod
+    def rank(self) -> Fraction:
+        """The quantile."""
+
+    def _scores(self, schema: Schema) -> QuantileScores:
+        return QuantileScores(**self.within(schema), quantile=self.rank, apart=bool(self.by))
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan the one selection, or one for each group."""
+        node: Node = step("quantile", self._scores(schema), self.selector)
+        for attribute in reversed(self.groups(schema)):
+            node = parallel(node, by=attribute, name=GROUPS)
+        return node
+
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the number of rows by which the point may miss the quantile, at most those of the far side."""
+        path = "/".join([*[GROUPS] * len(self.by), "quantile"])
+        calibration = part.calibration(path)
+        if calibration is None or part.schema is None:
+            return part.bounds_of_steps()
+        scores = self._scores(part.schema)
+        within, far = calibration.preview.within, float(max(self.rank, 1 - self.rank))
+        bound = part.rows_bound(self.planned(quantile_text(self.rank)), within, BoundKind.NUMBER)
+        if part.size.largest is not None:
+            bound = attrs.evolve(bound, likely=far * part.size.largest, likely_text="any point would miss it by")
+        if part.rows is not None:
+            bound = attrs.evolve(bound, amount=min(within, far * part.rows))
+        bound = attrs.evolve(bound, note=WORST_ROWS)
+        grid = f"{scores.answer_length} points, {scores.step:.4g} apart"
+        rounded = f"values of '{self.attribute}' count as the nearest of {grid}"
+        return [attrs.evolve(bound, steps=(path,), biases=[*self.biases(scores), rounded])]
+
+    def mine(self, table: PrivateTable) -> QuantileEstimate | Groups:
+        """Release it, or those of all groups."""
+        parts = [table]
+        for attribute in self.groups(table.schema):
+            parts = [part for whole in parts for part in whole.partition(attribute, name=GROUPS)]
+        found = [self._of(part) for part in parts]
+        what = f"{quantile_text(self.rank)} of {self.attribute}{self.where_text}"
+        return self.table_of(table.schema, what, found) if self.by else found[0]
+
+    def _of(self, table: PrivateTable) -> QuantileEstimate:
+        scores, rows = self._scores(table.schema), table.calibration("quantile").preview.within
+        return QuantileEstimate(self.attribute, scores.quantile, table.release("quantile"), rows, scores.step)
+
+
+@final
+@attrs.frozen
+class QuantileMiner(_RankMiner):
+    """A point of a public grid that is, but for a few rows, a quantile of a numeric attribute.
+
+    Selected by permute-and-flip with the scores of `queries.QuantileScores`, which say by how many rows each point
+    misses the quantile. The best score is always 0. So the point is off by more than s ln(20 m) rows with a probability
+    of 5 % at most, with m points and noise of scale s: max(q, 1 - q) 2 / epsilon under add-or-remove-one, 2 / epsilon
+    under replace-one. That bound follows from the plan alone.
+
+    Parameters
+    ----------
+    attribute
+        The attribute's name.
+    quantile
+        Between 0 and 1, by default 0.5, the median.
+    bounds
+        Two public numbers that values are clamped to, by default the schema's bounds. The grid has the whole numbers
+        between them, if they are whole and at most 4096 apart, else 4096 equal steps; a value counts as the nearest
+        point.
+    by, where
+        As for `SumMiner`.
+    epsilon, rho
+        The budget; in zCDP, for a study with a delta, as rho instead.
+
+    Examples
+    --------
+    >>> QuantileMiner("age", 0.9, epsilon=0.1).quantile
+    Fraction(9, 10)
+    """
+
+    name = "quantile"
+    quantile: Fraction = attrs.field(default=Fraction(1, 2), converter=as_quantile)
+
+    @property
+    def rank(self) -> Fraction:
+        """The quantile that was asked for."""
+        return self.quantile
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return the median and another quantile, with missing values, and a public number of rows."""
+        age = Schema([Numeric("age", 0, 60, bins=3)])
+        missing = Schema([Numeric("age", 0, 60, bins=2, missing=True)])
+        return {
+            "median": Example(age, cls("age", epsilon=1)),
+            "missing": Example(missing, cls("age", 0.75, epsilon=1)),
+            "bounds": Example(age, cls("age", 0.25, bounds=[10, 50], epsilon=1)),
+            "rows-public": Example(attrs.evolve(age, rows=14), cls("age", epsilon=1), witnesses=[_halves({})]),
+            "zcdp": Example(age, cls("age", rho=Fraction(1, 8)), EXAMPLE_DELTA),
+        }
+
+
+@final
+@attrs.frozen
+class MedianMiner(_RankMiner):
+    """A point of a public grid that is, but for a few rows, the median of a numeric attribute.
+
+    The quantile 1/2 of `QuantileMiner`.
+
+    Parameters
+    ----------
+    attribute, bounds, by, where
+        As for `QuantileMiner`.
+    epsilon, rho
+        The budget; in zCDP, for a study with a delta, as rho instead.
+
+    Examples
+    --------
+    >>> MedianMiner("age", by="town", epsilon=0.1).rank
+    Fraction(1, 2)
+    """
+
+    name = "median"
+
+    @property
+    def rank(self) -> Fraction:
+        """One half."""
+        return Fraction(1, 2)
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return the median of each group of some rows."""
+        people = Schema([Numeric("age", 0, 60, bins=3), Boolean("ill"), Boolean("here")])
+        witnesses = [_halves({"ill": True, "here": True}), _halves({"ill": True, "here": True}, left_out=True)]
+        miner = cls("age", by="ill", where={"equals": ["here", "true"]}, epsilon=1)
+        return {"groups": Example(people, miner, witnesses=witnesses)}
+
+
+def _halves(more: Mapping[str, Any], *, left_out: bool = False) -> Witness:
+    """Return tables of which half of the rows are old, where one old row is young, or left out.
+
+    All ages above 2 are medians, until one row less is old; only ages up to 2 come nearer then.
+    """
+    young, old, other = ({"age": age, **more} for age in (2, 60, 0))
+    return Witness(((young, 7), (old, 6)), old, None if left_out else other)

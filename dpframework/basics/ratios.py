@@ -1,0 +1,215 @@
+"""Shares of rows, and the most frequent values: numbers that follow from one release of counts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+
+from dpframework.basics.asking import AskingMiner, as_description, require_description, values_compared
+from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.counts import counting_mechanism, whole_estimate
+from dpframework.basics.means import share_interval
+from dpframework.basics.shares import share_error
+from dpframework.facts.attributes import MISSING_LABEL, Attribute, Boolean, Categorical
+from dpframework.facts.descriptions import Description
+from dpframework.facts.errors import InputError
+from dpframework.facts.open_attribute import Open
+from dpframework.facts.parameters import whole_number
+from dpframework.facts.schema import Schema
+from dpframework.plan.nodes import Node, step
+from dpframework.plan.parts import PlannedPart
+from dpframework.queries.base import Query
+from dpframework.queries.counts import JointHistogram
+from dpframework.queries.grouped import GroupCounts
+from dpframework.results.error_bounds import WORST_ROWS, ErrorBound
+from dpframework.results.estimates import Estimate
+from dpframework.results.groups import Groups
+from dpframework.results.noisy import CONFIDENCE, Noisy
+from dpframework.run.miner import Example
+from dpframework.run.private_table import PrivateTable
+
+
+def _of(given: Description | Mapping[str, object]) -> Description:
+    found = as_description(given, "of")
+    if found is None:
+        raise InputError('of is missing; a description is needed, such as { equals = ["ill", "true"] }')
+    return found
+
+
+@final
+@attrs.frozen
+class RatioMiner(AskingMiner):
+    """The share of the rows for which a description holds, of the table, of some rows, or of each group.
+
+    Two counts of disjoint rows are released (`queries.GroupCounts`): of those for which `of` holds and of those for
+    which its negation does, among the rows for which `where` holds. Both have the noise of a single count: counting the
+    rows and some of them again at half the budget each would have four times the variance. The share is the first over
+    the sum of both, with Fieller's interval, as for `MeanMiner`; 1/2 if there seem to be no rows. Rows on which `of`
+    tests a missing value are in neither count.
+
+    Parameters
+    ----------
+    of
+        The description whose share is asked for, or its form, as `where` of `CountMiner`.
+    where, by
+        As for `CountMiner`: the rows that it is a share of, and groups.
+    epsilon, rho
+        The budget; in zCDP, for a study with a delta, as rho instead.
+
+    Examples
+    --------
+    >>> str(RatioMiner({"equals": ["ill", "true"]}, by="town", epsilon=1).of)
+    'ill = true'
+    """
+
+    name = "ratio"
+    result = Estimate
+    of: Description = attrs.field(converter=_of)
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan both counts, of all groups as one release."""
+        require_description(schema, self.of)
+        return step("counts", GroupCounts(self.groups(schema), where=self.where, of=self.of), self.counter)
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return the attributes that are compared with a number that is no public cut."""
+        return values_compared(schema, self.where, self.of)
+
+    @property
+    def _what(self) -> str:
+        return f"share with {self.of}{self.where_text}"
+
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the error of the share, on the worst rows, for about this many rows (see `shares.share_error`)."""
+        calibration = part.calibration("counts")
+        if calibration is None:
+            return part.bounds_of_steps()
+        rows = None if self.by or self.where is not None else part.rows
+        law = calibration.noise_law
+        some = ", ".join(f"±{share_error(number, law):.3g} for {number:,}" for number in (1000, 100_000))
+        of = "rows of a group" if self.by else "rows"
+        return [
+            ErrorBound(
+                f"{self._what}{self.group_text}",
+                None if rows is None else share_error(rows, law),
+                "",
+                size=part.size,
+                whole=1.0,
+                whole_text="the range from 0 to 1",
+                likely=0.5,
+                likely_text="half of its range: the middle would be as good",
+                note=f"depends on the number of {of} ({some})" if rows is None else WORST_ROWS,
+                biases=["rows on which a test of it is of a missing value are left out"],
+                steps=("counts",),
+            )
+        ]
+
+    def mine(self, table: PrivateTable) -> Estimate | Groups:
+        """Release the counts, and divide."""
+        variance = table.calibration("counts").variance
+        pairs = np.reshape(table.release("counts"), (-1, 2))
+        shares = [Estimate(self._what, *share_interval(one, other, variance)) for one, other in pairs.tolist()]
+        return self.table_of(table.schema, self._what, shares) if self.by else shares[0]
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return the share of each group, and one in zCDP."""
+        schema = Schema([Boolean("ill", missing=True), Categorical("town", ["A", "B"])])
+        ill = {"equals": ["ill", "true"]}
+        return {
+            "groups": Example(schema, cls(ill, by="town", epsilon=1)),
+            "zcdp": Example(schema, cls(ill, rho=Fraction(1, 8)), EXAMPLE_DELTA),
+        }
+
+
+@final
+@attrs.frozen
+class TopKMiner(BasicMiner):
+    """The values of an attribute that most rows have, with their counts.
+
+    All values are counted in one release, each with the noise of a single count, and sorted. A row has one value, so
+    that this costs what one count costs, however many values are shown: selecting k values one after another would
+    leave each selection a k-th of the budget. The intervals hold for all values at once (each with an error of 5 %
+    divided by their number), since those that are shown were chosen for their noisy counts. Rows without a value have
+    no place.
+
+    For an open attribute, whose values nobody lists, see `KeysMiner`.
+
+    Parameters
+    ----------
+    attribute
+        The attribute's name. Of a numeric one, its bins are counted.
+    k
+        How many values are shown, by default 10.
+    where
+        Which rows are counted, as for `CountMiner`.
+    epsilon, rho
+        The budget; in zCDP, for a study with a delta, as rho instead.
+
+    Examples
+    --------
+    >>> TopKMiner("town", 3, epsilon=0.1).k
+    3
+    """
+
+    name = "top-k"
+    result = Groups
+    attribute: str
+    k: int = attrs.field(default=10, validator=whole_number())
+    where: Description | None = attrs.field(default=None, converter=as_description, kw_only=True)
+
+    def _counted(self, schema: Schema) -> Attribute:
+        attribute = schema[self.attribute]
+        if isinstance(attribute, Open):
+            raise InputError(
+                f"attribute '{attribute.name}' is open; use the miner 'keys', which shows what is frequent"
+            )
+        require_description(schema, self.where)
+        return attribute
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan the counts of all values."""
+        attribute = self._counted(schema)
+        query: Query = JointHistogram([attribute])
+        if self.where is not None:
+            query = GroupCounts([attribute], where=self.where)
+        return step("counts", query, counting_mechanism(self.counter, query, schema))
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return the attributes that are compared with a number that is no public cut."""
+        return values_compared(schema, self.where)
+
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the error of each count in rows."""
+        calibration = part.calibration("counts")
+        if calibration is None:
+            return part.bounds_of_steps()
+        cells = calibration.facts.answer_length or 1
+        bound = part.counts_bound(f"counts of the values of '{self.attribute}'", calibration.preview.within, cells)
+        biases = ["values are shown for their noisy counts, which are too large on average"]
+        return [attrs.evolve(bound, steps=("counts",), biases=biases)]
+
+    def mine(self, table: PrivateTable) -> Groups:
+        """Release the counts, and sort them; values of equal counts in the order of the schema."""
+        attribute, variance = self._counted(table.schema), table.calibration("counts").variance
+        labels, counts = attribute.labels, np.ravel(table.release("counts"))
+        level = 1 - (1 - CONFIDENCE) / len(labels)
+        values = [k for k, label in enumerate(labels) if not (attribute.missing and label == MISSING_LABEL)]
+        best = sorted(values, key=lambda k: -counts[k])[: self.k]
+        what = "rows" if self.where is None else f"rows where {self.where}"
+        found = [whole_estimate(what, float(counts[k]), variance, level) for k in best]
+        note = "Brackets: 95 % intervals, which hold for all values at once, from the noise alone."
+        if len(values) > len(best):
+            most = int(max(counts[k] for k in values if k not in set(best)) + Noisy(0, variance).margin(level))
+            note += f" A value that is not shown has at most {max(most, 0):,} rows."
+        return Groups([self.attribute], what, [[labels[k]] for k in best], found, note)
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return the values of some rows."""
+        schema = Schema([Categorical("town", ["A", "B", "C"], missing=True), Boolean("ill")])
+        return {"where": Example(schema, cls("town", 2, where={"equals": ["ill", "true"]}, epsilon=1))}

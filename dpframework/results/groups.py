@@ -1,0 +1,169 @@
+"""One number for each group of rows, with its interval or its error in rows, as one table."""
+
+from __future__ import annotations
+
+import itertools
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, final
+
+import attrs
+
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.values import as_texts
+from dpframework.results.alignment import aligned
+from dpframework.results.estimates import Estimate, QuantileEstimate
+from dpframework.results.result import Drawn
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_PRINTED = 50  # groups
+_DRAWN = 60  # groups
+_WIDTH = 118
+_COLUMNS = ("value", "low", "high", "rows", "step")
+
+#: What is told of a group.
+OfGroup: TypeAlias = "Estimate | QuantileEstimate"
+
+
+def _as_labels(given: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(as_texts(labels) for labels in given)
+
+
+def _as_results(given: Iterable[OfGroup]) -> tuple[OfGroup, ...]:
+    return tuple(given)
+
+
+@final
+@attrs.frozen
+class Groups(Drawn):
+    """A number for each group of rows.
+
+    Which groups there are follows from the schema: one for each label, or each combination of labels, also where no row
+    is. Each interval holds with 95 % probability by itself, unless `note` says that all hold at once.
+
+    Attributes
+    ----------
+    names
+        The attributes that make the groups.
+    what
+        What the numbers are, such as "mean of cost".
+    groups
+        The labels of each group, one for each of the names.
+    results
+        The estimate of each group, all of one class.
+    note
+        What a reader should know besides; empty for nothing.
+
+    Examples
+    --------
+    >>> rows = [Estimate("mean of cost", 20.5, 19.1, 21.9), Estimate("mean of cost", 48.2, 47.9, 48.5)]
+    >>> costs = Groups(["diagnosis"], "mean of cost", [["cold"], ["flu"]], rows)
+    >>> print(costs)
+    diagnosis  mean of cost  95 %
+    cold       20.50         [19.10, 21.90]
+    flu        48.20         [47.90, 48.50]
+    Brackets: 95 % intervals, each by itself, from the noise alone.
+    >>> costs["flu"].value
+    48.2
+    """
+
+    called = "a table of groups"
+    names: tuple[str, ...] = attrs.field(converter=as_texts)
+    what: str
+    groups: tuple[tuple[str, ...], ...] = attrs.field(converter=_as_labels)
+    results: tuple[OfGroup, ...] = attrs.field(converter=_as_results)
+    note: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        if not self.groups or len(self.groups) != len(self.results):
+            raise InputError(f"{len(self.groups)} groups have {len(self.results)} results; one each is needed")
+        if len(set(self.groups)) < len(self.groups) or any(len(group) != len(self.names) for group in self.groups):
+            raise InputError(f"a group has one label for each of {', '.join(self.names)}, and stands in a table once")
+        if len({type(one) for one in self.results}) > 1:
+            raise InputError("the results of groups are of two kinds")
+
+    def __len__(self) -> int:
+        """Return how many groups there are."""
+        return len(self.groups)
+
+    def __getitem__(self, labels: str | tuple[str, ...]) -> OfGroup:
+        """Return the result of a group, by its label or the labels of all attributes.
+
+        Raises
+        ------
+        InputError
+            If there is no such group; names the nearest one.
+        """
+        wanted = (labels,) if isinstance(labels, str) else tuple(labels)
+        if wanted not in self.groups:
+            known = [", ".join(group) for group in self.groups]
+            raise InputError(f"there is no group {', '.join(wanted)!r}; {nearest(', '.join(wanted), known)}")
+        return self.results[self.groups.index(wanted)]
+
+    def items(self) -> Iterator[tuple[tuple[str, ...], OfGroup]]:
+        """Yield the labels of each group with its result."""
+        yield from zip(self.groups, self.results, strict=True)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a polars dataframe with a row a group.
+
+        The attributes come first, as text. Then there are `value`, `low` and `high`; of quantiles `value`, `rows` and
+        `step`. An attribute of one of these names is called "group value", and so on.
+        """
+        import polars as pl
+
+        heads = [f"group {name}" if name in _COLUMNS else name for name in self.names]
+        known = [column for column in _COLUMNS if hasattr(self.results[0], column)]
+        labels = {head: [group[k] for group in self.groups] for k, head in enumerate(heads)}
+        numbers = {column: [float(getattr(one, column)) for one in self.results] for column in known}
+        return pl.DataFrame({**labels, **numbers})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form that `from_dict` reads."""
+        return {
+            "names": list(self.names),
+            "what": self.what,
+            "groups": [list(group) for group in self.groups],
+            "of": "quantiles" if isinstance(self.results[0], QuantileEstimate) else "estimates",
+            "results": [one.to_dict() for one in self.results],
+            "note": self.note,
+        }
+
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> Groups:
+        """See `Kept`."""
+        kinds: Mapping[str, type[OfGroup]] = {"quantiles": QuantileEstimate, "estimates": Estimate}
+        kind = kinds[form["of"]]
+        results = [kind.from_dict(one) for one in form["results"]]
+        return cls(form["names"], str(form["what"]), form["groups"], results, str(form["note"]))
+
+    def draw(self, axes: Any) -> None:
+        """Draw a line a group, with its interval, from the first at the top; of more than 60 groups the first ones."""
+        shown = list(itertools.islice(self.items(), _DRAWN))
+        for at, (_, one) in enumerate(shown):
+            axes.plot([one.value], [at], "o", color="#0b5394")
+            if isinstance(one, Estimate):
+                axes.plot([one.low, one.high], [at, at], color="0.5", zorder=0)
+        axes.set_yticks(range(len(shown)), [", ".join(labels) for labels, _ in shown])
+        axes.invert_yaxis()
+        axes.set(xlabel=self.what)
+
+    @property
+    def _legend(self) -> str:
+        first = self.results[0]
+        if isinstance(first, QuantileEstimate):
+            return (
+                "With 95 % probability, for each group by itself, that many rows or fewer separate the value from the "
+                f"exact quantile; values are rounded to steps of {first.step:.6g}."
+            )
+        return self.note or "Brackets: 95 % intervals, each by itself, from the noise alone."
+
+    def __str__(self) -> str:
+        last = "off by at most" if isinstance(self.results[0], QuantileEstimate) else "95 %"
+        rows = [(*labels, *one.texts) for labels, one in itertools.islice(self.items(), _PRINTED)]
+        lines = aligned([(*self.names, self.what, last), *rows])
+        if len(self) > _PRINTED:
+            lines.append(f"and {len(self) - _PRINTED} more, in to_frame and to_json")
+        return "\n".join([*lines, *textwrap.wrap(self._legend, _WIDTH)])
