@@ -86,6 +86,7 @@ from .run.observers import (
     Release as Release,
 )
 from .run.private_table import PrivateTable as PrivateTable
+from .study.describe import describe as describe
 from .study.hookspecs import hookimpl as hookimpl
 from .study.miner_builder import Share as Share
 from .study.registry import (

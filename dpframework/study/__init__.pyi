@@ -1,3 +1,4 @@
+from .describe import describe as describe
 from .hookspecs import hookimpl as hookimpl
 from .miner_builder import Share as Share
 from .registry import miner as miner, share as share
