@@ -54,6 +54,7 @@ from .facts.privacy import (
     PrivacyLoss as PrivacyLoss,
     Relation as Relation,
 )
+from .facts.read_options import ReadOptions as ReadOptions
 from .facts.schema import Schema as Schema
 from .facts.unit import PrivacyUnit as PrivacyUnit
 from .ledger.chain import LedgerTampered as LedgerTampered
@@ -107,6 +108,7 @@ from .tables.engines import (
 )
 from .tables.files import TableFiles as TableFiles
 from .tables.inference import (
+    draft_schema as draft_schema,
     infer_schema as infer_schema,
     infer_two_view_schema as infer_two_view_schema,
 )

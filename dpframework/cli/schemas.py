@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,8 +30,12 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.outputs import require_output
-from dpframework.facts.schema import Schema, read_schema
+from dpframework.facts.schema import read_schema
+from dpframework.facts.toml import read_toml, required_table
 from dpframework.facts.unit import PrivacyUnit
+
+if TYPE_CHECKING:
+    from dpframework.tables.drafts import SchemaDraft
 
 app = typer.Typer(
     name="schema", cls=CommandGroup, help="Make and show schemas: the public facts about a table.", no_args_is_help=True
@@ -55,6 +59,7 @@ OpenColumns = Annotated[
     typer.Option("--open", metavar="NAME", help="A column whose values nobody is to list; repeatable."),
 ]
 ExcludedColumns = Annotated[list[str] | None, typer.Option(metavar="NAME", help="A column to leave out; repeatable.")]
+ReadFile = Annotated[Path | None, path_option("FILE", "A TOML file with a [read] that says how the data is written.")]
 RightView = Annotated[Path | None, path_option("FILE", "A CSV or Parquet file with the right view.")]
 JoiningColumn = Annotated[str | None, typer.Option("--id", metavar="NAME", help="The column that joins the two files.")]
 
@@ -85,13 +90,17 @@ def infer(
     max_categories: Annotated[
         int, typer.Option(parser=whole_number, metavar="N", help="Most values of a categorical attribute.")
     ] = 100,
+    read: ReadFile = None,
     out: Annotated[
         Path | None,
         typer.Option(parser=given_path, metavar="FILE", help="Write the schema here; by default to standard output."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a schema from private data, for experiments or as a draft of public facts. This is not private."""
+    """Make a schema from private data, for experiments or as a draft of public facts. This is not private.
+
+    It guesses how the file is written, and tells the data's owner what messy columns hold and become.
+    """
     if out is not None:
         require_output(out, None)  # so that no public schema is overwritten by an inferred one
     choices: dict[str, Any] = {
@@ -102,26 +111,43 @@ def infer(
         "exclude": exclude or (),
         "open_columns": open_columns or (),
     }
-    schema = _infer_schema(file, right, id, choices)
+    if read is not None:
+        choices["read"] = required_table(read_toml(read, "a file with [read]"), "read")
+    draft = _drafted(file, right, id, choices)
+    schema, text = draft.schema, draft.dumps()
     if out is None and not as_json:
-        # An encoding that lacks a character would print another one, and so change the schema's values.
-        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-        try:
-            schema.dumps().encode(encoding)
-        except UnicodeEncodeError as error:
-            lacking = error.object[error.start]
-            raise InputError(
-                f"standard output is {encoding}, which lacks {lacking!a}; give a file with --out"
-            ) from None
-    say(WARNING)
+        _require_encodable(text)
+    _warn(draft)
     if out is not None:
-        write_whole(out, schema.dumps())
+        write_whole(out, text)
     if as_json:
         print_json(schema.to_dict())
     elif out is None:
-        write(schema.dumps(), end="")
+        write(text, end="")
     else:
-        write(f"wrote {out}: {counted(len(schema), 'attribute')}")
+        left_out = [note.column for note in draft.notes if note.left_out]
+        gone = f"; left out: {', '.join(left_out)}" if left_out else ""
+        write(f"wrote {out}: {counted(len(schema), 'attribute')}{gone}")
+
+
+def _require_encodable(text: str) -> None:
+    """Refuse a text that standard output cannot write."""
+    # An encoding that lacks a character would print another one, and so change the schema's values.
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError as error:
+        lacking = error.object[error.start]
+        raise InputError(f"standard output is {encoding}, which lacks {lacking!a}; give a file with --out") from None
+
+
+def _warn(draft: SchemaDraft) -> None:
+    """Tell the owner that the schema is not private, and what was found."""
+    say(WARNING)
+    if draft.notes:
+        say(SHOWS_ROWS)
+        for note in draft.notes:
+            say(str(note))
 
 
 def _domain(attribute: Attribute) -> str:
@@ -139,15 +165,18 @@ def _require_join(right: Path | None, key: str | None) -> None:
         raise InputError("--id joins two files; give the second one with --right")
 
 
-def _infer_schema(file: Path, right: Path | None, key: str | None, choices: dict[str, Any]) -> Schema:
-    """Return the schema of one file or of two views. Errors name this command's options."""
-    from dpframework.tables.inference import infer_schema, infer_two_view_schema
+def _drafted(file: Path, right: Path | None, key: str | None, choices: dict[str, Any]) -> SchemaDraft:
+    """Return the draft of one file or of two views. Errors name this command's options."""
+    from dpframework.tables.drafts import SchemaDraft
+    from dpframework.tables.inference import draft_schema, infer_two_view_schema
 
     _require_join(right, key)
     try:
         if right is None:
-            return infer_schema(file, **choices)
-        return infer_two_view_schema(file, right, id=key, **choices)
+            return draft_schema(file, **choices)
+        if "read" in choices:
+            raise InputError("--read describes one file; two views are read as they look")
+        return SchemaDraft(infer_two_view_schema(file, right, id=key, **choices), ())
     except InputError as error:
         # The remedy names parameters of `infer_schema`; here they are options. A column's name in quotes is kept.
         what, semicolon, remedy = str(error).rpartition("; ")
@@ -174,14 +203,15 @@ def check(
 
     _require_join(right, id)
     misfits = check_fit(file, read_schema(schema), right=right, id=id, unit=PrivacyUnit(unit, rows_per_unit))
+    fits = all(misfit.bounded for misfit in misfits)
     say(SHOWS_ROWS)
     if as_json:
-        print_json({"private": False, "fits": not misfits, "misfits": [misfit.to_dict() for misfit in misfits]})
+        print_json({"private": False, "fits": fits, "misfits": [misfit.to_dict() for misfit in misfits]})
     else:
         for misfit in misfits:
             write(str(misfit))
-        write("the data does not fit the schema" if misfits else "the data fits the schema")
-    if misfits:
+        write("the data fits the schema" if fits else "the data does not fit the schema")
+    if not fits:
         raise typer.Exit(REFUSED)
 
 

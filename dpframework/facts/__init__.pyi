@@ -6,6 +6,7 @@ from .attributes import (
     Numeric as Numeric,
     View as View,
 )
+from .column_options import ColumnOptions as ColumnOptions, DateUnit as DateUnit
 from .descriptions import (
     And as And,
     Below as Below,
@@ -58,6 +59,7 @@ from .privacy import (
     rational_above as rational_above,
     root_below as root_below,
 )
+from .read_options import ReadOptions as ReadOptions
 from .schema import MOST_ROWS as MOST_ROWS, Schema as Schema
 from .shortener import Shortener as Shortener, otherwise as otherwise, shortened as shortened
 from .sides import attributes_of_side as attributes_of_side

@@ -23,6 +23,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import read_text, write_whole
 from dpframework.facts.notebook import html_table
 from dpframework.facts.outputs import FileKind
+from dpframework.facts.read_options import ReadOptions, as_read_options
 from dpframework.facts.toml import begun_with, parsed_toml, refuse_unknown, toml_lines
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.values import listed, positive_count, printable_name
@@ -31,7 +32,7 @@ from dpframework.facts.values import listed, positive_count, printable_name
 MOST_ROWS = 2**31 - 1
 #: The files that `Schema.dump` writes.
 SCHEMA_FILE = FileKind.of_pattern("a schema", r"(^|\n)\[\[attribute\]\]\n")
-_SCHEMA_KEYS = ("rows", "max_rows", "about_rows", "inferred", "attribute")
+_SCHEMA_KEYS = ("rows", "max_rows", "about_rows", "inferred", "read", "attribute")
 
 
 def _as_attributes(attributes: Iterable[Attribute]) -> tuple[Attribute, ...]:
@@ -60,12 +61,15 @@ class Schema:
         depends on it, so that it is no part of the fingerprint. The exact `rows` serves as well.
     inferred
         What was taken from private data to make this schema, one text each; empty if it was written by hand.
+    read
+        How the table is written in its files (see `ReadOptions`), or a table of such options. It is part of the
+        fingerprint, and so of every plan.
 
     Raises
     ------
     InputError
         If a name occurs twice, there is no attribute, a count is below 1 or above `MOST_ROWS`, `rows` or `about_rows`
-        exceeds `max_rows`, or both of these two are given.
+        exceeds `max_rows`, or both of these two are given; or if `read` does not fit an attribute.
 
     Examples
     --------
@@ -82,6 +86,7 @@ class Schema:
     max_rows: int | None = None
     inferred: tuple[str, ...] = attrs.field(default=(), converter=_as_inferred)
     about_rows: int | None = attrs.field(default=None, kw_only=True)
+    read: ReadOptions = attrs.field(default=None, converter=as_read_options, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         if not self.attributes:
@@ -106,6 +111,9 @@ class Schema:
             raise InputError(f"about_rows = {self.about_rows} exceeds max_rows = {self.max_rows}")
         for text in self.inferred:
             printable_name(text, "each text in inferred")
+        if self.read.columns:
+            for attribute in self.attributes:
+                self.read.require_fit(attribute)
 
     @functools.cached_property
     def _positions(self) -> dict[str, int]:
@@ -186,7 +194,9 @@ class Schema:
         InputError
             If a name is unknown or occurs twice, or there is none.
         """
-        return attrs.evolve(self, attributes=[self[name] for name in listed(names, "names")])
+        kept = [self[name] for name in listed(names, "names")]
+        gone = set(self.names) - {attribute.name for attribute in kept}
+        return attrs.evolve(self, attributes=kept, read=self.read.without(gone))
 
     def replace(self, *attributes: Attribute) -> Schema:
         """Return the schema with the attributes of the same names replaced, each in its place.
@@ -234,6 +244,8 @@ class Schema:
             form["about_rows"] = self.about_rows
         if self.inferred:
             form["inferred"] = list(self.inferred)
+        if not self.read.is_plain:
+            form["read"] = self.read.to_dict()
         form["attribute"] = [attribute.to_dict() for attribute in self.attributes]
         return form
 
@@ -257,7 +269,7 @@ class Schema:
         Parameters
         ----------
         text
-            TOML: top-level `rows`, `max_rows`, `about_rows`, `inferred`, and one `[[attribute]]` table each.
+            TOML: top-level `rows`, `max_rows`, `about_rows`, `inferred`, `[read]`, and one `[[attribute]]` table each.
         source
             What errors call the text; usually the file's name.
 
@@ -306,7 +318,9 @@ class Schema:
         """
         form = self.to_dict()
         entries = form.pop("attribute")
+        form.pop("read", None)
         blocks = [toml_lines(form)] if form else []
+        blocks += [] if self.read.is_plain else [self.read.dumps()]
         blocks += ["[[attribute]]\n" + toml_lines(entry) for entry in entries]
         return "\n".join(blocks)
 
@@ -346,4 +360,5 @@ def _schema_of(form: Mapping[str, Any]) -> Schema:
         max_rows=form.get("max_rows"),
         about_rows=form.get("about_rows"),
         inferred=form.get("inferred", ()),
+        read=form.get("read"),
     )

@@ -22,6 +22,7 @@ from dpframework.facts.limits import MOST_KEY_PARTS, MOST_NESTED, MOST_TOML_BYTE
 from dpframework.facts.printable import is_printable
 from dpframework.facts.values import require_shallow, too_deep
 
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 _UNSET = re.compile(r"\$(\w+|\{[^}]*\})")
 
 
@@ -104,6 +105,17 @@ def toml_lines(form: Mapping[str, Any]) -> str:
     return "".join(f"{key} = {_toml_value(value)}\n" for key, value in form.items())
 
 
+def toml_key(name: str) -> str:
+    """Return a key as a file writes it, in quotes where it needs them.
+
+    Examples
+    --------
+    >>> toml_key("visit"), toml_key("first visit")
+    ('visit', '"first visit"')
+    """
+    return name if _BARE.fullmatch(name) else _toml_value(name)
+
+
 def _toml_value(value: object) -> str:
     match value:
         case bool():
@@ -114,6 +126,8 @@ def _toml_value(value: object) -> str:
             return text if is_printable(text) else "".join(map(_toml_character, text))
         case list():
             return "[" + ", ".join(map(_toml_value, value)) + "]"
+        case dict():
+            return "{ " + ", ".join(f"{toml_key(key)} = {_toml_value(inner)}" for key, inner in value.items()) + " }"
         case _:
             return repr(value)
 

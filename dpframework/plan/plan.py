@@ -40,17 +40,23 @@ PLAN_FILE = FileKind.of_pattern("a plan", r'^\{\s*"schema_version": \d')
 
 @attrs.frozen
 class PublicFacts:
-    """The facts of the schema that a plan was made from."""
+    """The facts of the schema that a plan was made from, and one text for each thing it says of how files are read."""
 
     fingerprint: str
     rows: int | None
     row_bound: int | None
     inferred: tuple[str, ...] = attrs.field(converter=as_texts)
+    read: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
 
     @classmethod
     def of(cls, schema: Schema) -> PublicFacts:
         """Return the facts of a schema."""
-        return cls(schema.fingerprint, schema.rows, schema.row_bound, schema.inferred)
+        return cls(schema.fingerprint, schema.rows, schema.row_bound, schema.inferred, tuple(schema.read.said()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return them in a JSON-safe form. What is not said is left out, so that older plans keep their hashes."""
+        form = {name: list(fact) if isinstance(fact, tuple) else fact for name, fact in attrs.asdict(self).items()}
+        return form if self.read else {name: fact for name, fact in form.items() if name != "read"}
 
 
 def _delta(value: Any) -> Fraction:
@@ -273,7 +279,7 @@ class Plan:
             **({} if total else {"out_of_domain": self.out_of_domain.value}),
             "relation": self.relation.value,
             **({} if self.unit.is_row else {"unit": self.unit.to_dict()}),
-            "schema": {**attrs.asdict(self.facts), "inferred": list(self.facts.inferred)},
+            "schema": self.facts.to_dict(),
             "budget": {
                 "epsilon": str(self.budget.epsilon),
                 "delta": str(self.budget.delta),

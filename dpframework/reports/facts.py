@@ -64,6 +64,8 @@ def public_facts(plan: AccountedPlan) -> list[tuple[str, str]]:
         texts.append(f"at most {facts.row_bound} rows")
     if facts.inferred:
         texts.append(f"inferred from private data: {', '.join(facts.inferred)}")
+    if facts.read:
+        texts.append(f"files are read with {', '.join(facts.read)}")
     return [*rows, ("schema", "; ".join(texts)), ("plan", plan.hash)]
 
 

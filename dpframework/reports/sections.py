@@ -261,7 +261,8 @@ def _schema(subject: ReportSubject) -> Section | None:
     elif schema.max_rows is not None:
         number = f"It has at most {schema.max_rows:,} rows."
     inferred = f" Inferred from private data: {'; '.join(schema.inferred)}." if schema.inferred else ""
-    caption = f"What anyone may know of the table. {number}{inferred}"
+    read = f" Its files are read with {', '.join(schema.read.said())}." if not schema.read.is_plain else ""
+    caption = f"What anyone may know of the table. {number}{inferred}{read}"
     return Section("schema", "Schema", [TableBlock(("attribute", "kind", "values"), attribute_rows(schema), caption)])
 
 

@@ -94,6 +94,7 @@ class Study:
         self.out_of_domain = OutOfDomain.ERROR if stops else OutOfDomain.parse(out_of_domain or OutOfDomain.CLAMP)
         self.unit = PrivacyUnit(unit, rows_per_unit, period=period, date=date)
         self.unit.require_no_attribute(schema)
+        schema.read.require_columns([*schema.names, *(name for name in (unit, date) if name is not None)])
         self.data: tuple[str, ...] = ()
         self._nodes: dict[str, Sequential] = {}
         self._miners: dict[str, Miner] = {}

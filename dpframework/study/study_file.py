@@ -15,6 +15,7 @@ from dpframework.facts.errors import InputError, first_line, nearest
 from dpframework.facts.inner_paths import inner_path, require_inside
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Amount, Relation, exact, positive
+from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema, read_schema
 from dpframework.facts.toml import begun_with, kind_of, read_toml, refuse_unknown, required_table, required_text
 from dpframework.facts.typechecks import typechecked
@@ -27,7 +28,7 @@ from dpframework.tables.engines import Engine
 from dpframework.tables.files import TableFiles
 from dpframework.tables.table import Table
 
-_TABLES = ("data", "privacy", "step", "engine")
+_TABLES = ("data", "read", "privacy", "step", "engine")
 _PRIVACY_KEYS = ("epsilon", "relation", "delta", "allow", "unit", "rows_per_unit", "period", "date")
 _STEP_KEYS = ("name", "miner", "epsilon", "share", "params")
 
@@ -202,6 +203,8 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
         schema_file = inner_path(required_text(data_form, "schema", "[data] "), path.parent, "[data] schema")
         require_inside(schema_file, path.parent)
         schema = read_schema(schema_file)
+        if "read" in form:  # what the study says of a file goes before what the schema does
+            schema = attrs.evolve(schema, read=ReadOptions.of(form["read"]).over(schema.read))
         if data.two_views:
             require_views(schema)
         study = _study(privacy, schema, data.out_of_domain)

@@ -4,6 +4,7 @@ from .blocks import (
 )
 from .contributions import kept_rows as kept_rows
 from .dask_engine import Dask as Dask
+from .drafts import ColumnNote as ColumnNote, SchemaDraft as SchemaDraft
 from .duckdb_engine import DuckDB as DuckDB
 from .engines import (
     Engine as Engine,
@@ -25,7 +26,9 @@ from .grouping import (
     Selection as Selection,
     selected as selected,
 )
+from .guessed_file import guess_file as guess_file
 from .inference import (
+    draft_schema as draft_schema,
     infer_schema as infer_schema,
     infer_two_view_schema as infer_two_view_schema,
 )

@@ -5,6 +5,7 @@ Every type is the schema's to say, so none is guessed: cells are texts.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -12,7 +13,7 @@ import os
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import attrs
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.limits import MOST_COLUMNS, MOST_LINE_BYTES
+from dpframework.facts.read_options import ReadOptions
 from dpframework.tables.columns import quietly
 from dpframework.tables.progress import tell_share
 
@@ -28,10 +30,12 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 1 << 22  # of text: with its masks and its columns some ten times as much memory
 
+_NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab", " ": "a space"}
+
 
 @attrs.frozen(eq=False)
 class CsvFile:
-    """A CSV file in UTF-8, perhaps packed by gzip, whose first line names the columns.
+    """A CSV file, perhaps packed by gzip, whose first line names the columns.
 
     Attributes
     ----------
@@ -41,14 +45,17 @@ class CsvFile:
         Its first line.
     columns
         What that names.
+    read
+        Its separator and its encoding.
     """
 
     path: Path
     header: bytes
     columns: tuple[str, ...]
+    read: ReadOptions = attrs.field(factory=ReadOptions)
 
     @classmethod
-    def open(cls, path: Path) -> CsvFile:
+    def open(cls, path: Path, read: ReadOptions | None = None) -> CsvFile:
         """Read the first line.
 
         Raises
@@ -58,18 +65,22 @@ class CsvFile:
         InputError
             If it is empty, or its first line is none of CSV.
         """
-        first = next(_texts(path), b"")
+        read = read or ReadOptions()
+        first = next(_texts(path, read.encoding), b"")
         if not first:
             raise InputError(f"{path.name}: is empty; at least one row is needed")
-        starts, _, _ = _lines(first)
+        starts, _, _ = lines_of(first, read.separator)
         header = first[: starts[1]] if len(starts) > 1 else first
         try:
-            columns = tuple(next(csv.reader(io.StringIO(header.decode(), newline=""))))
+            columns = tuple(next(csv.reader(io.StringIO(header.decode(), newline=""), delimiter=read.separator)))
         except (UnicodeDecodeError, csv.Error, StopIteration):
-            raise InputError(f"{path.name}: its first line is not a line of CSV in UTF-8") from None
+            raise InputError(
+                f"{path.name}: its first line is not a line of CSV in {_shown(read)}; say how the file is "
+                "written in [read] of the schema (separator, encoding)"
+            ) from None
         if len(columns) > MOST_COLUMNS:
             raise InputError(f"{path.name}: has more than the {MOST_COLUMNS:,} columns that a table may have")
-        return cls(path, header, columns)
+        return cls(path, header, columns, read)
 
     def blocks(self, positions: Sequence[int]) -> Iterator[list[pl.Series]]:
         """Yield the columns at some positions, block by block.
@@ -80,7 +91,7 @@ class CsvFile:
             If the file is damaged; one sentence that shows no cell.
         """
         begun = False
-        for text in _texts(self.path):
+        for text in _texts(self.path, self.read.encoding):
             if begun:
                 yield self._block(self.header + text, positions)
             elif not text.startswith(self.header):
@@ -93,7 +104,8 @@ class CsvFile:
         """Return the columns of some lines, the first of which is the header."""
         import polars as pl
 
-        starts, fields, blank = _lines(text)
+        separator = self.read.separator
+        starts, fields, blank = lines_of(text, separator)
         if int(np.diff(starts, append=len(text)).max()) > MOST_LINE_BYTES:
             raise _too_long(self.path)
         # With one column a blank line is a missing value; with more it is no row at all.
@@ -101,14 +113,14 @@ class CsvFile:
         if bool(np.any((fields != len(self.columns)) & ~blank)):
             raise InputError(
                 f"{self.path.name}: a line has more or fewer fields than the first one; "
-                "quote each field that holds a comma or a line break"
+                f"quote each field that holds {_NAMES.get(separator, repr(separator))} or a line break"
             )
         order = sorted(positions)
 
         def frame_of(encoding: Literal["utf8", "utf8-lossy"]) -> pl.DataFrame:
-            return pl.read_csv(text, columns=order, infer_schema=False, encoding=encoding)
+            return pl.read_csv(text, columns=order, infer_schema=False, encoding=encoding, separator=separator)
 
-        broken = f"{self.path.name}: cannot be read as CSV in UTF-8; check its quotes and its encoding"
+        broken = f"{self.path.name}: cannot be read as CSV in {_shown(self.read)}; check its quotes and its encoding"
         try:
             frame = frame_of("utf8")
         except (Exception, pl.exceptions.PanicException):  # perhaps of a cell that is not UTF-8: no other cell changes
@@ -120,8 +132,12 @@ class CsvFile:
         return [frame.to_series(order.index(k)) for k in positions]
 
 
-def _texts(path: Path) -> Iterator[bytes]:
-    """Yield the text of a file in pieces of whole lines, without bytes before its first line.
+def _shown(read: ReadOptions) -> str:
+    return read.encoding.upper() if read.encoding.startswith("utf") else read.encoding
+
+
+def _texts(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:
+    """Yield the text of a file in UTF-8, in pieces of whole lines, without bytes before its first line.
 
     A line break within quotes is text: where quotes are not closed, a piece grows until they are.
     """
@@ -129,7 +145,8 @@ def _texts(path: Path) -> Iterator[bytes]:
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            for text in _pieces(gzip.GzipFile(fileobj=file) if packed else file):
+            stream: Any = gzip.GzipFile(fileobj=file) if packed else file
+            for text in _pieces(stream if encoding == "utf-8" else _Recoded(stream, encoding)):
                 if text is None:
                     raise _too_long(path)
                 yield text
@@ -140,13 +157,35 @@ def _texts(path: Path) -> Iterator[bytes]:
         raise NotOpened(f"{path.name}: cannot be read: {error.strerror}") from None
 
 
+class _Recoded:
+    """The bytes of a stream, in UTF-8. A byte that its encoding does not hold becomes a replacement character.
+
+    Parameters
+    ----------
+    stream
+        What is read.
+    encoding
+        That of its bytes.
+    """
+
+    def __init__(self, stream: gzip.GzipFile | IO[bytes], encoding: str) -> None:
+        self._stream, self._decoder = stream, codecs.getincrementaldecoder(encoding)("replace")
+
+    def read(self, size: int) -> bytes:
+        """Return some more of the text, nothing at its end."""
+        while data := self._stream.read(size):
+            if text := self._decoder.decode(data):
+                return text.encode("utf-8", "replace")
+        return self._decoder.decode(b"", final=True).encode("utf-8", "replace")
+
+
 def _too_long(path: Path) -> InputError:
     return InputError(
         f"{path.name}: a line is longer than the {MOST_LINE_BYTES >> 20} MiB that it may have; check its quotes"
     )
 
 
-def _pieces(stream: gzip.GzipFile | IO[bytes]) -> Iterator[bytes | None]:
+def _pieces(stream: gzip.GzipFile | IO[bytes] | _Recoded) -> Iterator[bytes | None]:
     """Yield whole lines, then None and nothing more if one is too long to be held."""
     rest, begun = b"", False
     while data := stream.read(max(BLOCK_BYTES, len(rest))):
@@ -169,14 +208,16 @@ def _end_of_lines(text: bytes) -> int:
     """Return the end of the last whole line, 0 if there is none."""
     if b'"' not in text:
         return text.rfind(b"\n") + 1
-    breaks, _ = _outside(np.frombuffer(text, dtype=np.uint8), quoted=True)
+    breaks, _ = _outside(np.frombuffer(text, dtype=np.uint8), ",", quoted=True)
     ends = np.flatnonzero(breaks)
     return int(ends[-1]) + 1 if len(ends) else 0
 
 
-def _outside(characters: NDArray[np.uint8], *, quoted: bool) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return where the line breaks and the commas are that stand outside of quotes."""
-    breaks, commas = characters == ord("\n"), characters == ord(",")
+def _outside(
+    characters: NDArray[np.uint8], separator: str, *, quoted: bool
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return where the line breaks and the separators are that stand outside of quotes."""
+    breaks, commas = characters == ord("\n"), characters == ord(separator)
     if quoted:
         outside = ~np.logical_xor.accumulate(characters == ord('"'))
         breaks &= outside
@@ -184,15 +225,15 @@ def _outside(characters: NDArray[np.uint8], *, quoted: bool) -> tuple[NDArray[np
     return breaks, commas
 
 
-def _lines(text: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+def lines_of(text: bytes, separator: str) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Return where each line starts, its number of fields, and whether it is blank.
 
     polars fills short lines with nulls, reads blank lines as rows, and drops surplus fields of columns that
-    are not asked for: all three would change the table silently. A line break or comma within quotes counts
+    are not asked for: all three would change the table silently. A line break or separator within quotes counts
     as text.
     """
     characters = np.frombuffer(text, dtype=np.uint8)
-    breaks, commas = _outside(characters, quoted=b'"' in text)
+    breaks, commas = _outside(characters, separator, quoted=b'"' in text)
     ends = np.flatnonzero(breaks)
     if not len(ends) or ends[-1] != len(text) - 1:
         ends = np.append(ends, len(text))

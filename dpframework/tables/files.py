@@ -18,6 +18,7 @@ from dpframework.tables.silence import silenced
 from dpframework.tables.sources import open_source
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import RowFindings, TableBuilder
+from dpframework.tables.written_cells import as_written
 
 
 def _places(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
@@ -152,7 +153,8 @@ class Piece:
             If it cannot be read; one sentence that shows nothing of its rows.
         """
         schema = self.how.schema
-        source = open_source([self.file], dict(self.how.options) or None, self.part)
+        source = open_source([self.file], dict(self.how.options) or None, self.part, schema.read)
+        source = as_written(source, schema, self.how.unit)
         builder = TableBuilder(
             schema, dict.fromkeys(schema.names, source.name), self.how.out_of_domain, self.how.values
         )

@@ -7,7 +7,7 @@ beforehand, and is told here how many cells do not fit, and which.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, final
+from typing import Any, cast, final
 
 import attrs
 import numpy as np
@@ -23,6 +23,7 @@ from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, open_source
 from dpframework.tables.views import sides_of
+from dpframework.tables.written_cells import as_written, read_cells
 
 SHOWN = 5
 
@@ -42,16 +43,19 @@ class Misfit:
         In how many rows.
     examples
         Some of the values.
+    bounded
+        Whether the rows fit, and the bound on the rows of a unit leaves them out: such a table fits the schema.
     """
 
     where: str
     what: str
     rows: int
     examples: tuple[str, ...] = ()
+    bounded: bool = False
 
     def __str__(self) -> str:
         """Write one line."""
-        rows = f" in {self.rows} {'row' if self.rows == 1 else 'rows'}" if self.rows else ""
+        rows = f" in {self.rows:,} {'row' if self.rows == 1 else 'rows'}" if self.rows else ""
         examples = f", such as {', '.join(map(repr, self.examples))}" if self.examples else ""
         return f"{self.where}: {self.what}{rows}{examples}"
 
@@ -83,7 +87,8 @@ def check_fit(
     id
         The column that joins the two views.
     unit
-        The privacy unit that a run would read it for: a row without its id is left out.
+        The privacy unit that a run would read it for: a row without its id is left out, and so are rows beyond those
+        that a unit may have.
 
     Raises
     ------
@@ -102,14 +107,16 @@ def check_fit(
     """
     found: list[Misfit] = []
     if right is None:
-        source = open_source(data)
-        rows = _examined(source, list(schema), found)
+        source = open_source(data, read=schema.read)
+        schema.read.require_columns(schema.names, source.columns)
+        rows = _examined(source, list(schema), schema, found)
         if unit.id is not None:
-            rows = _rows_of_units(source, unit, found)
+            rows = _rows_of_units(as_written(source, schema, unit), unit, found)
     else:
         unit.require_joined_by(id)
-        sources = open_source(data), open_source(right)
-        counts = [_examined(s, side, found) for s, side in zip(sources, sides_of(schema), strict=True)]
+        left, other = (open_source(one, read=schema.read) for one in (data, right))
+        counts = [_examined(s, side, schema, found) for s, side in zip((left, other), sides_of(schema), strict=True)]
+        sources = as_written(left, schema), as_written(other, schema)
         rows = _joined_rows(sources, id, counts, found)
     for name, bound in (("rows", schema.rows), ("max_rows", schema.max_rows)):
         if bound is not None and (rows != bound if name == "rows" else rows > bound):
@@ -117,7 +124,7 @@ def check_fit(
     return tuple(found)
 
 
-def _examined(source: Source, attributes: Sequence[Attribute], found: list[Misfit]) -> int:
+def _examined(source: Source, attributes: Sequence[Attribute], schema: Schema, found: list[Misfit]) -> int:
     """Add the misfits of one source, and return its number of rows."""
     present = [attribute for attribute in attributes if attribute.name in source.columns]
     found += [Misfit(a.name, f"no such column in {source.name}", 0) for a in attributes if a not in present]
@@ -126,12 +133,14 @@ def _examined(source: Source, attributes: Sequence[Attribute], found: list[Misfi
     for attribute, (name, values) in zip(present, source.take(names).items(), strict=True):
         column = as_column(values, f"{source.name}: column '{name}'")
         rows = len(column)
-        found += _misfits(attribute, column)
+        read = read_cells(attribute, schema.read.of_column(name), values, f"{source.name}: column '{name}'")
+        found += _misfits(attribute, read, column)
     return rows
 
 
-def _misfits(attribute: Attribute, column: Column) -> Iterator[Misfit]:
-    cells = cells_of(attribute, column)
+def _misfits(attribute: Attribute, read: Column, column: Column) -> Iterator[Misfit]:
+    """Yield the misfits of a column as it is read, with examples of its cells as they are written."""
+    cells = cells_of(attribute, read)
     outside = cells.codes == OUTSIDE
     if bool(outside.any()):
         what = "values that are not in its list"
@@ -167,7 +176,16 @@ def _rows_of_units(source: Source, unit: PrivacyUnit, found: list[Misfit]) -> in
         return 0
     ids = ids_in(source, unit.id)
     found += _without_id(ids, unit.id, "so that the row is left out")
-    return int(ids.series.drop_nulls().value_counts()["count"].clip(upper_bound=unit.rows).sum())
+    counts = ids.series.drop_nulls().value_counts()["count"]
+    kept = int(counts.clip(upper_bound=unit.rows).sum())
+    if kept < int(counts.sum()):
+        units = int((counts > unit.rows).sum())
+        what = (
+            f"{units:,} {'unit has' if units == 1 else 'units have'} more than rows_per_unit = {unit.rows} (at most "
+            f"{int(cast(int, counts.max())):,}), so that the bound leaves out rows:"
+        )
+        found.append(Misfit(unit.id, what, int(counts.sum()) - kept, bounded=True))
+    return kept
 
 
 def _without_id(ids: Ids, where: str, so: str) -> Iterator[Misfit]:

@@ -8,55 +8,19 @@ by public facts.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import attrs
-import numpy as np
-from numpy.typing import NDArray
-
-from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
-from dpframework.facts.canonical import TRUTHS, Form, label_of, of_text
-from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.open_attribute import Open
+from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
-from dpframework.tables.binning import fitting, freedman_diaconis, k_means, midway
-from dpframework.tables.columns import Column, as_column, as_numbers, is_textual
+from dpframework.tables.drafts import SchemaDraft, draft_of, require_all
+from dpframework.tables.guessed_file import guess_file
+from dpframework.tables.inferred_attributes import Choices, CutMode
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, open_source
 from dpframework.tables.views import joined
-
-if TYPE_CHECKING:
-    import polars as pl
-
-
-class CutMode(Choice, what="numeric cut mode"):
-    """How the cut points of a numeric attribute are taken from its column."""
-
-    EQUAL_WIDTH = "equal-width"
-    """Bins of equal width between the observed bounds."""
-    QUANTILE = "quantile"
-    """Bins of about equal numbers of rows."""
-    FREEDMAN_DIACONIS = "freedman-diaconis"
-    """Bins of the width 2 IQR / rows^(1/3)."""
-    K_MEANS = "k-means"
-    """Cut points midway between the centres of one-dimensional k-means."""
-    OBSERVED = "observed"
-    """A cut point midway between each two neighbouring observed values."""
-
-
-@attrs.frozen
-class _Choices:
-    """How columns are turned into attributes."""
-
-    numeric: CutMode
-    bins: int
-    max_categories: int
-    categorical: Collection[str]
-    open_columns: Collection[str]
 
 
 @silenced(streams=True)
@@ -71,13 +35,15 @@ def infer_schema(
     categorical: Collection[str] = (),
     exclude: Collection[str] = (),
     open_columns: Collection[str] = (),
+    read: ReadOptions | Mapping[str, Any] | None = None,
 ) -> Schema:
     """Make a schema from a file or dataframe. This reads private data and is **not** private.
 
     A column of booleans, of only 0 and 1, or of only true and false is Boolean; one of numbers, also as text,
     is Numeric between its observed bounds; any other is Categorical with its observed values, sorted. An
-    attribute may be missing if one of its values is. The schema's `inferred` lists what was taken from the data; the
-    row count is not put in it.
+    attribute may be missing if one of its values is. How the file and its cells are written is guessed where they are
+    not as programs write them (see `draft_schema`, which also says why). The schema's `inferred` lists what was taken
+    from the data; the row count is not put in it.
 
     Parameters
     ----------
@@ -95,12 +61,14 @@ def infer_schema(
         Columns to declare categorical although they hold numbers, and columns to leave out.
     open_columns
         Columns to declare open: nothing is taken from them.
+    read
+        How the file is written, in place of a guess (see `ReadOptions`).
 
     Raises
     ------
     InputError
-        If the data cannot be read, a name is unknown, or a column gives no attribute: it has no values, infinite
-        ones, values of another type than number, text and boolean, or more texts than `max_categories`.
+        If the data cannot be read, a name is unknown, or columns give no attribute, such as one without values or
+        with more texts than `max_categories`.
 
     Examples
     --------
@@ -112,14 +80,72 @@ def infer_schema(
     >>> schema.inferred[-1]
     'numeric cuts: equal-width'
     """
-    choices = _checked(numeric, bins, max_categories, categorical, open_columns)
-    source = open_source(data)
+    choices = Choices.checked(numeric, bins, max_categories, categorical, open_columns)
+    draft, refused = _draft(data, choices, exclude, views or {}, read)
+    require_all(refused)
+    return draft.schema
+
+
+@silenced(streams=True)
+@typechecked
+def draft_schema(
+    data: Any,
+    *,
+    numeric: CutMode | str = CutMode.EQUAL_WIDTH,
+    bins: int = 16,
+    max_categories: int = 100,
+    views: Mapping[str, str] | None = None,
+    categorical: Collection[str] = (),
+    exclude: Collection[str] = (),
+    open_columns: Collection[str] = (),
+    read: ReadOptions | Mapping[str, Any] | None = None,
+) -> SchemaDraft:
+    """Draft a schema from a file or dataframe, and say what each messy column holds. This is **not** private.
+
+    It guesses the separator and the encoding of a CSV file, texts that stand for nothing (NULL, -), decimal commas,
+    signs between thousands, dates and times, and digits that are labels since some begin with a zero. A column that
+    gives no attribute is left out. A note says so of each, with the number of its cells, some of them, and the lines
+    of the schema.
+
+    Parameters
+    ----------
+    data, numeric, bins, max_categories, views, categorical, exclude, open_columns, read
+        As for `infer_schema`.
+
+    Raises
+    ------
+    InputError
+        If the data cannot be read, a name is unknown, or no column gives an attribute.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> draft = draft_schema(pl.DataFrame({"cost": ["3,5", "12,25"], "plz": ["01067", "10115"]}))
+    >>> print(draft)
+    cost: 2 of 2 cells are written as 3,5; read as numbers with decimal sign ','; [read.columns.cost] decimal = ","
+    plz: 1 of 2 cells are digits that begin with a zero, such as 01067; read as labels, not as numbers
+    >>> print(draft.schema.read.dumps(), end="")
+    [read]
+    decimal = ","
+    """
+    choices = Choices.checked(numeric, bins, max_categories, categorical, open_columns)
+    return _draft(data, choices, exclude, views or {}, read)[0]
+
+
+def _draft(
+    data: Any,
+    choices: Choices,
+    exclude: Collection[str],
+    views: Mapping[str, str],
+    read: ReadOptions | Mapping[str, Any] | None,
+) -> tuple[SchemaDraft, list[InputError]]:
+    written = ReadOptions.of(guess_file(data) if read is None else read)
+    source = open_source(data, read=written)
     _refuse_undeclared(choices, source.columns, f"{source.name}: ")
     names = _kept(source, exclude)
-    sides = dict(views or {})
-    _refuse_unknown(sides, names, f"{source.name}: column with a view")
-    columns = {n: as_column(c, _where(source, n)) for n, c in source.take(names).items()}
-    return _schema(columns, {n: _where(source, n) for n in names}, sides, choices)
+    _refuse_unknown(views, names, f"{source.name}: column with a view")
+    written.require_columns(source.columns)
+    return draft_of(source.take(names), {n: _where(source, n) for n in names}, views, choices, written)
 
 
 @silenced(streams=True)
@@ -161,13 +187,13 @@ def infer_two_view_schema(
     >>> [str(a.view) for a in infer_two_view_schema(left, right, id="site")]
     ['left', 'right']
     """
-    choices = _checked(numeric, bins, max_categories, categorical, open_columns)
-    sources = open_source(left), open_source(right)
+    choices = Choices.checked(numeric, bins, max_categories, categorical, open_columns)
+    read = _written_alike(left, right)
+    sources = open_source(left, read=read), open_source(right, read=read)
     known = [name for source in sources for name in source.columns]
     _refuse_undeclared(choices, known)
     _refuse_unknown(exclude, known, "column to exclude")
-    excluded = {*exclude, *([] if id is None else [id])}
-    left_names, right_names = ([n for n in s.columns if n not in excluded] for s in sources)
+    left_names, right_names = ([n for n in s.columns if n not in (*exclude, id)] for s in sources)
     for source, names in zip(sources, (left_names, right_names), strict=True):
         if not names:
             raise InputError(f"{source.name}: has no column left to make an attribute of")
@@ -181,25 +207,17 @@ def infer_two_view_schema(
         for source, names in zip(sources, (left_names, right_names), strict=True)
         for name in names
     }
-    return _schema(columns, wheres, views, choices)
+    draft, refused = draft_of(columns, wheres, views, choices, read)
+    require_all(refused)
+    return draft.schema
 
 
-def _checked(
-    numeric: CutMode | str,
-    bins: int,
-    max_categories: int,
-    categorical: Collection[str],
-    open_columns: Collection[str],
-) -> _Choices:
-    mode = CutMode.parse(numeric)
-    if not 1 <= bins <= MOST_CODES:
-        raise InputError(f"bins must be from 1 to {MOST_CODES}")
-    if max_categories < 1:
-        raise InputError("max_categories must be at least 1")
-    for name in open_columns:
-        if name in categorical:
-            raise InputError(f"column '{name}' is declared categorical and open; name it in one of the two")
-    return _Choices(mode, bins, max_categories, categorical, open_columns)
+def _written_alike(left: Any, right: Any) -> ReadOptions:
+    """Return how two files are written."""
+    written, other = guess_file(left), guess_file(right)
+    if written is not None and other is not None and written != other:
+        raise InputError("the two files have different separators or encodings; write one as the other is written")
+    return written or other or ReadOptions()
 
 
 def _kept(source: Source, exclude: Collection[str]) -> list[str]:
@@ -210,7 +228,7 @@ def _kept(source: Source, exclude: Collection[str]) -> list[str]:
     return names
 
 
-def _refuse_undeclared(choices: _Choices, known: Collection[str], where: str = "") -> None:
+def _refuse_undeclared(choices: Choices, known: Collection[str], where: str = "") -> None:
     """Refuse columns to declare that are not there."""
     _refuse_unknown(choices.categorical, known, f"{where}column to declare categorical")
     _refuse_unknown(choices.open_columns, known, f"{where}column to declare open")
@@ -224,111 +242,3 @@ def _refuse_unknown(names: Collection[str], known: Collection[str], what: str) -
 
 def _where(source: Source, name: str) -> str:
     return f"{source.name}: column '{name}'"
-
-
-def _schema(
-    columns: Mapping[str, Column], wheres: Mapping[str, str], views: Mapping[str, str], choices: _Choices
-) -> Schema:
-    attributes = []
-    for name, column in columns.items():
-        attribute = _attribute(name, column, wheres[name], choices)
-        attributes.append(attrs.evolve(attribute, view=views[name]) if name in views else attribute)
-    inferred = ["attribute kinds: observed", "missing allowed: observed"]
-    if any(isinstance(attribute, Categorical) for attribute in attributes):
-        inferred.append("categorical values: observed")
-    if any(isinstance(attribute, Numeric) for attribute in attributes):
-        inferred += ["numeric bounds: observed", f"numeric cuts: {choices.numeric}"]
-    return Schema(attributes, inferred=inferred)
-
-
-def _attribute(name: str, column: Column, where: str, choices: _Choices) -> Attribute:
-    """Return the attribute that a column suggests. An open one says nothing of its column."""
-    import polars as pl
-
-    if name in choices.open_columns:
-        return Open(name)
-    if column.foreign is not None and bool(column.foreign.any()):
-        raise InputError(f"{where} holds neither numbers, texts nor booleans; leave it out with exclude")
-    if len(column) == 0:
-        raise InputError(f"{where} has no rows; at least one is needed")
-    series, missing = _present(column.series)
-    declared = name in choices.categorical or column.categories
-    if series.dtype == pl.Boolean and not declared:
-        return Boolean(name, missing=missing)
-    if not declared and len(series):
-        numbers, strange = as_numbers(series)
-        if not strange.any():
-            kept = numbers[~np.isnan(numbers)]
-            missing = missing or len(kept) < len(numbers)
-            if len(kept) and _written_as_truths(series):
-                return Boolean(name, missing=missing)
-            if len(kept):
-                return _numeric(name, kept, where, missing, choices)
-            series = series.clear()
-    return _categorical(name, series, where, missing, choices)
-
-
-def _present(series: pl.Series) -> tuple[pl.Series, bool]:
-    """Return the cells that are not missing, and whether one was."""
-    if series.dtype.is_float():
-        series = series.fill_nan(None)
-    if is_textual(series):
-        series = series.str.strip_chars()
-        series = series.set(series == "", None)
-    return series.drop_nulls(), series.null_count() > 0
-
-
-def _written_as_truths(series: pl.Series) -> bool:
-    """Tell whether all values are 0 or 1. A text like "00" is a number, but no way to write false."""
-    if is_textual(series):
-        return {of_text(text) for text in series.unique().to_list()} <= {0.0, 1.0}
-    return bool(series.cast(float).is_in([0.0, 1.0]).all())
-
-
-def _categorical(name: str, series: pl.Series, where: str, missing: bool, choices: _Choices) -> Categorical:
-    """Return an attribute of the values that occur, each in its canonical form."""
-    written: dict[Form | None, str] = {}
-    for value in sorted(map(str, series.unique().to_list())):
-        form = of_text(value)
-        truth = value.strip().lower()
-        written.setdefault(form, truth if truth in TRUTHS or form is None else label_of(form))
-    missing = missing or None in written  # Python knows a few more blanks than polars
-    labels = [label for form, label in written.items() if form is not None]
-    if not labels:
-        raise InputError(f"{where} has no values at all; leave it out with exclude")
-    if len(labels) > choices.max_categories:
-        raise InputError(
-            f"{where} has more than {choices.max_categories} distinct values; "
-            "leave it out with exclude, declare it open with open_columns, or raise max_categories"
-        )
-    return Categorical(name, sorted(labels), missing=missing)
-
-
-def _numeric(name: str, numbers: NDArray[np.float64], where: str, missing: bool, choices: _Choices) -> Numeric:
-    lower, upper = float(numbers.min()), float(numbers.max())
-    if not (math.isfinite(lower) and math.isfinite(upper)):
-        raise InputError(f"{where} holds infinite numbers; leave it out with exclude, or correct it")
-    if lower == upper:
-        # Half a unit to each side, or more where floats are coarser than that.
-        margin = max(0.5, abs(lower) * 1e-9)
-        return Numeric(name, lower - margin, upper + margin, bins=1, missing=missing)
-    match choices.numeric:
-        case CutMode.EQUAL_WIDTH:
-            return Numeric(name, lower, upper, bins=fitting(choices.bins, lower, upper), missing=missing)
-        case CutMode.FREEDMAN_DIACONIS:
-            bins = fitting(freedman_diaconis(numbers, choices.bins), lower, upper)
-            return Numeric(name, lower, upper, bins=bins, missing=missing)
-        case CutMode.QUANTILE:
-            cuts = np.quantile(numbers, np.arange(1, choices.bins) / choices.bins)
-        case CutMode.K_MEANS:
-            centres = k_means(*np.unique(numbers, return_counts=True), choices.bins)
-            cuts = midway(centres)
-        case CutMode.OBSERVED:
-            cuts = midway(np.unique(numbers))
-    cuts = np.unique(cuts)
-    cuts = cuts[(cuts > lower) & (cuts < upper)]
-    if len(cuts) >= MOST_CODES:
-        raise InputError(f"{where} has more than {MOST_CODES} distinct values; choose other cuts")
-    if len(cuts) == 0:
-        return Numeric(name, lower, upper, bins=1, missing=missing)
-    return Numeric(name, lower, upper, cuts=cuts.tolist(), missing=missing)

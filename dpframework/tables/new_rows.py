@@ -26,6 +26,7 @@ from dpframework.tables.engines import InMemory
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import columns_as_source, open_source
 from dpframework.tables.table import Table
+from dpframework.tables.written_cells import as_written
 
 SHOWN = 4  # attributes in a warning
 Encoded: TypeAlias = tuple[NDArray[np.unsignedinteger], NDArray[np.float64] | None, NDArray[np.bool_] | None]
@@ -113,8 +114,12 @@ def _require_attributes(known: Schema, schema: Schema) -> None:
 
 @silenced(streams=True)
 def _encoded(rows: Any, schema: Schema, policy: OutOfDomain, source: str) -> list[Encoded]:
-    given = columns_as_source(rows, tuple(rows), source) if isinstance(rows, Mapping) else open_source(rows)
-    columns = given.take(schema.names)
+    given = (
+        columns_as_source(rows, tuple(rows), source)
+        if isinstance(rows, Mapping)
+        else open_source(rows, read=schema.read)
+    )
+    columns = as_written(given, schema).take(schema.names)
     return [_read(attribute, columns[attribute.name], policy, source) for attribute in schema]
 
 

@@ -23,6 +23,7 @@ from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, columns_as_source, open_source
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import TableBuilder
+from dpframework.tables.written_cells import as_written
 
 
 def bounded(
@@ -36,6 +37,7 @@ def bounded(
 ) -> Table:
     """Encode the rows of one source block by block, of each privacy unit those that are kept."""
     names, span = names_to_read(schema, unit), unit.require_span()
+    source = as_written(source, schema, unit)
     builder = TableBuilder(schema, dict.fromkeys(schema.names, source.name), policy, values, mapped=mapped)
     if unit.id is None:
         for block in source.blocks(names):
@@ -150,10 +152,10 @@ def read_table(
     Parameters
     ----------
     path
-        A file that ends in .csv, .csv.gz (UTF-8, comma-separated, the first line names the columns) or
-        .parquet; a folder, whose Parquet files are read in the order of their names; a pattern such as
-        `"visits/2026-*.parquet"`; a URL of a Parquet file that polars opens, such as "s3://bucket/visits.parquet"; or a
-        list of these. The rows of several files are one table's.
+        A file that ends in .csv, .csv.gz (the first line names the columns; UTF-8 and commas, unless `schema.read`
+        says otherwise) or .parquet; a folder, whose Parquet files are read in the order of their names; a pattern such
+        as `"visits/2026-*.parquet"`; a URL of a Parquet file that polars opens, such as "s3://bucket/visits.parquet";
+        or a list of these. The rows of several files are one table's.
     schema
         The public facts; columns that it does not name are not read.
     out_of_domain
@@ -188,7 +190,8 @@ def read_table(
     ...     read_table(path, Schema([Boolean("smokes"), Numeric("age", 17, 90, bins=4)]))
     Table(2 attributes; rows are private)
     """
-    return bounded(schema, open_source(path, options), OutOfDomain.parse(out_of_domain), unit, key, values, mapped)
+    source = open_source(path, options, read=schema.read)
+    return bounded(schema, source, OutOfDomain.parse(out_of_domain), unit, key, values, mapped)
 
 
 @silenced(streams=True)

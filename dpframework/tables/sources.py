@@ -6,19 +6,18 @@ import collections
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
+import numpy as np
 
 from dpframework.facts.errors import InputError, NotOpened
-from dpframework.tables.columns import as_column, quietly
+from dpframework.facts.read_options import ReadOptions
+from dpframework.tables.columns import Column, as_column, quietly
 from dpframework.tables.csv_file import CsvFile
 from dpframework.tables.parquet_files import ParquetFile
 from dpframework.tables.places import KINDS, files_of, is_url, name_of
 from dpframework.tables.progress import tell
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @attrs.frozen(eq=False)
@@ -87,7 +86,7 @@ class Source:
         if names and len(lacking) == len(names):
             raise InputError(
                 f"{self.name}: has none of the columns asked for, such as '{lacking[0]}'; "
-                "its first line must name the columns, separated by commas"
+                "its first line must name the columns, with the separator of [read] in the schema (a comma by default)"
             )
         if lacking:
             all_of = ", ".join(f"'{name}'" for name in lacking[:8]) + (", ..." if len(lacking) > 8 else "")
@@ -99,17 +98,29 @@ class Source:
                 raise InputError(f"{self.name}: column '{name}' occurs more than once; names must differ")
 
 
-def _whole(parts: Sequence[Any], where: str) -> pl.Series:
+def _whole(parts: Sequence[Any], where: str) -> Any:
     """Return one column of all its blocks, as texts if files hold it in several types."""
     import polars as pl
 
-    series = [as_column(part, where).series for part in parts]
+    if all(isinstance(part, pl.Series) for part in parts) and len({part.dtype for part in parts}) == 1:
+        return pl.concat(parts)
+    columns = [as_column(part, where) for part in parts]
+    series = [column.series for column in columns]
     kinds = {one.dtype for one in series} - {pl.Null}
     kind = kinds.pop() if len(kinds) == 1 else pl.String
-    return pl.concat([one if one.dtype == kind else one.cast(kind) for one in series])
+    whole = pl.concat([one if one.dtype == kind else one.cast(kind) for one in series])
+    if all(column.foreign is None for column in columns):
+        return whole
+    masks = [np.zeros(len(one), dtype=np.bool_) if one.foreign is None else one.foreign for one in columns]
+    return Column(whole, np.concatenate(masks))
 
 
-def open_source(data: Any, options: Mapping[str, str] | None = None, part: tuple[int, int] = (0, 1)) -> Source:
+def open_source(
+    data: Any,
+    options: Mapping[str, str] | None = None,
+    part: tuple[int, int] = (0, 1),
+    read: ReadOptions | None = None,
+) -> Source:
     """Return files or a dataframe as a `Source`.
 
     Parameters
@@ -121,6 +132,8 @@ def open_source(data: Any, options: Mapping[str, str] | None = None, part: tuple
         What opening URLs takes (see polars' `storage_options`).
     part
         Which of how many equal parts of the rows of each Parquet file are read.
+    read
+        The separator and the encoding of CSV files; by default commas and UTF-8.
 
     Raises
     ------
@@ -130,9 +143,9 @@ def open_source(data: Any, options: Mapping[str, str] | None = None, part: tuple
         If it cannot be read.
     """
     if isinstance(data, str | os.PathLike):
-        return _of_files([data], options, part)
+        return _of_files([data], options, part, read)
     if isinstance(data, list | tuple) and all(isinstance(place, str | os.PathLike) for place in data):
-        return _of_files(data, options, part)
+        return _of_files(data, options, part, read)
     return _of_frame(data)
 
 
@@ -177,13 +190,16 @@ def _of_frame(frame: Any) -> Source:
 
 
 def _of_files(
-    places: Sequence[str | os.PathLike[str]], options: Mapping[str, str] | None, part: tuple[int, int]
+    places: Sequence[str | os.PathLike[str]],
+    options: Mapping[str, str] | None,
+    part: tuple[int, int],
+    read_options: ReadOptions | None,
 ) -> Source:
     """Return the rows of files, one file after another. Each must have the requested columns."""
     files = [file for place in places for file in files_of(place)]
     if not files:
         raise NotOpened("the list of files is empty; give one at least")
-    sources = [_of_file(file, options, part) for file in files]
+    sources = [_of_file(file, options, part, read_options) for file in files]
     first = sources[0]
 
     def read(positions: Sequence[int]) -> Iterator[Sequence[Any]]:
@@ -203,7 +219,7 @@ def _in_turn(files: Sequence[Iterator[dict[str, Any]]], names: Sequence[str]) ->
         tell(done, len(files))
 
 
-def _of_file(file: str, options: Mapping[str, str] | None, part: tuple[int, int]) -> Source:
+def _of_file(file: str, options: Mapping[str, str] | None, part: tuple[int, int], read: ReadOptions | None) -> Source:
     if is_url(file):
         name = file.rsplit("/", 1)[-1]
         far = ParquetFile.open(file, name, options, part)
@@ -221,5 +237,5 @@ def _of_file(file: str, options: Mapping[str, str] | None, part: tuple[int, int]
         raise NotOpened(f"{name}: cannot be read: {error.strerror}") from None
     opened: CsvFile | ParquetFile
     parquet = name.lower().endswith(".parquet")
-    opened = ParquetFile.open(str(path), name, part=part) if parquet else CsvFile.open(path)
+    opened = ParquetFile.open(str(path), name, part=part) if parquet else CsvFile.open(path, read)
     return Source(name, opened.columns, opened.blocks)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dpframework.facts.attributes import Attribute, View
+from dpframework.facts.column_options import ColumnOptions
 from dpframework.facts.errors import DoesNotFit, InputError
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
@@ -18,6 +19,7 @@ from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, open_source
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import TableBuilder
+from dpframework.tables.written_cells import as_written
 
 if TYPE_CHECKING:
     import polars as pl
@@ -62,7 +64,11 @@ def read_two_views(
     unit.require_joined_by(id)
     policy = OutOfDomain.parse(out_of_domain)
     left_names, right_names = ([attribute.name for attribute in side] for side in sides_of(schema))
-    left, right = open_source(left_path), open_source(right_path)
+    if id in schema and schema.read.of_column(id or "") != ColumnOptions():
+        raise InputError(
+            f"column '{id}' joins the views and is an attribute; then [read] must say nothing of its cells"
+        )
+    left, right = (as_written(open_source(path, read=schema.read), schema) for path in (left_path, right_path))
     columns = joined((left, left_names), (right, right_names), id, strict=policy is OutOfDomain.ERROR)
     sources = dict.fromkeys(left_names, left.name) | dict.fromkeys(right_names, right.name)
     builder = TableBuilder(schema, sources, policy)

@@ -51,7 +51,7 @@ def lines_one_by_one(text: bytes) -> list[tuple[int, int, bool, bool]]:
 def test_lines_are_those_that_single_characters_make(given: str) -> None:
     text = given.encode()
     expected = lines_one_by_one(text)
-    starts, fields, blank = csv_file._lines(text)
+    starts, fields, blank = csv_file.lines_of(text, ",")
     assert starts.tolist() == [line[0] for line in expected]
     assert fields.tolist() == [line[1] for line in expected]
     assert [bool(b) for b in blank] == [line[2] for line in expected]
@@ -173,7 +173,10 @@ def source_of(*columns: str) -> Source:
         ("axy", "t: has no columns 'x', 'y'; correct"),
         ("astuvwxyz", "t: has no columns 's', 't', 'u', 'v', 'w', 'x', 'y', 'z'; correct"),
         ("arstuvwxyz", "t: has no columns 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', ...; correct"),
-        ("xy", "t: has none of the columns asked for, such as 'x'; its first line must name the columns, separated"),
+        (
+            "xy",
+            "t: has none of the columns asked for, such as 'x'; its first line must name",
+        ),
         ("x", "t: has none of the columns asked for, such as 'x'"),
         ("c", "t: column 'c' occurs more than once; names must differ"),
         ("", None),

@@ -466,7 +466,7 @@ HEAD = "age,sex,smokes\n"
         ("age,smoke\n30,1\n", "has no columns 'sex', 'smokes'; correct the names"),
         ("age,age,sex,smokes\n30,30,Male,1\n", "column 'age' occurs more than once"),
         (f"30,{SECRET},1\n31,Male,1\n", "none of the columns asked for"),
-        ("age;sex;smokes\n30;Male;1\n", "separated by commas"),
+        ("age;sex;smokes\n30;Male;1\n", "with the separator of"),
         (HEAD + f"30,{SECRET},Male,1\n", "more or fewer fields"),
         (HEAD + f"30,{SECRET}\n", "more or fewer fields"),
         (HEAD + f'"30,{SECRET},1\n', "more or fewer fields"),

@@ -137,6 +137,8 @@ def schema_changes(before: Plan, after: Plan) -> Iterator[str]:
         yield f"public bound of the row count {from_to(old.row_bound, new.row_bound)}"
     if old.inferred != new.inferred:
         yield f"inferred from private data: {from_to(old.inferred, new.inferred)}"
+    if old.read != new.read:
+        yield f"files are read with: {from_to(old.read, new.read)}"
     if before.schema is not None and after.schema is not None:  # plan files hold the fingerprint only
         yield from _attributes(before.schema, after.schema)
 

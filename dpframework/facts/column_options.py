@@ -1,0 +1,243 @@
+"""How the cells of one column are written, a public fact that turns each cell into another by itself."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.canonical import Form, of_text
+from dpframework.facts.choices import Choice
+from dpframework.facts.errors import InputError
+from dpframework.facts.toml import refuse_unknown
+from dpframework.facts.values import finite_number, plain_number, printable_name, visible_text
+
+#: The directives that a format of dates may hold: dates first, then times of day.
+DATE_DIRECTIVES, TIME_DIRECTIVES = "YymdbBj", "HIMSp"
+DECIMALS, THOUSANDS = (".", ","), (".", ",", " ", "'", "_")
+_DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
+ISO = "iso"
+
+
+class DateUnit(Choice, what="date_unit"):
+    """The number that a date or a time becomes."""
+
+    YEARS = "years"
+    """The year, and the share of it that is over: noon of 2 July 2023 is 2023.5."""
+    DAYS = "days"
+    """Days since 1 January 1970, and the share of the day that is over."""
+    HOURS = "hours"
+    """Hours of the day, from 0 to 24: half past nine is 9.5. The date plays no part."""
+
+
+def as_given_texts(given: Any, what: str) -> tuple[str, ...]:
+    """Return one text, or a list of texts, as a tuple.
+
+    Raises
+    ------
+    InputError
+        If it is something else.
+    """
+    listed = [given] if isinstance(given, str) else given
+    if not isinstance(listed, Iterable) or isinstance(listed, Mapping | bytes):
+        raise InputError(f"{what} must be a text or a list of texts, not {type(given).__name__}")
+    found = tuple(listed)
+    for text in found:
+        visible_text(text, f"each text of {what}")
+    return tuple(dict.fromkeys(found))
+
+
+def null_texts(given: Any) -> tuple[str, ...]:
+    """Return the texts that stand for nothing, as a tuple."""
+    return as_given_texts(given, "null")
+
+
+def _formats(given: Any) -> tuple[str, ...]:
+    formats = as_given_texts(given, "date")
+    for text in formats:
+        if text != ISO:
+            _require_format(text)
+    return formats
+
+
+def _require_format(text: str) -> None:
+    found = _DIRECTIVE.findall(text)
+    for directive in found:
+        if not directive or directive not in f"{DATE_DIRECTIVES}{TIME_DIRECTIVES}%":
+            raise InputError(
+                f"date format '{text}' has '%{directive}', which is not known; accepted are "
+                f"{', '.join(f'%{one}' for one in DATE_DIRECTIVES + TIME_DIRECTIVES)}, such as '%d.%m.%Y'"
+            )
+    days = set("mbBj") & set(found)
+    if not (set("HI") & set(found) or (days and set("Yy") & set(found))):
+        raise InputError(
+            f"date format '{text}' names neither a day of a year nor an hour; write one such as '%d.%m.%Y'"
+        )
+
+
+def _decimal(given: str | None) -> str | None:
+    return _sign(given, DECIMALS, "decimal")
+
+
+def _thousands(given: str | None) -> str | None:
+    return _sign(given, THOUSANDS, "thousands")
+
+
+def _sign(given: Any, accepted: tuple[str, ...], what: str) -> str | None:
+    if given is not None and given not in accepted:
+        raise InputError(f"{what} {given!r} is unknown; accepted are {', '.join(map(repr, accepted))}")
+    return None if given is None else str(given)
+
+
+def _date_unit(given: DateUnit | str | None) -> DateUnit | None:
+    return None if given is None else DateUnit.parse(given)
+
+
+def _labels(given: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    pairs = dict(given).items() if isinstance(given, Mapping | tuple) else None
+    if pairs is None:
+        raise InputError('labels must be a table of lists, such as { female = ["f", "w"], male = ["m"] }')
+    return tuple(
+        (visible_text(label, "each label"), as_given_texts(texts, f"label '{label}'")) for label, texts in pairs
+    )
+
+
+def _ranges(given: Any) -> tuple[tuple[str, tuple[float, float]], ...]:
+    accepted = "ranges must be a table of pairs of numbers, such as { child = [0, 18], adult = [18, 65] }"
+    if not isinstance(given, Mapping | tuple):
+        raise InputError(accepted)
+    found = []
+    for label, bounds in dict(given).items():
+        if not isinstance(bounds, list | tuple) or len(bounds) != 2:
+            raise InputError(accepted)
+        low, high = (finite_number(bound, f"each bound of range '{label}'") for bound in bounds)
+        if not low < high:
+            raise InputError(f"range '{label}' must begin below its end")
+        found.append((visible_text(label, "each label"), (low, high)))
+    found.sort(key=lambda pair: pair[1])
+    for (one, (_, end)), (other, (begin, _)) in itertools.pairwise(found):
+        if begin < end:
+            raise InputError(f"ranges '{one}' and '{other}' overlap; each number must lie in one")
+    return tuple(found)
+
+
+@final
+@attrs.frozen
+class ColumnOptions:
+    """How the cells of one column are written. What is not given is the file's (see `ReadOptions`).
+
+    Attributes
+    ----------
+    null
+        Texts that stand for a missing value, compared without the space around them. A number, such as "-99", also
+        stands for that number in any spelling.
+    decimal, thousands
+        The decimal sign of numbers in texts, "." or ","; and the sign between groups of three digits.
+    date
+        Formats of dates or times, the first that fits is taken: "iso", or of `%Y %y %m %d %b %B %j %H %I %M %S %p`.
+    date_unit
+        The number that a date becomes: "years", "days" or "hours" (see `DateUnit`). By default years, or hours where
+        no format has a date. A column with `date` or `date_unit` is one of dates.
+    labels
+        For each label the texts that it stands for. A text that is not listed stays as it is.
+    ranges
+        For each label the numbers that it stands for, from the first bound up to, and without, the second.
+    other
+        The label of every value that is neither listed, nor in a range, nor a label itself; None to keep such values.
+
+    Raises
+    ------
+    InputError
+        If one of them is none of these.
+
+    Examples
+    --------
+    >>> ColumnOptions(date="%d.%m.%Y").unit.value
+    'years'
+    >>> ColumnOptions(labels={"female": ["f", "w"]}, other="other").to_dict()
+    {'other': 'other', 'labels': {'female': ['f', 'w']}}
+    """
+
+    null: tuple[str, ...] = attrs.field(default=(), converter=null_texts)
+    decimal: str | None = attrs.field(default=None, converter=_decimal)
+    thousands: str | None = attrs.field(default=None, converter=_thousands)
+    date: tuple[str, ...] = attrs.field(default=(), converter=_formats)
+    date_unit: DateUnit | None = attrs.field(default=None, converter=_date_unit)
+    labels: tuple[tuple[str, tuple[str, ...]], ...] = attrs.field(default=(), converter=_labels)
+    ranges: tuple[tuple[str, tuple[float, float]], ...] = attrs.field(default=(), converter=_ranges)
+    other: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.decimal is not None and self.decimal == self.thousands:
+            raise InputError(f"decimal and thousands are both '{self.decimal}'; they must differ")
+        if self.other is not None:
+            printable_name(self.other, "other")
+        if self.is_date and self.is_recoded:
+            raise InputError("holds dates, which become numbers, and labels or ranges; give one of the two")
+        sources: dict[Form | None, str] = {}
+        for label, texts in self.labels:
+            for text in texts:
+                if sources.setdefault(of_text(text), label) != label:
+                    raise InputError(f"text '{text}' stands for two labels; list it once")
+
+    @property
+    def is_date(self) -> bool:
+        """Whether the column holds dates or times."""
+        return bool(self.date) or self.date_unit is not None
+
+    @property
+    def is_recoded(self) -> bool:
+        """Whether its cells become other labels."""
+        return bool(self.labels or self.ranges or self.other is not None)
+
+    @property
+    def unit(self) -> DateUnit:
+        """The number that a date of the column becomes."""
+        if self.date_unit is not None:
+            return self.date_unit
+        dated = not self.date or any(
+            one == ISO or set(DATE_DIRECTIVES) & set(_DIRECTIVE.findall(one)) for one in self.date
+        )
+        return DateUnit.YEARS if dated else DateUnit.HOURS
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The labels that its cells may become."""
+        found = [label for label, _ in (*self.labels, *self.ranges)]
+        return tuple(dict.fromkeys([*found, *([] if self.other is None else [self.other])]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options in a JSON-safe form, as a file writes them, defaults left out."""
+        form: dict[str, Any] = {}
+        for name in ("null", "date"):
+            if getattr(self, name):
+                form[name] = list(getattr(self, name))
+        for name in ("decimal", "thousands", "other"):
+            if getattr(self, name) is not None:
+                form[name] = getattr(self, name)
+        if self.date_unit is not None:
+            form["date_unit"] = self.date_unit.value
+        if self.labels:
+            form["labels"] = {label: list(texts) for label, texts in self.labels}
+        if self.ranges:
+            form["ranges"] = {label: [plain_number(low), plain_number(high)] for label, (low, high) in self.ranges}
+        return form
+
+    @classmethod
+    def of(cls, given: Any) -> ColumnOptions:
+        """Return options, or read them from a table of their names.
+
+        Raises
+        ------
+        InputError
+            If a name is unknown, with the nearest one, or a value is none.
+        """
+        if isinstance(given, cls):
+            return given
+        if not isinstance(given, Mapping):
+            raise InputError(f'must be a table of options, such as {{ null = ["-"] }}, not {type(given).__name__}')
+        refuse_unknown(given, [field.name for field in attrs.fields(cls)], "unknown key")
+        return cls(**given)

@@ -1,0 +1,216 @@
+"""How a file is written: its separator, decimals, null texts and dates, which are public facts of its table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
+from dpframework.facts.column_options import ColumnOptions, null_texts
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.toml import begun_with, refuse_unknown, toml_key, toml_lines
+
+#: The encodings of text files that are read, by Python's names, and how else people call them.
+ENCODINGS = (
+    "utf-8", "utf-16", "windows-1252", "latin-1", "iso-8859-15", "windows-1250", "iso-8859-2", "windows-1251",
+    "cp437", "cp850", "mac-roman", "shift_jis", "gb18030", "big5", "euc-kr",
+)  # fmt: skip
+SEPARATORS = (",", ";", "\t", "|", ":", " ", "^", "~")
+_COMMON = ("null", "decimal", "thousands", "date")
+
+
+def _separator(given: Any) -> str:
+    if given not in SEPARATORS:
+        shown = ", ".join(f"'{one}'" for one in SEPARATORS if one != "\t")
+        raise InputError(f'separator {given!r} is unknown; accepted are {shown} and a tab ("\\t")')
+    return str(given)
+
+
+def _encoding(given: Any) -> str:
+    name = str(given).lower()
+    if name not in ENCODINGS:
+        raise InputError(f"encoding {given!r} is unknown; {nearest(name, ENCODINGS)}")
+    return name
+
+
+def _columns(given: Any) -> tuple[tuple[str, ColumnOptions], ...]:
+    if not isinstance(given, Mapping | tuple):
+        raise InputError("columns must be a table of tables, each written as [read.columns.NAME]")
+    found = []
+    for name, options in dict(given).items():
+        with begun_with(f"column '{name}': "):
+            found.append((str(name), ColumnOptions.of(options)))
+    return tuple(found)
+
+
+@final
+@attrs.frozen
+class ReadOptions:
+    """How a table is written in its files, cell by cell: what a cell becomes follows from it and these alone.
+
+    Attributes
+    ----------
+    separator
+        What stands between two fields of a CSV file.
+    encoding
+        That of a CSV file, such as "windows-1252". A byte that it does not hold becomes a replacement character.
+    null
+        Texts that stand for a missing value in every column.
+    decimal, thousands
+        The signs of numbers in texts, for every numeric column (see `ColumnOptions`). With a decimal comma, or a
+        sign between thousands, a text that is written otherwise is no number.
+    date
+        The formats of the columns of dates that name none.
+    columns
+        The options of single columns: what they give holds for them in place of the file's. Their `null` texts are
+        added to the file's.
+
+    Raises
+    ------
+    InputError
+        If an option is unknown or holds something else than it should.
+
+    Examples
+    --------
+    >>> options = ReadOptions(separator=";", decimal=",", columns={"visit": {"date": "%d.%m.%Y"}})
+    >>> options.of_column("visit").decimal, options.of_column("cost").is_date
+    (',', False)
+    >>> print(options.dumps(), end="")
+    [read]
+    separator = ";"
+    decimal = ","
+    <BLANKLINE>
+    [read.columns.visit]
+    date = ["%d.%m.%Y"]
+    """
+
+    separator: str = attrs.field(default=",", converter=_separator)
+    encoding: str = attrs.field(default="utf-8", converter=_encoding)
+    null: tuple[str, ...] = attrs.field(default=(), converter=null_texts)
+    decimal: str | None = None
+    thousands: str | None = None
+    date: tuple[str, ...] = ()
+    columns: tuple[tuple[str, ColumnOptions], ...] = attrs.field(default=(), converter=_columns)
+
+    def __attrs_post_init__(self) -> None:
+        common = ColumnOptions(decimal=self.decimal, thousands=self.thousands, date=self.date)
+        object.__setattr__(self, "date", common.date)
+        for name, _ in self.columns:
+            with begun_with(f"column '{name}': "):
+                self.of_column(name)  # together with the file's, they may contradict each other
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is said: a CSV file in UTF-8 with commas, and cells as programs write them."""
+        return self == ReadOptions()
+
+    def of_column(self, name: str) -> ColumnOptions:
+        """Return the options of a column, with the file's where it has none."""
+        own = dict(self.columns).get(name, ColumnOptions())
+        decimal = own.decimal or self.decimal
+        thousands = own.thousands or (None if self.thousands == decimal else self.thousands)
+        date = own.date or (self.date if own.is_date else ())
+        null = tuple(dict.fromkeys((*self.null, *own.null)))
+        return attrs.evolve(own, null=null, decimal=decimal, thousands=thousands, date=date)
+
+    def without(self, names: Collection[str]) -> ReadOptions:
+        """Return the options without those of some columns."""
+        kept = {name: own for name, own in self.columns if name not in names}
+        return self if len(kept) == len(self.columns) else attrs.evolve(self, columns=kept)
+
+    def over(self, other: ReadOptions) -> ReadOptions:
+        """Return the options of `other` with those of this one in their place, where this one has some."""
+        default = ReadOptions()
+        given = {f.name: getattr(self, f.name) for f in attrs.fields(ReadOptions) if f.name != "columns"}
+        given = {name: value for name, value in given.items() if value != getattr(default, name)}
+        columns = dict(other.columns)
+        for name, own in self.columns:
+            columns[name] = ColumnOptions.of({**columns.get(name, ColumnOptions()).to_dict(), **own.to_dict()})
+        return attrs.evolve(other, **given, columns=columns)
+
+    def require_columns(self, known: Collection[str], others: Collection[str] = ()) -> None:
+        """Refuse options of a column that is not there. `others` are there, too, and are not named in the error.
+
+        Raises
+        ------
+        InputError
+            If there are some: names the nearest known column.
+        """
+        for name, _ in self.columns:
+            if name not in known and name not in others:
+                raise InputError(f"[read.columns] there is no column '{name}'; {nearest(name, known)}")
+
+    def require_fit(self, attribute: Attribute) -> None:
+        """Refuse options that an attribute of this kind cannot have.
+
+        Raises
+        ------
+        InputError
+            If there are dates for labels, labels for numbers, or a label that the attribute does not list.
+        """
+        own = dict(self.columns).get(attribute.name, ColumnOptions())
+        where = f"[read.columns] column '{attribute.name}'"
+        if own.is_date and not isinstance(attribute, Numeric):
+            raise InputError(f"{where} holds dates, which become numbers; declare it numeric")
+        if own.is_recoded and isinstance(attribute, Numeric):
+            raise InputError(f"{where} becomes labels, and is declared numeric; declare it categorical")
+        accepted = attribute.values if isinstance(attribute, Categorical) else ("false", "true")
+        if isinstance(attribute, Categorical | Boolean):
+            for label in own.targets:
+                if label not in accepted:
+                    raise InputError(
+                        f"{where} becomes '{label}', which its values do not list; {nearest(label, accepted)}"
+                    )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options in a JSON-safe form, as a file writes them, defaults left out."""
+        form: dict[str, Any] = {}
+        for name in ("separator", "encoding"):
+            if getattr(self, name) != getattr(ReadOptions(), name):
+                form[name] = getattr(self, name)
+        form |= {name: value for name, value in ColumnOptions(**self._common()).to_dict().items() if name in _COMMON}
+        columns = {name: own.to_dict() for name, own in self.columns}
+        return {**form, **({"columns": columns} if columns else {})}
+
+    def _common(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _COMMON}
+
+    @classmethod
+    def of(cls, given: Any) -> ReadOptions:
+        """Return options, or read them from a table of their names, as `[read]` of a file holds it.
+
+        Raises
+        ------
+        InputError
+            If a name is unknown, with the nearest one, or a value is none.
+        """
+        if given is None or isinstance(given, cls):
+            return given or cls()
+        if not isinstance(given, Mapping):
+            raise InputError(f"read must be a table of options, written as [read], not {type(given).__name__}")
+        refuse_unknown(given, [field.name for field in attrs.fields(cls)], "[read] unknown key")
+        with begun_with("[read] "):
+            return cls(**given)
+
+    def dumps(self) -> str:
+        """Return the options as the `[read]` of a file, which `of` reads back."""
+        form = self.to_dict()
+        columns = form.pop("columns", {})
+        blocks = [f"[read]\n{toml_lines(form)}"] if form or columns else []
+        blocks += [f"[read.columns.{toml_key(name)}]\n{toml_lines(own)}" for name, own in columns.items()]
+        return "\n".join(blocks)
+
+    def said(self) -> Iterator[str]:
+        """Yield one text for each thing that the options say, for plans and reports."""
+        form = self.to_dict()
+        columns = form.pop("columns", {})
+        yield from toml_lines(form).splitlines()
+        for name, own in columns.items():
+            yield from (f"{name}: {line}" for line in toml_lines(own).splitlines())
+
+
+def as_read_options(given: ReadOptions | Mapping[str, Any] | None) -> ReadOptions:
+    """Return options, from a table of their names or nothing, as the converter of an attrs field."""
+    return ReadOptions.of(given)

@@ -1,0 +1,241 @@
+"""A draft of a schema from private columns, with what was found in each. It is for the eyes of the data's owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+
+from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
+from dpframework.facts.column_options import ColumnOptions, DateUnit
+from dpframework.facts.errors import InputError
+from dpframework.facts.read_options import ReadOptions
+from dpframework.facts.schema import Schema
+from dpframework.facts.toml import toml_key, toml_lines
+from dpframework.tables.columns import Column, as_column, is_textual, plain_cells
+from dpframework.tables.guessed_columns import Guess, case_twins, common_nulls, common_style, guess_column, with_groups
+from dpframework.tables.inferred_attributes import Choices, attribute_of, present
+from dpframework.tables.written_cells import read_cells
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_NUMBER, _LABEL = Numeric("number", 0, 1, bins=1), Boolean("label")
+
+
+@final
+@attrs.frozen
+class ColumnNote:
+    """What was found in a column, and what the draft makes of it. It shows private cells and their numbers.
+
+    Attributes
+    ----------
+    column
+        Its name.
+    found
+        What is there.
+    proposal
+        What the draft does, or what you can do.
+    lines
+        The lines of a schema file that say so.
+    left_out
+        Whether the draft has no attribute of the column; then `lines` would give it one.
+    """
+
+    column: str
+    found: str
+    proposal: str
+    lines: tuple[str, ...] = ()
+    left_out: bool = False
+
+    def __str__(self) -> str:
+        """Write it as one line."""
+        lines = f"; {' '.join(self.lines)}" if self.lines else ""
+        return f"{self.column}: {self.found}; {self.proposal}{lines}"
+
+
+@final
+@attrs.frozen
+class SchemaDraft:
+    """A schema that was drafted from private data, which is **not** private, with notes for the data's owner.
+
+    Attributes
+    ----------
+    schema
+        The schema, marked as inferred.
+    notes
+        What was found in the columns that are not as programs write them, in the order of the columns. The notes show
+        private cells: keep them to yourself.
+    """
+
+    schema: Schema
+    notes: tuple[ColumnNote, ...] = attrs.field(repr=False)
+
+    def __str__(self) -> str:
+        """Write one note a line."""
+        return "\n".join(map(str, self.notes))
+
+    def dumps(self) -> str:
+        """Return the schema as the text of a TOML file. Comments name columns that were left out, and show no cell."""
+        comments = [_comment(note) for note in self.notes if note.left_out]
+        return "\n".join([self.schema.dumps(), *comments])
+
+
+def _comment(note: ColumnNote) -> str:
+    lines = [
+        f"column {toml_key(note.column)} is left out. To use it, say what it may hold, or declare it open:",
+        *note.lines,
+    ]
+    return "".join(f"# {line}\n" for line in lines)
+
+
+def draft_of(
+    columns: Mapping[str, Any],
+    wheres: Mapping[str, str],
+    views: Mapping[str, str],
+    choices: Choices,
+    read: ReadOptions,
+) -> tuple[SchemaDraft, list[InputError]]:
+    """Return the draft of a schema, and why columns were left out.
+
+    Parameters
+    ----------
+    columns
+        The whole columns, as their table holds them.
+    wheres
+        How an error's sentence about each begins.
+    views
+        "left" or "right" for some of them.
+    choices
+        How they are turned into attributes.
+    read
+        How the file is written, where that is known. What it says of a column is not guessed.
+    """
+    attributes: list[Attribute] = []
+    notes, refused = list[ColumnNote](), list[InputError]()
+    guesses = {name: _guess_of(name, values, wheres[name], choices, read) for name, values in columns.items()}
+    guesses = with_groups(guesses)
+    drafted: dict[str, tuple[Guess, pl.Series | None]] = {}
+    for name, values in columns.items():
+        guess, _ = guesses[name]
+        try:
+            column = _column_of(guess, values, wheres[name])
+            number = guess.options.is_date or guess.options.decimal is not None
+            label = not guess.is_number and bool(guess.found)
+            attribute = attribute_of(name, column, wheres[name], choices, number=number, label=label)
+        except InputError as error:
+            refused.append(error)
+            notes.append(_left_out(name, values, str(error), wheres[name]))
+            continue
+        drafted[name] = guesses[name]
+        attributes.append(attrs.evolve(attribute, view=views[name]) if name in views else attribute)
+        notes += _notes(name, guess, attribute)
+    if not attributes:
+        raise InputError(_together(refused))
+    schema = Schema(attributes, inferred=_inferred(attributes, choices), read=_common(drafted, read))
+    if not schema.read.is_plain:
+        schema = attrs.evolve(schema, inferred=(*schema.inferred, "how cells are written: observed"))
+    return SchemaDraft(schema, tuple(notes)), refused
+
+
+def require_all(refused: list[InputError]) -> None:
+    """Refuse columns that give no attribute, all in one error."""
+    if refused:
+        raise InputError(_together(refused))
+
+
+def _together(refused: list[InputError]) -> str:
+    if len(refused) == 1:
+        return str(refused[0])
+    return f"{len(refused)} columns give no attribute. " + ". ".join(map(str, refused))
+
+
+def _inferred(attributes: list[Attribute], choices: Choices) -> list[str]:
+    inferred = ["attribute kinds: observed", "missing allowed: observed"]
+    if any(isinstance(attribute, Categorical) for attribute in attributes):
+        inferred.append("categorical values: observed")
+    if any(isinstance(attribute, Numeric) for attribute in attributes):
+        inferred += ["numeric bounds: observed", f"numeric cuts: {choices.numeric}"]
+    return inferred
+
+
+def _guess_of(
+    name: str, values: Any, where: str, choices: Choices, read: ReadOptions
+) -> tuple[Guess, pl.Series | None]:
+    """Return how a column is written, by what is known of it or by the look of its cells; and its texts, if any."""
+    import polars as pl
+
+    known = read.of_column(name)
+    if name in choices.open_columns or known.is_date or known.is_recoded:
+        return Guess(known, known.is_date), None
+    cells, categories = (values.series, values.categories) if isinstance(values, Column) else plain_cells(values, where)
+    if isinstance(cells, pl.Series) and cells.dtype.is_temporal() and not isinstance(cells.dtype, pl.Duration):
+        unit = DateUnit.HOURS if cells.dtype == pl.Time else DateUnit.YEARS
+        return Guess(ColumnOptions(date_unit=unit), True, "the cells are dates or times", f"read as {unit}"), None
+    column = as_column(values, where)
+    if categories or name in choices.categorical or not is_textual(column.series):
+        return Guess(known), None
+    texts = present(column.series)[0]
+    texts = texts.filter(~texts.is_in(list(known.null)))
+    guess = guess_column(texts)
+    given = {field: value for field, value in known.to_dict().items() if field != "null"}
+    options = attrs.evolve(guess.options, null=[*known.null, *guess.options.null], **given)
+    return attrs.evolve(guess, options=options), texts
+
+
+def _column_of(guess: Guess, values: Any, where: str) -> Column:
+    """Return the cells of a column as they are meant. What is no number among numbers is missing."""
+    if guess.options == ColumnOptions():
+        return as_column(values, where)
+    column = read_cells(_NUMBER if guess.is_number else _LABEL, guess.options, values, where)
+    return Column(column.series) if guess.is_number else column
+
+
+def _common(drafted: Mapping[str, tuple[Guess, pl.Series | None]], read: ReadOptions) -> ReadOptions:
+    """Return the options of all columns, what several share said once."""
+    numbers = [(g.options, texts) for g, texts in drafted.values() if g.is_number and not g.options.is_date]
+    plain = [
+        texts.filter(~texts.is_in(list(options.null)))
+        for options, texts in numbers
+        if texts is not None and options.decimal is None
+    ]
+    decimal, thousands = common_style([options for options, _ in numbers], plain)
+    null = tuple(dict.fromkeys((*read.null, *common_nulls([guess.options for guess, _ in drafted.values()]))))
+    columns = {}
+    for name, (guess, _) in drafted.items():
+        own = attrs.evolve(guess.options, null=[text for text in guess.options.null if text not in null])
+        if decimal is not None and own.decimal is not None:
+            own = attrs.evolve(own, decimal=None, thousands=None)
+        if own != ColumnOptions():
+            columns[name] = own
+    read = attrs.evolve(read, null=null, columns=columns)
+    return read if decimal is None else attrs.evolve(read, decimal=decimal, thousands=thousands)
+
+
+def _notes(name: str, guess: Guess, attribute: Attribute) -> Iterator[ColumnNote]:
+    if guess.found:
+        form = guess.options.to_dict()
+        lines = (f"[read.columns.{toml_key(name)}]", *toml_lines(form).splitlines()) if form else ()
+        yield ColumnNote(name, guess.found, guess.proposal, lines)
+    if isinstance(attribute, Categorical):
+        twins = case_twins(attribute.values)
+        if twins:
+            shown = "; ".join(", ".join([label, *others]) for label, others in twins.items())
+            lines = (f"[read.columns.{toml_key(name)}]", *toml_lines({"labels": twins}).splitlines())
+            yield ColumnNote(
+                name, f"labels differ in case only: {shown}", "to make each of them one label, write", lines
+            )
+
+
+def _left_out(name: str, values: Any, error: str, where: str) -> ColumnNote:
+    """Return the note of a column that gives no attribute."""
+    reason = error.removeprefix(f"{where} ").split("; ")[0]
+    column = as_column(values, where)
+    cells = len(column) - column.series.null_count()
+    if column.foreign is None and cells:
+        reason += f": {column.series.drop_nulls().n_unique():,} in {cells:,} cells"
+    proposal = "left out; to count its values that several people share, declare it open"
+    return ColumnNote(
+        name, reason, proposal, ("[[attribute]]", *toml_lines({"name": name, "kind": "open"}).splitlines()), True
+    )

@@ -1,0 +1,270 @@
+"""Guess how the texts of one column are written. This reads private cells, for the owner's own step.
+
+Each guess comes with what was found, in numbers of cells and with some of them, for the owner to see.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+
+from dpframework.facts.column_options import ISO, ColumnOptions, DateUnit
+from dpframework.tables.columns import as_numbers
+from dpframework.tables.written_cells import styled_numbers
+from dpframework.tables.written_dates import times_of_texts
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: Texts that stand for nothing in any column, and those that do among numbers and dates.
+SURE_NULLS = ("NULL", "null", "Null", "\\N", "#N/A", "#NA", "N/A", "n/a", "<NA>", "<null>", "(null)")
+_NULLS = frozenset((*SURE_NULLS, "NA", "na", "None", "none", "NONE", "-", "--", "---", ".", "..", "?",
+                    "k.A.", "k. A.", "keine Angabe", "missing", "Missing", "unknown", "Unknown", "unbekannt", "NaT",
+                    "#VALUE!", "#DIV/0!", "#REF!"))  # fmt: skip
+_STYLES = (
+    (",", None), (",", "."), (".", ","), (",", " "), (".", " "), (".", "'"), (",", "'"),
+)  # fmt: skip
+_DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d %b %Y",
+         "%d-%b-%Y", "%d %B %Y", "%B %d, %Y", "%b %d, %Y", "%m/%Y", "%Y-%m")  # fmt: skip
+_FORMATS = (
+    ISO,
+    *(f"{day}{time}" for time in ("", " %H:%M:%S", " %H:%M") for day in _DAYS),
+    "%H:%M:%S", "%H:%M", "%I:%M %p",
+)  # fmt: skip
+_AMBIGUOUS = {"%d/%m": "%m/%d"}
+_PADDED = r"^0[0-9]+$"
+_SHOWN = 5
+_FEW = 10  # texts that stand for nothing in one column, at most
+_SAMPLE = 500
+
+
+@final
+@attrs.frozen
+class Guess:
+    """How a column is written, by the look of it.
+
+    Attributes
+    ----------
+    options
+        What it says of the cells.
+    is_number
+        Whether the cells are numbers or dates, and not labels.
+    found
+        What was found that is not as programs write it, for the owner only; empty if nothing was.
+    proposal
+        What is made of it.
+    """
+
+    options: ColumnOptions = attrs.field(factory=ColumnOptions)
+    is_number: bool = False
+    found: str = ""
+    proposal: str = ""
+
+
+def guess_column(texts: pl.Series) -> Guess:
+    """Return how a column of texts is written.
+
+    Parameters
+    ----------
+    texts
+        Its cells that are neither null nor blank, without space around them.
+    """
+    if not len(texts):
+        return Guess()
+    _, strange = as_numbers(texts)
+    if bool(texts.str.contains(_PADDED).any()):
+        return _padded(texts, strange)
+    if not bool(strange.any()):
+        return _numbers(texts)
+    rest = _counted(texts, strange)
+    nulls = rest.filter(rest["text"].is_in(list(_NULLS)))
+    plain = strange.sum() < len(texts)
+    if plain and nulls.height == rest.height:
+        return _with_nulls(ColumnOptions(null=nulls["text"].to_list()), rest, len(texts), "numbers")
+    known = texts.is_in(nulls["text"].to_list()).fill_null(False)
+    others = texts.filter(~known)
+    guess = _styled(others, nulls, len(texts)) or _dates(others, nulls, len(texts))
+    if guess is not None:
+        return guess
+    if plain and 5 * int(strange.sum()) <= len(texts) and texts.filter(~_mask(strange)).n_unique() > _FEW:
+        few = rest.height <= _FEW
+        if few or 20 * int(strange.sum()) <= len(texts):
+            options = ColumnOptions(null=rest["text"].to_list()) if few else ColumnOptions()
+            return _with_nulls(options, rest, len(texts), "numbers")
+    sure = rest.filter(rest["text"].is_in(list(SURE_NULLS)))
+    if sure.height and sure.height < rest.height:
+        found = f"{_of(int(sure['count'].sum()), len(texts))} stand for nothing: {_some(sure)}"
+        return Guess(ColumnOptions(null=sure["text"].to_list()), False, found, "read as missing")
+    return Guess()
+
+
+def _mask(strange: Any) -> pl.Series:
+    import polars as pl
+
+    return pl.Series(strange)
+
+
+def _counted(texts: pl.Series, which: Any) -> pl.DataFrame:
+    """Return the distinct ones of some texts with their counts, the most frequent first."""
+    import polars as pl
+
+    counts = texts.filter(pl.Series(which)).alias("text").value_counts(name="count")
+    return counts.sort(["count", "text"], descending=[True, False])
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{part:,} of {whole:,} cells"
+
+
+def _some(counts: pl.DataFrame) -> str:
+    shown = ", ".join(text if len(text) <= 40 else f"{text[:37]}..." for text in counts["text"].head(_SHOWN).to_list())
+    return shown + (", ..." if counts.height > _SHOWN else "")
+
+
+def _with_nulls(options: ColumnOptions, rest: pl.DataFrame, cells: int, what: str) -> Guess:
+    """Return the guess of a column with some cells that are no numbers or dates."""
+    found = f"{_of(int(rest['count'].sum()), cells)} are not {what}: {_some(rest)}"
+    return Guess(options, True, found, "read as missing")
+
+
+def _padded(texts: pl.Series, strange: Any) -> Guess:
+    padded = texts.filter(texts.str.contains(_PADDED))
+    rest = _counted(texts, strange)
+    nulls = rest.filter(rest["text"].is_in(list(SURE_NULLS)))
+    found = f"{_of(len(padded), len(texts))} are digits that begin with a zero, such as {padded[0]}"
+    return Guess(ColumnOptions(null=nulls["text"].to_list()), False, found, "read as labels, not as numbers")
+
+
+def _numbers(texts: pl.Series) -> Guess:
+    """Return the guess of a column of plain numbers, which may be dates without signs."""
+    if bool(texts.str.contains(r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$").all()):
+        found = f"all {len(texts):,} cells are dates in digits, such as {texts[0]}"
+        return Guess(ColumnOptions(date="%Y%m%d"), True, found, "read as years")
+    return Guess(is_number=True)
+
+
+def _styled(texts: pl.Series, nulls: pl.DataFrame, cells: int) -> Guess | None:
+    """Return the guess of numbers with a decimal comma or signs between thousands, None if they are none."""
+    sample = texts.head(_SAMPLE)
+    fitting = [style for style in _STYLES if _fits(style, sample) and _fits(style, texts)]
+    if not len(texts) or not fitting:
+        return None
+    decimal, thousands = fitting[0]
+    grouped = bool(texts.str.contains(r"^[+-]?[0-9]{1,3}(,[0-9]{3})+$|^[+-]?[0-9]+$").all())
+    doubt = ""
+    if (decimal, thousands) == (",", None) and grouped:
+        if bool(texts.str.contains(r",[0-9]{3},").any()) or bool(texts.str.contains(r"^[1-9][0-9]{0,2},000$").any()):
+            decimal, thousands = ".", ","
+        doubt = "; every comma is followed by three digits, so look whether it stands between thousands"
+    marked = texts.filter(texts.str.contains(r"[^0-9+-]"))
+    found = f"{_of(len(marked), cells)} are written as {marked[0]}"
+    if nulls.height:
+        found += f", and {_of(int(nulls['count'].sum()), cells)} are not numbers: {_some(nulls)}"
+    signs = f"decimal sign '{decimal}'" + (f", thousands '{thousands}'" if thousands else "")
+    options = ColumnOptions(decimal=decimal, thousands=thousands, null=nulls["text"].to_list())
+    return Guess(options, True, found, f"read as numbers with {signs}{doubt}")
+
+
+def _fits(style: tuple[str, str | None], texts: pl.Series) -> bool:
+    return not bool(styled_numbers(ColumnOptions(decimal=style[0], thousands=style[1]), texts)[1].any())
+
+
+def _dates(texts: pl.Series, nulls: pl.DataFrame, cells: int) -> Guess | None:
+    """Return the guess of dates or times, None if most texts are none."""
+    import polars as pl
+
+    sample = texts.head(_SAMPLE)
+    fits = [form for form in _FORMATS if _parsed(form, sample) >= 0.95 * len(sample) > 0]
+    if not fits:
+        return None
+    shares = {form: _parsed(form, texts) for form in fits}
+    best = max(fits, key=lambda form: shares[form])
+    unfit = times_of_texts(texts, (best,), _unit(best)).is_null().to_numpy()
+    rest = _counted(texts, unfit)
+    if int(unfit.sum()) * 20 > len(texts):
+        return None
+    gone = pl.concat([nulls, rest])
+    found = f"{_of(shares[best], cells)} are dates or times, such as {texts.filter(pl.Series(~unfit))[0]}"
+    if gone.height:
+        found += f", and {_of(int(gone['count'].sum()), cells)} are none: {_some(gone)}"
+    doubt = ""
+    for one, other in _AMBIGUOUS.items():
+        twin = best.replace(one, other)
+        if best.startswith(one) and shares.get(twin) == shares[best]:
+            doubt = f"; they also fit '{twin}', so look which of the two it is"
+    listed = gone["text"].to_list() if gone.height <= _FEW else nulls["text"].to_list()
+    options = ColumnOptions(date=best, null=listed)
+    return Guess(options, True, found, f"read as {options.unit}, by the format '{best}'{doubt}")
+
+
+@functools.cache
+def _unit(form: str) -> DateUnit:
+    return ColumnOptions(date=form).unit
+
+
+def _parsed(form: str, texts: pl.Series) -> int:
+    """Return how many texts a format fits."""
+    return int(times_of_texts(texts, (form,), _unit(form)).is_not_null().sum())
+
+
+def common_nulls(options: Sequence[ColumnOptions]) -> tuple[str, ...]:
+    """Return the texts that stand for nothing in some column, and may in all."""
+    found = dict.fromkeys(text for own in options for text in own.null)
+    return tuple(text for text in found if text in SURE_NULLS)
+
+
+def common_style(options: Sequence[ColumnOptions], numbers: Sequence[pl.Series]) -> tuple[str | None, str | None]:
+    """Return the decimal sign and the sign between thousands that all columns of numbers share, else None.
+
+    Parameters
+    ----------
+    options
+        Of all columns of numbers.
+    numbers
+        The texts of those that programs write so.
+    """
+    styles = {(own.decimal, own.thousands) for own in options if own.decimal is not None}
+    decimals, groups = {one for one, _ in styles}, {one for _, one in styles if one is not None}
+    if len(decimals) != 1 or len(groups) > 1:
+        return None, None
+    decimal, thousands = next(iter(decimals)), next(iter(groups), None)
+    shared = ColumnOptions(decimal=decimal, thousands=thousands)
+    if any(bool(styled_numbers(shared, texts)[1].any()) for texts in numbers):
+        return None, None
+    if thousands is not None and any(bool(texts.str.contains(thousands, literal=True).any()) for texts in numbers):
+        return None, None
+    return decimal, thousands
+
+
+def case_twins(labels: Sequence[str]) -> dict[str, list[str]]:
+    """Return the labels that differ from others in their case only, under the first of them."""
+    alike: dict[str, list[str]] = {}
+    for label in labels:
+        alike.setdefault(label.casefold(), []).append(label)
+    return {first: others for first, *others in alike.values() if others}
+
+
+def with_groups(guesses: Mapping[str, tuple[Guess, pl.Series | None]]) -> dict[str, tuple[Guess, pl.Series | None]]:
+    """Return the guesses of columns after points of groups of three digits were told from decimal points.
+
+    Numbers such as 12.345 are thousands if each point is followed by three digits, and other columns have decimal
+    commas.
+    """
+    found = dict(guesses)
+    if not any(guess.options.decimal == "," for guess, _ in guesses.values()):
+        return found
+    for name, (guess, texts) in guesses.items():
+        if texts is None or not guess.is_number or guess.options.is_date or guess.options.decimal is not None:
+            continue
+        numbers = texts.filter(~texts.is_in(list(guess.options.null)))
+        grouped = numbers.filter(numbers.str.contains(r"^[+-]?[1-9][0-9]{0,2}([.][0-9]{3})+$"))
+        if len(grouped) and bool((numbers.str.contains(r"^[+-]?[0-9]+$") | numbers.is_in(grouped.unique())).all()):
+            more = f", and {guess.found}" if guess.found else ""
+            told = f"{_of(len(grouped), len(texts))} are written as {grouped[0]}{more}"
+            proposal = "read as numbers with thousands '.', since other columns have decimal commas"
+            options = attrs.evolve(guess.options, decimal=",", thousands=".")
+            found[name] = Guess(options, True, told, proposal), texts
+    return found

@@ -1,0 +1,188 @@
+"""The attribute that a column of private data suggests: its kind, its bounds, its cut points and its values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
+from dpframework.facts.canonical import TRUTHS, Form, label_of, of_text
+from dpframework.facts.choices import Choice
+from dpframework.facts.errors import InputError
+from dpframework.facts.open_attribute import Open
+from dpframework.tables.binning import fitting, freedman_diaconis, k_means, midway
+from dpframework.tables.columns import Column, as_numbers, is_textual
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class CutMode(Choice, what="numeric cut mode"):
+    """How the cut points of a numeric attribute are taken from its column."""
+
+    EQUAL_WIDTH = "equal-width"
+    """Bins of equal width between the observed bounds."""
+    QUANTILE = "quantile"
+    """Bins of about equal numbers of rows."""
+    FREEDMAN_DIACONIS = "freedman-diaconis"
+    """Bins of the width 2 IQR / rows^(1/3)."""
+    K_MEANS = "k-means"
+    """Cut points midway between the centres of one-dimensional k-means."""
+    OBSERVED = "observed"
+    """A cut point midway between each two neighbouring observed values."""
+
+
+@attrs.frozen
+class Choices:
+    """How columns are turned into attributes."""
+
+    numeric: CutMode
+    bins: int
+    max_categories: int
+    categorical: Collection[str]
+    open_columns: Collection[str]
+
+    @classmethod
+    def checked(
+        cls,
+        numeric: CutMode | str,
+        bins: int,
+        max_categories: int,
+        categorical: Collection[str],
+        open_columns: Collection[str],
+    ) -> Choices:
+        """Return them, or refuse what is none.
+
+        Raises
+        ------
+        InputError
+            If a number is out of range, or a column is declared twice.
+        """
+        mode = CutMode.parse(numeric)
+        if not 1 <= bins <= MOST_CODES:
+            raise InputError(f"bins must be from 1 to {MOST_CODES}")
+        if max_categories < 1:
+            raise InputError("max_categories must be at least 1")
+        for name in open_columns:
+            if name in categorical:
+                raise InputError(f"column '{name}' is declared categorical and open; name it in one of the two")
+        return cls(mode, bins, max_categories, categorical, open_columns)
+
+
+def attribute_of(
+    name: str, column: Column, where: str, choices: Choices, *, number: bool = False, label: bool = False
+) -> Attribute:
+    """Return the attribute that a column suggests. An open one says nothing of its column.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    column
+        The private cells, as they are meant.
+    where
+        How an error's sentence begins.
+    choices
+        How columns are turned into attributes.
+    number, label
+        Whether the cells are known to be numbers, even if all are 0 or 1; or labels, even if they are digits.
+
+    Raises
+    ------
+    InputError
+        If the column gives none.
+    """
+    import polars as pl
+
+    if name in choices.open_columns:
+        return Open(name)
+    if column.foreign is not None and bool(column.foreign.any()):
+        raise InputError(f"{where} holds neither numbers, texts nor booleans; leave it out with exclude")
+    if len(column) == 0:
+        raise InputError(f"{where} has no rows; at least one is needed")
+    series, missing = present(column.series)
+    declared = label or name in choices.categorical or column.categories
+    if series.dtype == pl.Boolean and not declared:
+        return Boolean(name, missing=missing)
+    if not declared and len(series):
+        numbers, strange = as_numbers(series)
+        if not strange.any():
+            kept = numbers[~np.isnan(numbers)]
+            missing = missing or len(kept) < len(numbers)
+            if len(kept) and not number and _written_as_truths(series):
+                return Boolean(name, missing=missing)
+            if len(kept):
+                return _numeric(name, kept, where, missing, choices)
+            series = series.clear()
+    return _categorical(name, series, where, missing, choices)
+
+
+def present(series: pl.Series) -> tuple[pl.Series, bool]:
+    """Return the cells that are not missing, and whether one was."""
+    if series.dtype.is_float():
+        series = series.fill_nan(None)
+    if is_textual(series):
+        series = series.str.strip_chars()
+        series = series.set(series == "", None)
+    return series.drop_nulls(), series.null_count() > 0
+
+
+def _written_as_truths(series: pl.Series) -> bool:
+    """Tell whether all values are 0 or 1. A text like "00" is a number, but no way to write false."""
+    if is_textual(series):
+        return {of_text(text) for text in series.unique().to_list()} <= {0.0, 1.0}
+    return bool(series.cast(float).is_in([0.0, 1.0]).all())
+
+
+def _categorical(name: str, series: pl.Series, where: str, missing: bool, choices: Choices) -> Categorical:
+    """Return an attribute of the values that occur, each in its canonical form."""
+    written: dict[Form | None, str] = {}
+    for value in sorted(map(str, series.unique().to_list())):
+        form = of_text(value)
+        truth = value.strip().lower()
+        written.setdefault(form, truth if truth in TRUTHS or form is None else label_of(form))
+    missing = missing or None in written  # Python knows a few more blanks than polars
+    labels = [label for form, label in written.items() if form is not None]
+    if not labels:
+        raise InputError(f"{where} has no values at all; leave it out with exclude")
+    if len(labels) > choices.max_categories:
+        raise InputError(
+            f"{where} has more than {choices.max_categories} distinct values; "
+            "leave it out with exclude, declare it open with open_columns, or raise max_categories"
+        )
+    return Categorical(name, sorted(labels), missing=missing)
+
+
+def _numeric(name: str, numbers: NDArray[np.float64], where: str, missing: bool, choices: Choices) -> Numeric:
+    lower, upper = float(numbers.min()), float(numbers.max())
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        raise InputError(f"{where} holds infinite numbers; leave it out with exclude, or correct it")
+    if lower == upper:
+        # Half a unit to each side, or more where floats are coarser than that.
+        margin = max(0.5, abs(lower) * 1e-9)
+        return Numeric(name, lower - margin, upper + margin, bins=1, missing=missing)
+    match choices.numeric:
+        case CutMode.EQUAL_WIDTH:
+            return Numeric(name, lower, upper, bins=fitting(choices.bins, lower, upper), missing=missing)
+        case CutMode.FREEDMAN_DIACONIS:
+            bins = fitting(freedman_diaconis(numbers, choices.bins), lower, upper)
+            return Numeric(name, lower, upper, bins=bins, missing=missing)
+        case CutMode.QUANTILE:
+            cuts = np.quantile(numbers, np.arange(1, choices.bins) / choices.bins)
+        case CutMode.K_MEANS:
+            centres = k_means(*np.unique(numbers, return_counts=True), choices.bins)
+            cuts = midway(centres)
+        case CutMode.OBSERVED:
+            cuts = midway(np.unique(numbers))
+    cuts = np.unique(cuts)
+    cuts = cuts[(cuts > lower) & (cuts < upper)]
+    if len(cuts) >= MOST_CODES:
+        raise InputError(f"{where} has more than {MOST_CODES} distinct values; choose other cuts")
+    if len(cuts) == 0:
+        return Numeric(name, lower, upper, bins=1, missing=missing)
+    return Numeric(name, lower, upper, cuts=cuts.tolist(), missing=missing)

@@ -1,0 +1,139 @@
+"""Dates and times as texts and as objects, and the number that each becomes."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpframework.facts.column_options import DATE_DIRECTIVES, ISO, TIME_DIRECTIVES, DateUnit
+from dpframework.tables.columns import is_missing
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# An offset from Greenwich is left out: a time counts as the clock showed it.
+_EPOCH = datetime.date(1970, 1, 1)
+_ISO = (
+    r"^([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]([0-9]{2}:[0-9]{2})(:[0-9]{2})?(\.[0-9]+)?)?"
+    r"(?: ?(?:Z|[+-][0-9]{2}:?[0-9]{2}))?$"
+)
+
+
+def times_of_texts(texts: pl.Series, formats: Sequence[str], unit: DateUnit) -> pl.Series:
+    """Return the number of each text by the first format that fits, null where none does.
+
+    Parameters
+    ----------
+    texts
+        Without space around them.
+    formats
+        As `ColumnOptions.date`; none for ISO dates.
+    unit
+        What each date becomes.
+    """
+    import polars as pl
+
+    found = pl.Series([None], dtype=pl.Float64).new_from_index(0, len(texts))
+    for times in _parsed(texts, formats or (ISO,)):
+        numbers = numbers_of_times(times, unit)
+        if numbers is not None:
+            found = found.fill_null(numbers) if found.null_count() < len(found) else numbers
+        if found.null_count() == texts.null_count():
+            break
+    return found
+
+
+def days_of_texts(texts: pl.Series, formats: Sequence[str]) -> pl.Series:
+    """Return the day of each text by the first format that fits, null where none does."""
+    import polars as pl
+
+    found = pl.Series([None], dtype=pl.Date).new_from_index(0, len(texts))
+    for times in _parsed(texts, formats or (ISO,)):
+        if times.dtype != pl.Time:
+            found = found.fill_null(times.cast(pl.Date))
+    return found
+
+
+def _parsed(texts: pl.Series, formats: Sequence[str]) -> Iterator[pl.Series]:
+    """Yield the dates, points in time, or times of day of texts by one format after another, null where none fits."""
+    import polars as pl
+
+    for form in formats:
+        if form == ISO:
+            parts = texts.str.extract_groups(_ISO).struct
+            yield _iso(*(parts[k] for k in range(4)))
+            continue
+        directives = set(re.findall(r"%(.)", form))
+        days, clock = directives & set(DATE_DIRECTIVES), directives & set(TIME_DIRECTIVES)
+        if days and not days & {"d", "j"}:  # a month is its first day
+            texts, form = texts + pl.Series(["|1"]).new_from_index(0, len(texts)), f"{form}|%d"
+        if days and clock:
+            yield texts.str.to_datetime(form, strict=False, time_unit="us")
+        elif clock:
+            yield texts.str.to_time(form, strict=False)
+        else:
+            yield texts.str.to_date(form, strict=False)
+
+
+def _iso(day: pl.Series, minute: pl.Series, second: pl.Series, fraction: pl.Series) -> pl.Series:
+    """Return the points in time of ISO dates in their parts, midnight where there is no time."""
+    import polars as pl
+
+    if minute.null_count() == len(minute):
+        return day.str.to_date("%Y-%m-%d", strict=False)
+    whole = day + pl.Series([" "]).new_from_index(0, len(day)) + minute.fill_null("00:00") + second.fill_null(":00")
+    times = whole.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False, time_unit="us")
+    micros = ("0" + fraction.fill_null(".0")).cast(pl.Float64, strict=False) * 1e6
+    return times + micros.cast(pl.Int64).cast(pl.Duration("us"))
+
+
+def numbers_of_times(series: pl.Series, unit: DateUnit) -> pl.Series | None:
+    """Return the numbers of dates, points in time (in their own zone) or times of day; None if the type has none."""
+    import polars as pl
+
+    dtype = series.dtype
+    if dtype == pl.Time:
+        day = series.cast(pl.Int64) / 3.6e12
+        return day if unit is DateUnit.HOURS else None
+    if isinstance(dtype, pl.Datetime):
+        series = series.dt.replace_time_zone(None).cast(pl.Datetime("us"))
+        seconds = (
+            series.dt.hour() * 3600.0 + series.dt.minute() * 60.0 + series.dt.second() + series.dt.microsecond() / 1e6
+        )
+    elif dtype == pl.Date:
+        seconds = series.cast(pl.Int32) * 0.0
+    else:
+        return None
+    if unit is DateUnit.HOURS:
+        return seconds / 3600
+    days = series.dt.ordinal_day() - 1 + seconds / 86400
+    if unit is DateUnit.YEARS:
+        return series.dt.year() + days / (365.0 + series.dt.is_leap_year().cast(pl.Float64))
+    return series.cast(pl.Date).cast(pl.Int32) + seconds / 86400
+
+
+def dated(cell: Any, unit: DateUnit) -> float | None:
+    """Return the number of one Python object, None if it is no date or time that becomes one."""
+    if is_missing(cell):
+        return None
+    if isinstance(cell, np.datetime64):
+        cell = None if np.isnat(cell) else cell.astype("datetime64[us]").item()
+    if not isinstance(cell, datetime.date | datetime.time):
+        return None
+    seconds = 0.0
+    if isinstance(cell, datetime.datetime | datetime.time):
+        seconds = cell.hour * 3600.0 + cell.minute * 60.0 + cell.second + cell.microsecond / 1e6
+    if unit is DateUnit.HOURS:
+        return seconds / 3600
+    if isinstance(cell, datetime.time):
+        return None
+    day = datetime.date(cell.year, cell.month, cell.day)
+    if unit is DateUnit.DAYS:
+        return (day - _EPOCH).days + seconds / 86400
+    days = day.timetuple().tm_yday - 1 + seconds / 86400
+    return day.year + days / (365.0 + calendar.isleap(day.year))

@@ -1,0 +1,356 @@
+"""Cells as tables write them: each is read by itself, in every container and by every engine alike."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import dpframework as dpf
+from dpframework.cli import main
+from dpframework.facts.column_options import ColumnOptions
+from dpframework.facts.errors import InputError
+from dpframework.facts.read_options import ReadOptions
+from dpframework.tables.drafts import ColumnNote
+from dpframework.tables.files import TableFiles
+from dpframework.tables.fitting import check_fit
+from dpframework.tables.inference import draft_schema, infer_schema
+from dpframework.tables.new_rows import NewRows
+from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
+from dpframework.tables.written_cells import read_cells
+from dpframework.tables.written_dates import dated
+
+from .messy import COLUMNS, LEFT_OUT, write_messy
+
+READ = {
+    "separator": ";",
+    "null": ["NULL", "-99"],
+    "decimal": ",",
+    "thousands": ".",
+    "columns": {
+        "visit": {"date": ["%d.%m.%Y", "%d.%m.%Y %H:%M", "iso", "%Y%m%d"]},
+        "sex": {"labels": {"female": ["f", "w"], "male": ["m", "1"]}, "other": "other"},
+        "age": {"ranges": {"child": [0, 18], "adult": [18, 120]}},
+        "pid": {"null": "none"},
+    },
+}
+SCHEMA = dpf.Schema(
+    [
+        dpf.Numeric("visit", 2000, 2030, bins=30, missing=True),
+        dpf.Categorical("sex", ["female", "male", "other"], missing=True),
+        dpf.Categorical("age", ["child", "adult"], missing=True),
+        dpf.Numeric("cost", -1e4, 1e4, bins=8, missing=True),
+    ],
+    read=READ,
+)
+TEXTS = [
+    *("1,5", "1.234,5", "1.234", "1.5", "12.34", "-99", "-99,0", "-0099", "NULL", " NULL ", "null", "", " ", "x", "+7"),
+    *("01.02.2024", "1.2.2024", "31.02.2024", "2024-02-29", "2024-02-29T12:00Z", "20240131", "01.02.2024 13:05"),
+    *("f", "w ", "m", "1", "1.0", "true", "female", "Other", "17,99", "18", "nan", "inf", "1e3", ",5", "5,", "1 000"),
+]
+OBJECTS = [None, 1, 1.5, -99, -99.0, 20240131, 17.99, True, False, math.nan, math.inf, 2020.5, np.float32(0.1)]
+OBJECTS += [datetime.date(2024, 2, 1), datetime.datetime(2024, 2, 1, 13, 5), datetime.time(9, 30), [1]]
+NAMES = ("visit", "sex", "age", "cost")
+
+
+def read_alone(cell) -> dict[str, tuple[int, float]]:
+    table = table_from_columns({name: [cell] for name in NAMES}, SCHEMA)
+    return {name: (int(table.codes[k][0]), float(table.values.get(name, [0.0])[0])) for k, name in enumerate(NAMES)}
+
+
+ALONE = {id(cell): read_alone(cell) for cell in (*TEXTS, *OBJECTS)}
+
+
+def require_alike(table, cells) -> None:
+    for k, name in enumerate(NAMES):
+        expected = [ALONE[id(cell)][name] for cell in cells]
+        assert table.codes[k].tolist() == [code for code, _ in expected], name
+        if name in table.values:
+            np.testing.assert_array_equal(table.values[name], [value for _, value in expected])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from([*TEXTS, *OBJECTS]), min_size=1, max_size=12))
+def test_a_cell_is_read_alike_whatever_stands_beside_it(cells) -> None:
+    require_alike(table_from_columns(dict.fromkeys(NAMES, cells), SCHEMA), cells)
+    frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name in NAMES})
+    require_alike(table_from_frame(frame, SCHEMA), cells)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.sampled_from(TEXTS), min_size=1, max_size=12))
+def test_texts_are_read_alike_in_files_and_frames(tmp_path_factory, cells) -> None:
+    frame = pl.DataFrame(dict.fromkeys(NAMES, cells))
+    require_alike(table_from_frame(frame, SCHEMA), cells)
+    folder = tmp_path_factory.mktemp("cells")
+    frame.write_csv(folder / "t.csv", separator=";")
+    frame.write_parquet(folder / "t.parquet")
+    for path in (folder / "t.csv", folder / "t.parquet"):
+        require_alike(read_table(path, SCHEMA), cells)
+
+
+def test_what_cells_mean() -> None:
+    table = table_from_columns(
+        {
+            "visit": ["02.07.2023", "2024-01-01", "20240101", datetime.date(2024, 1, 1), "soon"],
+            "sex": ["f", " W", "1", "female", "NULL"],
+            "age": ["17,99", 18, "3", "-99", "130"],
+            "cost": ["1.234,5", "1.5", "-99,0", "7", 7.25],
+        },
+        SCHEMA,
+    )
+    np.testing.assert_array_equal(table.values["visit"], [2023 + 182 / 365, 2024, 2024, 2024, np.nan])
+    assert [SCHEMA["sex"].labels[code] for code in table.codes[1]] == ["female", "other", "male", "female", "missing"]
+    assert [SCHEMA["age"].labels[code] for code in table.codes[2]] == ["child", "adult", "child", "missing", "missing"]
+    np.testing.assert_array_equal(table.values["cost"], [1234.5, np.nan, np.nan, 7, 7.25])
+
+
+@pytest.mark.parametrize(
+    ("options", "cell", "number"),
+    [
+        ({"date": "%H:%M"}, "09:30", 9.5),
+        ({"date": "%H:%M"}, datetime.time(9, 30), 9.5),
+        ({"date": "%m/%Y"}, "02/2024", 2024 + 31 / 366),
+        ({"date": "%m/%Y %H:%M", "date_unit": "hours"}, "02/2024 06:00", 6),
+        ({"date": "%d %b %y"}, "2 Jan 24", 2024 + 1 / 366),
+        ({"date_unit": "days"}, "1970-01-02T12:00:00.5+02:00", 1.5 + 0.5 / 86400),
+        ({"date": "%I:%M %p"}, "1:15 PM", 13.25),
+        ({"decimal": ",", "thousands": "'"}, "1'234,5", 1234.5),
+        ({"decimal": ".", "thousands": " "}, "1\u202f234.5", 1234.5),
+        ({"decimal": ".", "thousands": ","}, "1,23", math.nan),
+        ({"decimal": ",", "null": ["0"]}, "0,0", math.nan),
+    ],
+)
+def test_one_number(options, cell, number) -> None:
+    attribute, options = dpf.Numeric("x", 0, 1, bins=1), ColumnOptions(**options)
+    for cells in ([cell], pl.Series([cell]), [cell, "beside"], [cell, 5], np.array([cell], dtype=object)):
+        found = read_cells(attribute, options, cells, "x").series[0]
+        assert found == pytest.approx(number, abs=0) if not math.isnan(number) else found is None
+
+
+def test_a_date_is_one_number_as_text_as_cell_and_as_object() -> None:
+    day = datetime.datetime(2024, 2, 29, 13, 45, 59, 250000)
+    assert dated(day.replace(tzinfo=datetime.timezone.max), dpf.facts.DateUnit.DAYS) == dated(
+        day, dpf.facts.DateUnit.DAYS
+    )
+    for unit in dpf.facts.DateUnit:
+        options = ColumnOptions(date_unit=unit)
+        found = read_cells(dpf.Numeric("x", 0, 1, bins=1), options, pl.Series([day]), "x").series[0]
+        assert found == dated(day, unit)
+        assert found == read_cells(dpf.Numeric("x", 0, 1, bins=1), options, [str(day)], "x").series[0]
+
+
+def test_ids_and_the_dates_of_periods_are_read_as_written(tmp_path) -> None:
+    (tmp_path / "t.csv").write_text(
+        "pid;visit;sex;age;cost;day\n1;;f;3;1;01.02.2024\n1;;f;3;2;02.02.2024\n"
+        "none;;f;3;3;01.02.2024\n-99;;f;3;4;01.02.2024\n2;;f;3;5;01.03.2024\n"
+    )
+    read = dpf.PrivacyUnit("pid", 1)
+    assert read_table(tmp_path / "t.csv", SCHEMA, unit=read).rows == 2
+    schema = dpf.Schema(SCHEMA.attributes, read={**READ, "columns": {**READ["columns"], "day": {"date": "%d.%m.%Y"}}})
+    unit = dpf.PrivacyUnit("pid", 2, period="month", date="day").during("2024-02")
+    assert sorted(read_table(tmp_path / "t.csv", schema, unit=unit).values["cost"]) == [1, 2]
+    found = check_fit(tmp_path / "t.csv", SCHEMA, unit=read)
+    assert [misfit.rows for misfit in found if misfit.bounded] == [1]
+    assert any("no id" in misfit.what and misfit.rows == 2 for misfit in found)
+
+
+def test_every_engine_reads_a_messy_file_alike(tmp_path) -> None:
+    path = write_messy(tmp_path / "messy.csv")
+    schema = draft_schema(path, exclude=["pid"]).schema
+    whole = read_table(path, schema)
+    mapped = read_table(path, schema, mapped=True)
+    (piece,) = TableFiles(path, schema).pieces(1)  # what a worker of a cluster reads
+    for other in (mapped, piece.read()[0]):
+        np.testing.assert_array_equal(other.codes, whole.codes)
+        for name, values in whole.values.items():
+            np.testing.assert_array_equal(other.values[name], values)
+    rows = pl.read_csv(path, separator=";", infer_schema=False, encoding="windows-1252")
+    np.testing.assert_array_equal(
+        NewRows.read(rows, schema, out_of_domain="clamp").block.codes("visit"), whole.codes[0]
+    )
+
+
+def test_a_messy_file_is_drafted_with_all_its_columns_or_a_reason(tmp_path) -> None:
+    path = write_messy(tmp_path / "messy.csv")
+    draft = draft_schema(path, exclude=["pid"])
+    schema = draft.schema
+    assert tuple(note.column for note in draft.notes if note.left_out) == LEFT_OUT
+    assert {*schema.names, *LEFT_OUT, "pid"} == set(COLUMNS)
+    assert (schema.read.separator, schema.read.encoding) == (";", "windows-1252")
+    assert (schema.read.decimal, schema.read.null) == (",", ("NULL", "n/a"))
+    kinds = {name: schema[name].kind for name in schema.names}
+    numeric = {"visit", "arrived", "born", "discharged", "cost", "income", "weight", "height", "temp", "pulse", "stay",
+               "distance", "score", "pain", "month"}  # fmt: skip
+    assert {name for name, kind in kinds.items() if kind == "numeric"} == numeric
+    assert {name for name, kind in kinds.items() if kind == "boolean"} == {"insured", "consent"}
+    assert schema["postcode"].values == ("01067", "04109", "10115", "20095", "80331")
+    assert schema["ward"].values == ("Köln", "Nord", "Süd")
+    assert schema["marital"].labels == ("married", "single", "missing")
+    assert schema["country"].values == ("AT", "CH", "DE", "NA")
+    notes = {note.column: note for note in draft.notes}
+    assert "28 of 300 cells are not numbers: -" in str(notes["cost"])
+    assert notes["discharged"].found.endswith("and 43 of 300 cells are none: NULL")
+    assert "not taken" in str(notes["pulse"])
+    assert notes["sex"].lines[-1] == 'labels = { F = ["f"], M = ["m"] }'
+    assert check_fit(path, schema) == ()
+    assert dpf.Schema.loads(draft.dumps()) == schema
+    assert all(word not in draft.dumps() for word in ("L-1", "felt", "300"))
+    table = read_table(path, schema)
+    assert 1000 / 100 <= np.nanmin(table.values["cost"]) < np.nanmax(table.values["cost"]) <= 25_000
+    assert np.nanmax(table.values["income"]) >= 1.5
+
+
+def test_a_guess_is_kept_from_what_is_said(tmp_path) -> None:
+    path = write_messy(tmp_path / "messy.csv")
+    read = {"separator": ";", "encoding": "latin-1", "columns": {"sex": {"labels": {"f": ["F"], "m": ["M"]}}}}
+    schema = infer_schema(path, exclude=["pid", *LEFT_OUT], read=read)
+    assert schema["sex"].values == ("f", "m")
+    assert schema.read.encoding == "latin-1"
+    assert "how cells are written: observed" in schema.inferred
+    with pytest.raises(InputError, match=r"2 columns give no attribute.*'letter'.*'notes'"):
+        infer_schema(path, exclude=["pid"])
+    with pytest.raises(InputError, match="there is no column 'sx'; did you mean 'sex'"):
+        infer_schema(path, read={"separator": ";", "columns": {"sx": {"null": "-"}}})
+
+
+@pytest.mark.parametrize(
+    ("text", "separator"),
+    [
+        ("a\tb\n1\t2\n", "\t"),
+        ("a;b\n1,5;2,5\n", ";"),
+        ("a,b\n1;5,2\n", ","),
+        ('a|b\n"1|2"|3\n', "|"),
+        ("a\n1\n", ","),
+        ("a;b;c\n1;2\n", ";"),
+    ],
+)
+def test_the_separator_is_guessed(tmp_path, text, separator) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    schema = draft_schema(tmp_path / "t.csv").schema if text.count("\n") < 3 and "c" not in text else None
+    assert dpf.tables.guess_file(tmp_path / "t.csv").separator == separator
+    assert schema is None or schema.read.separator == separator
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "windows-1252", "shift_jis"])
+def test_encodings(tmp_path, monkeypatch, encoding) -> None:
+    from dpframework.tables import csv_file
+
+    word = "日本" if encoding == "shift_jis" else "Köln"
+    (tmp_path / "t.csv").write_bytes(f'a;b\n{word};x\n"{word}\n;";y\n'.encode(encoding))
+    schema = dpf.Schema([dpf.Categorical("a", [word, f"{word}\n;"])], read={"separator": ";", "encoding": encoding})
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 3)
+    assert read_table(tmp_path / "t.csv", schema).codes.tolist() == [[0, 1]]
+    if encoding in ("utf-8", "utf-16", "windows-1252"):
+        assert dpf.tables.guess_file(tmp_path / "t.csv").encoding == encoding
+
+
+def test_options_are_part_of_plan_hash_and_report() -> None:
+    def plan_of(schema):
+        study = dpf.Study(schema, epsilon=1)
+        study.add("n", dpf.miner("count", epsilon=1))
+        return study.plan()
+
+    plain = dpf.Schema(SCHEMA.attributes)
+    read = dpf.Schema(SCHEMA.attributes, read={"null": ["NULL"]})
+    other = dpf.Schema(SCHEMA.attributes, read={"null": ["-"]})
+    assert len({plan_of(schema).hash for schema in (plain, read, other)}) == 3
+    assert plan_of(read).content()["schema"]["read"] == ['null = ["NULL"]']
+    assert "read" not in plan_of(plain).content()["schema"]
+    assert "NULL" in dpf.reports.markdown_report(plan_of(read))
+    with pytest.raises(InputError, match="there is no column 'pid'"):
+        plan_of(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("read", "sentence"),
+    [
+        ({"seperator": ";"}, "unknown key 'seperator'; did you mean 'separator'"),
+        ({"separator": "::"}, "separator '::' is unknown; accepted are ','"),
+        ({"encoding": "ascii2"}, "encoding 'ascii2' is unknown"),
+        ({"decimal": ";"}, "decimal ';' is unknown; accepted are '.', ','"),
+        ({"decimal": ",", "thousands": ","}, "decimal and thousands are both ','; they must differ"),
+        ({"null": 5}, "null must be a text or a list of texts, not int"),
+        ({"date": "%Q"}, "date format '%Q' has '%Q', which is not known; accepted are %Y"),
+        ({"date": "%Y"}, "date format '%Y' names neither a day of a year nor an hour"),
+        ({"columns": {"sex": {"date": "iso"}}}, "holds dates, which become numbers; declare it numeric"),
+        ({"columns": {"cost": {"labels": {"a": "b"}}}}, "becomes labels, and is declared numeric"),
+        (
+            {"columns": {"sex": {"labels": {"femal": "f"}}}},
+            "becomes 'femal', which its values do not list; did you mean",
+        ),
+        ({"columns": {"sex": {"labels": {"male": "x", "female": "x"}}}}, "text 'x' stands for two labels"),
+        ({"columns": {"age": {"ranges": {"child": [0, 9], "adult": [8, 9]}}}}, "ranges 'child' and 'adult' overlap"),
+        ({"columns": {"age": {"ranges": {"child": [9, 0]}}}}, "range 'child' must begin below its end"),
+        ({"columns": {"age": {"ranges": {"child": 9}}}}, "ranges must be a table of pairs of numbers"),
+        ({"columns": {"cost": {"nul": "-"}}}, "unknown key 'nul'; did you mean 'null'"),
+        ({"columns": {"cost": {"date_unit": "weeks"}}}, "date_unit 'weeks' is unknown"),
+    ],
+)
+def test_refused_options(read, sentence) -> None:
+    with pytest.raises(InputError) as caught:
+        dpf.Schema(SCHEMA.attributes, read=read)
+    assert sentence in str(caught.value)
+
+
+def test_a_study_file_says_how_its_table_is_written(tmp_path) -> None:
+    dpf.Schema(SCHEMA.attributes, read={"decimal": ",", "columns": {"cost": {"null": "-"}}}).dump(tmp_path / "s.toml")
+    (tmp_path / "study.toml").write_text(
+        '[data]\npath = "t.csv"\nschema = "s.toml"\n[read]\nseparator = ";"\n[read.columns.cost]\nthousands = "."\n'
+        '[privacy]\nepsilon = 1\n[[step]]\nname = "n"\nminer = "count"\nepsilon = 1\n'
+    )
+    (tmp_path / "t.csv").write_text("visit;sex;age;cost\n;;;1.000,5\n;;;-\n")
+    file = dpf.study.load_study(tmp_path / "study.toml")
+    assert file.study.schema.read == ReadOptions(
+        separator=";", decimal=",", columns={"cost": {"null": "-", "thousands": "."}}
+    )
+    assert file.read().codes[3].tolist() == [4, 8]
+
+
+def test_a_note_is_one_line() -> None:
+    note = ColumnNote(
+        "cost", "1 of 2 cells are not numbers: -", "read as missing", ("[read.columns.cost]", 'null = ["-"]')
+    )
+    assert str(note) == 'cost: 1 of 2 cells are not numbers: -; read as missing; [read.columns.cost] null = ["-"]'
+
+
+STUDY = """
+[data]
+path = "messy.csv"
+schema = "messy.schema.toml"
+[privacy]
+epsilon = 8
+unit = "pid"
+rows_per_unit = 3
+allow = ["schema-inferred-from-data"]
+"""
+
+
+def test_a_messy_file_in_three_commands(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_messy(tmp_path / "messy.csv")
+    assert main(["schema", "infer", "messy.csv", "--exclude", "pid", "--out", "messy.schema.toml"]) == 0
+    out, err = capsys.readouterr()
+    assert "27 attributes; left out: letter, notes" in out
+    assert "cost: 272 of 300 cells are written as" in err
+    steps = (
+        f'[[step]]\nname = "{n}"\nminer = "mean"\nparams = {{ attribute = "{n}" }}\nshare = 0.5\n'
+        for n in ("cost", "visit")
+    )
+    (tmp_path / "study.toml").write_text(STUDY + "".join(steps))
+    assert main(["plan", "study.toml"]) == 0
+    assert main(["run", "study.toml", "--out", "out"]) == 0
+    releases = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert 'decimal = ","' in json.loads((tmp_path / "out" / "plan.json").read_text())["schema"]["read"]
+    assert releases
+    capsys.readouterr()
+    assert main(["schema", "check", "messy.csv", "messy.schema.toml", "--unit", "pid", "--rows-per-unit", "2"]) == 0
+    out, _ = capsys.readouterr()
+    assert "more than rows_per_unit = 2" in out
+    assert out.endswith("the data fits the schema\n")
