@@ -61,7 +61,8 @@ class Misfit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
-        return attrs.asdict(self)
+        form = attrs.asdict(self)
+        return form if self.bounded else {key: value for key, value in form.items() if key != "bounded"}
 
 
 @silenced(streams=True)
