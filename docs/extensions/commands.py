@@ -4,9 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import typer
-
-from dpframework.cli import app as dpframework_app
+from dpframework.cli import command as program
 
 
 def described(command: Any, path: str = "dpframework", parent: Any = None) -> Iterator[str]:
@@ -35,7 +33,7 @@ def _cell(text: str) -> str:
 
 def _add(app: Any, page: str, source: list[str]) -> None:
     if page == "commands":
-        source[0] += "\n" + "\n".join(described(typer.main.get_command(dpframework_app)))
+        source[0] += "\n" + "\n".join(described(program()))
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -15,6 +15,7 @@ READERS = {
         "redescriptions",
         "distances",
         "study-format",
+        "engines",
         "cluster",
         "examples/adult/README",
         "examples/mushroom/README",

@@ -30,7 +30,7 @@ def _module() -> Any:
 
 
 @final
-class Connection:
+class DuckDBConnection:
     """A database in the memory of this process, with what it reads.
 
     Parameters

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
-from dpframework.tables.duckdb_connection import Connection
+from dpframework.tables.duckdb_connection import DuckDBConnection
 from dpframework.tables.duckdb_reading import SourceEncoder, column_names, needed_values, parquet_source
 from dpframework.tables.files import TableFiles
 from dpframework.tables.grouping import GroupingEngine, SelectedRows
@@ -67,12 +67,12 @@ class DuckDB(GroupingEngine):
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = threads
-        self._opened: Connection | None = None
+        self._opened: DuckDBConnection | None = None
 
     @property
-    def _connection(self) -> Connection:
+    def _connection(self) -> DuckDBConnection:
         if self._opened is None:
-            self._opened = Connection(self._threads)
+            self._opened = DuckDBConnection(self._threads)
         return self._opened
 
     @property

@@ -22,7 +22,7 @@ from dpframework.tables.encoding import Unfit, cells_of, settled, stored_dtype, 
 if TYPE_CHECKING:
     import polars as pl
 
-    from dpframework.tables.duckdb_connection import Connection
+    from dpframework.tables.duckdb_connection import DuckDBConnection
 
 _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 _REAL = {"FLOAT", "DOUBLE"}
@@ -77,7 +77,7 @@ class SourceEncoder:
     """
 
     def __init__(
-        self, connection: Connection, source: str, schema: Schema, policy: OutOfDomain, values: frozenset[str]
+        self, connection: DuckDBConnection, source: str, schema: Schema, policy: OutOfDomain, values: frozenset[str]
     ) -> None:
         self._connection, self._source, self._schema = connection, source, schema
         self._policy, self._values = policy, values

@@ -15,10 +15,9 @@ import attrs
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 import dpframework as dpf
-from dpframework.cli import app
+from dpframework.cli import main
 from dpframework.facts.open_attribute import Open
 from dpframework.mechanisms import PartitionSelection
 from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
@@ -56,7 +55,9 @@ def test_the_key_of_one_row_is_nowhere(caplog: pytest.LogCaptureFixture) -> None
     assert SECRET not in caplog.text
 
 
-def test_no_file_of_a_run_holds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_file_of_a_run_holds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     SCHEMA.dump(tmp_path / "s.toml")
     rows = "".join(f"{town},1\n" for town in (*COMMON, SECRET))
@@ -66,13 +67,13 @@ def test_no_file_of_a_run_holds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         'privacy = { epsilon = 1, delta = "1e-11", relation = "add-or-remove-one" }\n'
         'step = [{ name = "towns", miner = "keys", epsilon = 1, params = { attribute = "town", delta = "1e-12" } }]\n'
     )
-    ran = CliRunner().invoke(app, ["run", "study.toml", "--out", "out"])
-    assert ran.exit_code == 0, ran.output
+    code, said = main(["run", "study.toml", "--out", "out"]), capfd.readouterr()
+    assert code == 0, said
     read = {path.name: path.read_text() for path in (tmp_path / "out").iterdir()}
     assert {"results.json", "plan.json", "report.html"} <= set(read)
     assert "rome" in read["results.json"]
     assert not [name for name, text in read.items() if SECRET in text]
-    assert SECRET not in ran.output
+    assert SECRET not in said.out + said.err
 
 
 def test_the_order_of_rows_makes_no_difference() -> None:

@@ -18,7 +18,7 @@ from dpframework.plan import Step, walk
 from dpframework.queries.answers import answer_of
 from dpframework.study.registry import registry
 from dpframework.tables import duckdb_connection, duckdb_reading, grouping_sets
-from dpframework.tables.duckdb_connection import Connection
+from dpframework.tables.duckdb_connection import DuckDBConnection
 from dpframework.tables.files import TableFiles
 from dpframework.tables.sql_text import SqlColumns
 from dpframework.verify import EngineConformance
@@ -198,8 +198,8 @@ TREE = dpf.Schema(
 
 def asked_of(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
-    columns = Connection.columns
-    monkeypatch.setattr(Connection, "columns", lambda self, query: asked.append(query) or columns(self, query))
+    columns = DuckDBConnection.columns
+    monkeypatch.setattr(DuckDBConnection, "columns", lambda self, query: asked.append(query) or columns(self, query))
     return asked
 
 
@@ -256,14 +256,14 @@ def test_an_error_quotes_no_cell_and_leaves_no_table(monkeypatch: pytest.MonkeyP
     with pytest.raises(DoesNotFit, match="the number of rows is not the schema's public rows = 51"):
         engine.open(files)
     assert names_of_tables(engine) == []
-    run = Connection.run
+    run = DuckDBConnection.run
 
-    def fails(self: Connection, statement: str, values: Any = ()) -> None:
+    def fails(self: DuckDBConnection, statement: str, values: Any = ()) -> None:
         run(self, statement, values)
         if "dpf_codes" in statement and "create" in statement:
             raise dpf.InputError("the disk is full")
 
-    monkeypatch.setattr(Connection, "run", fails)
+    monkeypatch.setattr(DuckDBConnection, "run", fails)
     with pytest.raises(dpf.InputError, match="the disk is full"):
         engine.open(TableFiles(files.path, TREE))
     monkeypatch.undo()
@@ -278,7 +278,7 @@ def test_an_error_quotes_no_cell_and_leaves_no_table(monkeypatch: pytest.MonkeyP
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "duckdb", None)
     with pytest.raises(dpf.InputError, match=r"needs the package duckdb; install it with: pip install"):
-        Connection()
+        DuckDBConnection()
 
 
 # Bugs that databases invite are seen.
