@@ -57,7 +57,10 @@ nitpick_ignore_regex = [
     # names of other projects: their inventories are not fetched, so that the site can be built without a network
     (r"py:.*", r"(abc|builtins|collections|contextlib|datetime|decimal|enum|fractions|importlib|os|pathlib)\..*"),
     (r"py:.*", r"(sqlite3|types|typing)\..*"),
-    (r"py:.*", r"(attrs|dp_accounting|jinja2|narwhals|networkx|np|numpy|nw|nx|opendp|pl|pluggy|polars|rich|sklearn)\..*"),
+    (
+        r"py:.*",
+        r"(attrs|dp_accounting|jinja2|narwhals|networkx|np|numpy|nw|nx|opendp|pl|pluggy|polars|rich|sklearn)\..*",
+    ),
     (r"py:.*", r"Decimal|Floats|Fraction|Group|Integers|NDArray|RenderableType|Validator"),
     # short names of unions of types, in the room of formulas
     (r"py:.*", r"Kernel|Number|Scored|Shape|_Bound|_Value"),
