@@ -198,6 +198,24 @@ def test_a_miner_may_ask_what_budget_it_has():
     assert sum(miner.parts) >= 1
 
 
+def test_a_share_is_first_planned_with_its_part_of_the_budget():
+    planned = []
+
+    @attrs.frozen
+    class Recording(NoisyMode):
+        """Remember with which epsilon it is planned."""
+
+        name = "recording"
+
+        def plan(self, schema):
+            planned.append(self.epsilon)
+            return NoisyMode.plan(self, schema)
+
+    study = dpf.Study(COLOURS, epsilon=4)
+    study.add("mode", dpf.share("0.5", Recording, attribute="colour 0"))
+    assert planned[0] == 2
+
+
 def test_adding_a_step_finds_all_parameters_again():
     study = histograms(1, "0.5", delta=DELTA)
     assert study.plan().total().epsilon <= Fraction(1, 2)
