@@ -62,7 +62,7 @@ class Groups(Drawn):
     >>> costs = Groups(["diagnosis"], "mean of cost", [["cold"], ["flu"]], rows)
     >>> print(costs)
     diagnosis  mean of cost  95 %
-    cold       20.50         [19.10, 21.90]
+    cold       20.5          [19.1, 21.9]
     flu        48.20         [47.90, 48.50]
     Brackets: 95 % intervals, each by itself, from the noise alone.
     >>> costs["flu"].value
