@@ -68,18 +68,17 @@ def stretch_of(tuned: Tuned, coefficients: Reals) -> float:
     centred = coefficients - coefficients.mean(axis=1, keepdims=True) if coefficients.shape[1] > 1 else coefficients
     scores = _scores(tuned.design, centred)
     evidence = evidence_of(tuned, centred, scores)
-    information = tuned.design.rows * np.array([_variance(scores, factor) for factor in FACTORS])
-    between = (information[1:] + information[:-1]) / 2 * np.diff(FACTORS)
-    explained = np.concatenate([[0.0], np.cumsum(between)])
-    wanted = (evidence.left - explained) * information * SPREAD**2 - (FACTORS - 1) * evidence.variance
-    if wanted[0] <= 0:
-        return 1.0
-    beyond = np.flatnonzero(wanted <= 0)
-    if not len(beyond):
-        return MOST
-    k = beyond[0]
-    part = wanted[k - 1] / (wanted[k - 1] - wanted[k])
-    return float(FACTORS[k - 1] + part * (FACTORS[k] - FACTORS[k - 1]))
+    information = explained = wanted = 0.0
+    for k, factor in enumerate(FACTORS):  # up to the first that is too large: each takes a pass over the scores
+        known, information = information, tuned.design.rows * _variance(scores, factor)
+        if k:
+            explained += (information + known) / 2 * (factor - FACTORS[k - 1])
+        last, wanted = wanted, (evidence.left - explained) * information * SPREAD**2 - (factor - 1) * evidence.variance
+        if wanted <= 0 and not k:
+            return 1.0
+        if wanted <= 0:
+            return float(FACTORS[k - 1] + last / (last - wanted) * (factor - FACTORS[k - 1]))
+    return MOST
 
 
 def evidence_of(tuned: Tuned, centred: Reals, scores: Reals) -> Evidence:
