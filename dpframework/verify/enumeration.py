@@ -43,7 +43,7 @@ Atoms: TypeAlias = tuple[tuple[float, float], ...]
 #: Convex and homogeneous, and added up over outputs.
 Functional: TypeAlias = Callable[[float, float], float]
 
-_SAMPLED: weakref.WeakKeyDictionary[Plan, dict[Any, Atoms]] = weakref.WeakKeyDictionary()
+_SAMPLED: weakref.WeakKeyDictionary[Plan, dict[Any, tuple[Sample, Atoms]]] = weakref.WeakKeyDictionary()
 
 
 @final
@@ -128,8 +128,8 @@ class Oracle:
                 ratios = np.log(one[likely]) - np.log(other[likely])
             pairs = np.unique(np.round(ratios, 9), return_inverse=True)[1]
             p, q = (np.bincount(pairs, weights=side[likely]).tolist() for side in (one, other))
-            known[key] = tuple(zip(p, q, strict=True))
-        return known[key]
+            known[key] = node, tuple(zip(p, q, strict=True))  # an id is another node's once its own is gone
+        return known[key][1]
 
 
 def _splits(node: Parallel, before: Rows, after: Rows) -> Iterator[tuple[NodeOnRows, ...]]:

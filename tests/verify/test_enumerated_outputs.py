@@ -206,6 +206,17 @@ def test_ratios_of_a_sample_are_compared_to_nine_digits(monkeypatch: pytest.Monk
     assert len(Oracle(plan_of(node), max)._sampled(node, (ROW,), ())) == 2
 
 
+def test_what_is_remembered_of_a_sample_is_not_of_a_later_one_in_its_place() -> None:
+    """While an equal plan lives, a sample that it does not hold may be gone, and another one have its id."""
+    plan = plan_of(sample("0.25", count()))
+    oracle, ids = Oracle(plan, max), set()
+    for k in range(2, 60):
+        node = sample(f"1/{k}", count())
+        assert id(node) not in ids
+        ids.add(id(node))
+        oracle._sampled(node, (ROW,), ())
+
+
 def test_outputs_that_neither_table_has_are_no_outputs() -> None:
     calls = []
 
