@@ -16,9 +16,7 @@ independent of the rows.
 
 from __future__ import annotations
 
-import functools
 import math
-from fractions import Fraction
 from typing import Any, ClassVar, final
 
 import attrs
@@ -28,9 +26,8 @@ from dpframework.facts.privacy import ByRelation
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
 from dpframework.mechanisms.cross_polytopes import CrossPolytopes, cross_polytopes
 from dpframework.mechanisms.laplace import from_lattice, to_lattice
-from dpframework.mechanisms.radii import RadiusWeights, geometric_sum, log_normalizer, square_of_radius
+from dpframework.mechanisms.radii import draw_from_balls, log_normalizer, square_of_radius
 from dpframework.mechanisms.randomness import Randomness
-from dpframework.mechanisms.uniforms import WholeNumbers
 from dpframework.queries.base import Norm, QueryFacts
 
 LARGEST_DIMENSION = 1_000
@@ -71,9 +68,7 @@ class BlockNorm(PureMechanism):
         """Add a uniform point of a ball of random radius."""
         exact = calibration.on_lattice(answer)
         space, scale = _space(calibration), calibration.lattice_scale
-        numbers = WholeNumbers(randomness.words)
-        radius = _weights(space, Fraction(scale)).draw(numbers) + geometric_sum(space.dimension + 1, scale, randomness)
-        noise = np.array(space.draw(radius, numbers), dtype=np.int64)
+        noise = draw_from_balls(space, scale, randomness)
         return from_lattice(exact + noise.reshape(exact.shape), calibration)
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
@@ -111,8 +106,3 @@ def block_variances(calibration: Calibration) -> tuple[float, ...]:
 
 def _space(calibration: Calibration) -> CrossPolytopes:
     return cross_polytopes(calibration.facts.histograms)
-
-
-@functools.lru_cache(maxsize=256)
-def _weights(space: CrossPolytopes, scale: Fraction) -> RadiusWeights:
-    return RadiusWeights(space.h, scale)

@@ -56,9 +56,8 @@ from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.balls import Balls, balls
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
 from dpframework.mechanisms.laplace import from_lattice, to_lattice
-from dpframework.mechanisms.radii import RadiusWeights, geometric_sum, log_normalizer, square_of_radius
+from dpframework.mechanisms.radii import draw_from_balls, log_normalizer, square_of_radius
 from dpframework.mechanisms.randomness import Randomness
-from dpframework.mechanisms.uniforms import WholeNumbers
 from dpframework.queries.base import Norm, QueryFacts
 
 LARGEST_DIMENSION = 1_000
@@ -130,9 +129,7 @@ class KNorm(PureMechanism):
         if _independent(space):
             drawn = np.asarray(randomness.discrete_laplace(exact.size, scale), dtype=np.int64)
             return from_lattice(exact + drawn.reshape(exact.shape), calibration)
-        numbers = WholeNumbers(randomness.words)
-        radius = _weights(space, Fraction(scale)).draw(numbers) + geometric_sum(space.dimension + 1, scale, randomness)
-        noise = np.array(space.draw(radius, numbers), dtype=np.int64)
+        noise = draw_from_balls(space, scale, randomness)
         return from_lattice(exact + noise.reshape(exact.shape), calibration)
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
@@ -242,11 +239,6 @@ def _space(calibration: Calibration) -> tuple[Balls, float]:
 def _independent(space: Balls) -> bool:
     """Return whether the entries of the noise are independent, as for one histogram whose sum is free."""
     return len(space.sizes) == 1 and not space.same_rows
-
-
-@functools.lru_cache(maxsize=256)
-def _weights(space: Balls, scale: Fraction) -> RadiusWeights:
-    return RadiusWeights(space.h, scale)
 
 
 @functools.lru_cache(maxsize=256)

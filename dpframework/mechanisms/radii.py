@@ -12,9 +12,10 @@ import functools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import final
+from typing import Protocol, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.uniforms import WholeNumbers, exp_bounds
@@ -71,6 +72,36 @@ class RadiusWeights:
             above = [-((-most << bits) // (most + lows[-1] - least)) for least, most in each]
             self._between[bits] = below, above
         return self._between[bits]
+
+
+class BallsOfPoints(Protocol):
+    """Balls of integer points around 0, of any radius; a value, so that it can be a key."""
+
+    @property
+    def h(self) -> tuple[int, ...]:
+        """The numbers h_k (see the module)."""
+
+    @property
+    def dimension(self) -> int:
+        """The number D (see the module)."""
+
+    def draw(self, radius: int, numbers: WholeNumbers) -> Sequence[int]:
+        """Draw a uniform point of the ball of a radius."""
+
+    def __hash__(self) -> int:
+        """Hash the value."""
+
+
+def draw_from_balls(space: BallsOfPoints, scale: float, randomness: Randomness) -> NDArray[np.int64]:
+    """Draw a uniform point of a ball of random radius, shape (entries,), exactly."""
+    numbers = WholeNumbers(randomness.words)
+    radius = _weights(space, Fraction(scale)).draw(numbers) + geometric_sum(space.dimension + 1, scale, randomness)
+    return np.array(space.draw(radius, numbers), dtype=np.int64)
+
+
+@functools.lru_cache(maxsize=256)
+def _weights(space: BallsOfPoints, scale: Fraction) -> RadiusWeights:
+    return RadiusWeights(space.h, scale)
 
 
 @functools.lru_cache(maxsize=256)

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def _as_labels(labels: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
+def as_labels(labels: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
+    """Return the labels of each attribute of a table as tuples."""
     return tuple(tuple(texts) for texts in labels)
 
 
@@ -72,7 +73,7 @@ class Frequencies(Drawn):
 
     called = "a table of frequencies"
     names: tuple[str, ...] = attrs.field(converter=as_texts)
-    labels: tuple[tuple[str, ...], ...] = attrs.field(converter=_as_labels)
+    labels: tuple[tuple[str, ...], ...] = attrs.field(converter=as_labels)
     counts: NDArray[Any] = attrs.field(converter=_as_counts, eq=attrs.cmp_using(eq=np.array_equal))
     variance: float = attrs.field(converter=float, validator=finite_from_0("the variance of a count's noise"))
     exact_total: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))

@@ -21,7 +21,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.parameters import finite_from_0
 from dpframework.facts.values import as_texts
 from dpframework.results.alignment import aligned
-from dpframework.results.frequencies import Frequencies
+from dpframework.results.frequencies import Frequencies, as_labels
 from dpframework.results.matrix import Matrix
 from dpframework.results.noisy import Noisy
 from dpframework.results.result import Drawn
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 40  # marginals of a printed list
 _WIDTH = 118
-
-
-def _as_labels(labels: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(texts) for texts in labels)
 
 
 def _as_counts(counts: ArrayLike) -> NDArray[np.float64]:
@@ -68,7 +64,7 @@ class MarginalTable(Drawn):
 
     called = "a marginal"
     names: tuple[str, ...] = attrs.field(converter=as_texts)
-    labels: tuple[tuple[str, ...], ...] = attrs.field(converter=_as_labels)
+    labels: tuple[tuple[str, ...], ...] = attrs.field(converter=as_labels)
     counts: NDArray[np.float64] = attrs.field(converter=_as_counts, eq=attrs.cmp_using(eq=np.array_equal))
     variance: float = attrs.field(converter=float, validator=finite_from_0("the variance of a count's noise"))
 

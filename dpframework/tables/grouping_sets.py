@@ -119,7 +119,7 @@ def families(handles: Sequence[SelectedRows]) -> list[Family]:
 
 @final
 @attrs.frozen
-class _Wanted:
+class _TableRequest:
     """A cross table of one part, and where its cells are in a query's answer."""
 
     place: int
@@ -148,7 +148,7 @@ class GroupingQuery:
     family: Family
     _columns: dict[str, int] = attrs.field(factory=dict)
     _sums: dict[str, int] = attrs.field(factory=dict)
-    _wanted: list[_Wanted] = attrs.field(factory=list)
+    _wanted: list[_TableRequest] = attrs.field(factory=list)
 
     @property
     def is_full(self) -> bool:
@@ -162,7 +162,7 @@ class GroupingQuery:
         summed = None
         if table.summed is not None:
             summed = self._sums.setdefault(columns.steps(table.summed), len(self._sums))
-        self._wanted.append(_Wanted(place, self.family.numbers[place], table, own, summed))
+        self._wanted.append(_TableRequest(place, self.family.numbers[place], table, own, summed))
 
     @property
     def text(self) -> str:

@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 import polars as pl
 import pytest
+from queries.test_joint_counts import study_of
 
 import dpframework as dpf
 from dpframework.facts.errors import DoesNotFit
@@ -158,14 +159,6 @@ def parquet_of(schema: dpf.Schema, rows: int, place: Path) -> TableFiles:
             columns[attribute.name] = pl.Series(labels, dtype=pl.String)
     pl.DataFrame(columns).write_parquet(place)
     return TableFiles(place, schema)
-
-
-def study_of(example: Any) -> dpf.Study:
-    relation = "replace-one" if example.schema.rows is not None else "add-or-remove-one"
-    allow = ["mcmc-converged", "real-arithmetic"]
-    study = dpf.Study(example.schema, epsilon=10**6, relation=relation, delta=example.delta, allow=allow)
-    study.add("own", example.miner)
-    return study
 
 
 def releases(results: dpf.Results) -> dict[str, Any]:
