@@ -19,6 +19,7 @@ READERS = {
         "cluster",
         "examples/adult/README",
         "examples/mushroom/README",
+        "mistakes",
         "compared",
     ],
     "Auditor": [

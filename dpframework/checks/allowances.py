@@ -92,7 +92,7 @@ ALLOWANCES: Mapping[str, Allowance] = MappingProxyType(
 
 
 def unknown_allowance(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
-    """Find names in a study's `allow` that nothing in the plan needs."""
+    """Find names in a study's `allow` that nothing in the plan needs, and refuse those that nobody knows."""
     for name in plan.budget.allow:
         if name in plan.assumptions:
             continue
@@ -103,5 +103,7 @@ def unknown_allowance(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
                 yield Severity.WARNING, f"the study allows '{name}', and {why}"
             continue
         known = KNOWN_ASSUMPTIONS | plan.assumptions.keys() | ALLOWANCES.keys()
-        hint = "no step needs it" if name in known else nearest(name, known)
-        yield Severity.WARNING, f"the study allows '{name}', which nothing assumes; {hint}"
+        if name in known:
+            yield Severity.WARNING, f"the study allows '{name}', which nothing assumes; no step needs it"
+        else:
+            yield Severity.ERROR, f"the study allows '{name}', which nothing assumes; {nearest(name, known)}"

@@ -112,7 +112,8 @@ def assumption_not_allowed(plan: Plan) -> Iterator[tuple[Severity, str]]:
             continue
         names = ", ".join(f"'{step}'" for step in steps)
         who = {0: "the study assumes", 1: f"step {names} assumes"}.get(len(steps), f"steps {names} assume")
-        yield Severity.ERROR, f"{who} '{assumption}'; list it in the study's allow if you accept that"
+        instead = "name the unit's column (unit), or " if assumption == ROWS_ASSERTED else ""
+        yield Severity.ERROR, f"{who} '{assumption}'; {instead}list it in the study's allow if you accept that"
 
 
 def schema_inferred(plan: Plan) -> Iterator[tuple[Severity, str]]:

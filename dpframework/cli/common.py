@@ -273,7 +273,8 @@ def open_plan(
         plan = StudyPlan.from_json(read_text(path), source=str(path))
     else:
         file = load_study(path)
-        plan = file.study.plan(engine_of(file, engine))
+        with begun_with(f"{path}: "):
+            plan = file.study.plan(engine_of(file, engine))
     plan = plan.with_rows(rows)
     if verified is None:
         return plan

@@ -131,7 +131,7 @@ def _for_others(
 def _data_set(ledger: Path | None, data_set: str | None) -> tuple[ledgers.Records, ledgers.DataSet]:
     """Return a ledger's records, and the data set of that name."""
     if ledger is None or data_set is None:
-        raise InputError("--ledger and --data-set belong together: the file, and the data set in it")
+        raise InputError("--ledger and --data-set belong together: the file, and the data set in it; give both")
     records = ledgers.Ledger(ledger).records()
     return records, records.data_set(data_set)
 

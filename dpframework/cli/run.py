@@ -33,6 +33,7 @@ from dpframework.cli.progress import progress
 from dpframework.facts.errors import DPFrameworkError, InputError
 from dpframework.facts.files import require_writable, staged, write_whole
 from dpframework.facts.interrupts import uninterrupted
+from dpframework.facts.toml import begun_with
 from dpframework.study.results import PLAN, RESULTS, Results
 from dpframework.study.study_file import EngineChoice, StudyFile, load_study
 from dpframework.study.study_plan import StudyPlan
@@ -167,7 +168,9 @@ def _show(
 
 def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, PlanFacts]:
     """Return a study that may be run, and its report's facts on the plan. The data is not opened."""
-    study, ready = file.source, file.study.prepare(engine)
+    study = file.source
+    with begun_with(f"{study}: "):
+        ready = file.study.prepare(engine)
     plan = ready.plan
     refusals = plan.refusals()
     if refusals:
@@ -275,7 +278,7 @@ def _open_run(
     if ledger is None and data_set is None and pin is None:
         return None
     if ledger is None or data_set is None:
-        raise InputError("--ledger and --data-set belong together: the file, and the data set in it")
+        raise InputError("--ledger and --data-set belong together: the file, and the data set in it; give both")
     pinned = None if pin is None else ledgers.Pin(pin)
     place = out.absolute()
     return ledgers.Ledger(ledger, pinned).run(data_set, journal=place.parent / f".{place.name}.unfinished", **said)

@@ -208,7 +208,7 @@ class Categorical(Attribute):
             form = of_text(value)
             if form in known:
                 raise InputError(
-                    f"value {value!r} is listed twice"
+                    f"value {value!r} is listed twice; list each once"
                     if known[form] == value
                     else f"values {known[form]!r} and {value!r} are one value in a table; keep one, or rename one"
                 )
@@ -274,7 +274,7 @@ class Numeric(Attribute):
         self._set("lower", finite_number(self.lower, "lower"))
         self._set("upper", finite_number(self.upper, "upper"))
         if not self.lower < self.upper:
-            raise InputError("lower must be below upper")
+            raise InputError(f"lower must be below upper, and they are {self.lower:g} and {self.upper:g}")
         if not math.isfinite(self.upper - self.lower):
             raise InputError("the width upper - lower must be finite")
         self._set("cuts", tuple(finite_number(cut, "each of its cuts") for cut in self.cuts))
@@ -292,7 +292,10 @@ class Numeric(Attribute):
         if not is_increasing(self.cuts):
             raise InputError("cuts must be strictly increasing")
         if not (self.lower < self.cuts[0] and self.cuts[-1] < self.upper):
-            raise InputError("cuts must lie strictly between lower and upper")
+            outside = next(cut for cut in (self.cuts[0], self.cuts[-1]) if not self.lower < cut < self.upper)
+            raise InputError(
+                f"cuts must lie strictly between lower and upper, and {outside:g} does not; leave it out, or move one"
+            )
 
     @property
     def edges(self) -> tuple[float, ...]:

@@ -86,10 +86,14 @@ def nearest(name: str, known: Iterable[str]) -> str:
     --------
     >>> nearest("incme", ["income", "age"])
     "did you mean 'income'?"
+    >>> nearest("mcmc", ["mcmc-converged", "noisy-result"])
+    "did you mean 'mcmc-converged'?"
     """
     names = sorted(known)
     close = [known_name for known_name in names if known_name.casefold() == name.casefold()]
     close = close or difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    begun = [known_name for known_name in names if len(name) > 2 and known_name.startswith(name)]
+    close = close or begun[:1]  # a short form, such as the first word
     if close:
         return f"did you mean '{close[0]}'?"
     if not names:

@@ -346,7 +346,7 @@ def read_schema(path: Path) -> Schema:
 
 def _schema_of_text(text: str, source: str) -> Schema:
     with begun_with(f"{source}: "):
-        return _schema_of(parsed_toml(text))
+        return _schema_of(parsed_toml(text, "a schema file"))
 
 
 def _schema_of(form: Mapping[str, Any]) -> Schema:

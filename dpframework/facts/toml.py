@@ -52,10 +52,10 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     """
     text = read_text(path, f"{what} in TOML", most=MOST_TOML_BYTES)
     with begun_with(f"{path}: "):
-        return parsed_toml(text)
+        return parsed_toml(text, what)
 
 
-def parsed_toml(text: str) -> dict[str, Any]:
+def parsed_toml(text: str, what: str = "the file") -> dict[str, Any]:
     """Return the contents of a TOML file's text.
 
     Raises
@@ -71,7 +71,9 @@ def parsed_toml(text: str) -> dict[str, Any]:
     try:
         form = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"is not TOML: {error}") from None
+        raise InputError(
+            f"is not TOML, as {what} must be: {error}; write each key once, texts in quotes, and decimals with a point"
+        ) from None
     except RecursionError:
         raise too_deep(MOST_NESTED) from None
     except ValueError:  # Python reads no whole number of more than 4,300 digits

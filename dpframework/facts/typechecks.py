@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import numbers
+import os
 import sys
 import types
 import typing
@@ -157,7 +158,23 @@ def _read_hint(name: str, annotation: Any, names: dict[str, Any]) -> dict[str, A
 def _require(value: Any, hint: Any, what: str) -> None:
     # a list stands for a tuple, which files cannot write
     if not _fits(value, hint) and not (isinstance(value, list) and _fits(tuple(value), hint)):
-        raise InputError(f"{what} is {_kind(value)}; {_words(hint)} is needed")
+        raise InputError(f"{what} is {_kind(value)}; {_words(hint)} is needed{_remedy(value, hint)}")
+
+
+def _remedy(value: Any, hint: Any) -> str:
+    """Say how to make what is needed, where somebody gave what it is made from."""
+    needed = _words(hint)
+    if isinstance(value, str | os.PathLike) and needed == "Schema":
+        return "; dpf.Schema.load(path) reads one"
+    if isinstance(value, str | os.PathLike) and needed.startswith("Table,"):
+        return "; dpf.read_table(path, schema) reads one"
+    if type(value).__name__ in ("DataFrame", "LazyFrame") and needed.startswith("Table,"):
+        return "; dpf.table_from_frame(frame, schema) makes one"
+    if type(value).__name__ in ("DataFrame", "LazyFrame") and "PathLike[str]" in needed:
+        return "; dpf.table_from_frame(frame, schema) takes a dataframe"
+    if isinstance(value, str) and needed.startswith("Description,"):
+        return '; such as { equals = ["sex", "f"] }'
+    return ""
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -74,7 +74,10 @@ class PrivacyUnit:
 
     def __attrs_post_init__(self) -> None:
         if (self.period is None) != (self.date is None):
-            raise InputError("a unit in a period needs both the period's length and the column of dates (date)")
+            raise InputError(
+                "a unit in a period needs both the period's length (period) and the column of dates (date); give both, "
+                "or neither"
+            )
         if self.date is not None and not (isinstance(self.date, str) and self.date.strip()):
             raise InputError(f"date is {self.date!r}; give the name of the column of dates")
         if self.date is not None:
@@ -148,9 +151,15 @@ class PrivacyUnit:
     def require_no_attribute(self, schema: Schema) -> None:
         """Refuse ids or dates that are an attribute of a schema."""
         if self.date in schema.names:
-            raise InputError(f"date '{self.date}' is an attribute of the schema; dates tell the period, and no more")
+            raise InputError(
+                f"date '{self.date}' is an attribute of the schema; dates tell the period, and no more, so take it out "
+                "of the schema"
+            )
         if self.id in schema.names:
-            raise InputError(f"unit '{self.id}' is an attribute of the schema; ids tell whose a row is, and no more")
+            raise InputError(
+                f"unit '{self.id}' is an attribute of the schema; ids tell whose a row is, and no more, so take it out "
+                "of the schema"
+            )
 
     def require_joined_by(self, ids: str | None, where: str = "") -> None:
         """Refuse two views that are joined by other ids than the unit's. `where` begins the sentence.

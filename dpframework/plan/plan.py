@@ -62,7 +62,7 @@ class PublicFacts:
 def _delta(value: Any) -> Fraction:
     delta = exact(value, "delta")
     if delta >= 1:
-        raise InputError(f"delta is {value}; it must be below 1")
+        raise InputError(f"delta is {value}; it must be below 1, such as 1e-6")
     return delta
 
 
@@ -97,14 +97,24 @@ def hash_of(content: Mapping[str, Any]) -> str:
 
 def _root(node: Node) -> Node:
     """Return a plan's nodes, each once. Refuse a nesting that is too deep for whatever looks at them."""
+    if _is_shallow(node, MOST_PLAN_DEPTH):
+        return distinct(node)
+    deep = [getattr(child, "name", "") for child in node.children if not _is_shallow(child, MOST_PLAN_DEPTH - 1)]
+    who = f"step '{deep[0]}': its plan" if deep and deep[0] else "the plan"
+    raise InputError(
+        f"{who} has more than {MOST_PLAN_DEPTH} compositions within each other, up to four for each level of a tree; "
+        f"give it fewer levels, such as a max_depth of at most {MOST_PLAN_DEPTH // 5}"
+    )
+
+
+def _is_shallow(node: Node, most: int) -> bool:
+    """Tell whether no path through a plan has more than so many compositions."""
     level = [node]
-    for _ in range(MOST_PLAN_DEPTH + 1):
+    for _ in range(most + 1):
         level = list({id(child): child for one in level for child in one.children}.values())
         if not level:
-            return distinct(node)
-    raise InputError(
-        f"the plan has more than {MOST_PLAN_DEPTH} compositions within each other; give a part fewer levels"
-    )
+            return True
+    return False
 
 
 @attrs.frozen(eq=False)

@@ -36,7 +36,9 @@ def read_record(source: Path) -> Mapping[str, Any]:
     """
     if source.is_dir():
         if not (source / RESULTS).exists():
-            raise InputError(f"{source}: is not the folder of a run; there is no {RESULTS} in it")
+            raise InputError(
+                f"{source}: is not the folder of a run; there is no {RESULTS} in it; give what --out named"
+            )
         source = source / RESULTS
     with begun_with(f"{source}: "):
         form = parsed_json(read_text(source))

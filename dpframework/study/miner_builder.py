@@ -29,7 +29,8 @@ def build_miner(kind: type[Miner], parameters: Mapping[str, Any]) -> Miner:
     needed = [f for f, a in fields.items() if a.default is attrs.NOTHING and f not in parameters]
     if needed:
         raise InputError(
-            f"miner '{kind.name}' needs the parameter{'s' * (len(needed) > 1)} {', '.join(map(repr, needed))}"
+            f"miner '{kind.name}' needs the parameter{'s' * (len(needed) > 1)} {', '.join(map(repr, needed))}; "
+            f"`dpframework miners {kind.name}` explains its parameters"
         )
     require_argument_types(kind, parameters, f"miner '{kind.name}'")
     try:
@@ -45,7 +46,9 @@ def build_miner(kind: type[Miner], parameters: Mapping[str, Any]) -> Miner:
 def _share(value: Amount) -> Fraction:
     share = exact(value, "share")
     if not 0 < share <= 1:
-        raise InputError(f"share is {decimal_text(share)}; a number above 0 and at most 1 is needed")
+        raise InputError(
+            f"share is {decimal_text(share)}; a number above 0 and at most 1 is needed; 0.5 is half of the budget"
+        )
     return share
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
+from dpframework.facts.errors import nearest
 from dpframework.facts.files import staged, write_whole
 from dpframework.facts.notebook import html_line, html_text
 from dpframework.facts.privacy import NO_EPSILON, PrivacyLoss, readable
@@ -104,6 +105,8 @@ class Results(Mapping[str, Any]):
     samplers: str | None = None
 
     def __getitem__(self, name: str) -> Any:
+        if name not in self.found:
+            raise KeyError(f"no result is named '{name}'; {nearest(str(name), self.found)}")
         return self.found[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -116,7 +116,10 @@ class Study:
                 first = miner.spending(0, miner.share * self.budget.epsilon, self.budget.delta)
                 together = sum((share.share for share in self._shares.values()), miner.share)
                 if together > 1:
-                    raise InputError(f"the study's shares add up to {decimal_text(together)}; at most 1 can be shared")
+                    raise InputError(
+                        f"the study's shares add up to {decimal_text(together)}; at most 1 can be shared, so lower "
+                        "this share or another"
+                    )
             except InputError as error:
                 raise InputError(f"step '{name}': {error}") from None
             self._add(name, first)

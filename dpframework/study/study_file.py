@@ -31,6 +31,7 @@ from dpframework.tables.table import Table
 _TABLES = ("data", "read", "privacy", "step", "engine")
 _PRIVACY_KEYS = ("epsilon", "relation", "delta", "allow", "unit", "rows_per_unit", "period", "date")
 _STEP_KEYS = ("name", "miner", "epsilon", "share", "params")
+_NO_BUDGET = "has neither an epsilon nor a share of the budget; write epsilon = 0.5, or share = 0.5 for half of it"
 
 
 @final
@@ -223,7 +224,7 @@ def _study(form: Mapping[str, Any], schema: Schema, out_of_domain: OutOfDomain |
     where = "[privacy] "
     refuse_unknown(form, _PRIVACY_KEYS, f"{where}unknown key")
     if "epsilon" not in form:
-        raise InputError(f"{where}has no 'epsilon'")
+        raise InputError(f"{where}has no 'epsilon'; write the budget of the whole study, such as epsilon = 1")
     allow = form.get("allow", [])
     if not isinstance(allow, list) or not all(isinstance(name, str) for name in allow):
         raise InputError(f'{where}allow must be a list of texts, such as ["mcmc-converged"]')
@@ -264,6 +265,8 @@ def _steps(form: Mapping[str, Any]) -> list[Mapping[str, Any]]:
             raise InputError(f"{where}this name is used twice; give each step its own")
         names.add(name)
         refuse_unknown(step, _STEP_KEYS, f"{where}unknown key")
+        if "miner" not in step:
+            raise InputError(f"{where}has no 'miner'; name one of those that `dpframework miners` lists")
         required_text(step, "miner", where)
         params = step.get("params", {})
         if not isinstance(params, Mapping):
@@ -285,6 +288,17 @@ def _add(study: Study, step: Mapping[str, Any], registry: Registry) -> None:
         except InputError as error:
             raise InputError(f"step '{step['name']}': {error}") from None
     add_miner(study, step["name"], step["miner"], parameters, registry, step.get("share"))
+
+
+def _lacks_budget(registry: Registry, kind: str, parameters: Mapping[str, Any]) -> bool:
+    """Tell whether nothing is wrong with a miner's parameters but that no budget is among them."""
+    if parameters.keys() & {"epsilon", "rho"}:
+        return False
+    try:
+        registry.miner(kind, epsilon=1, **parameters)
+    except InputError:
+        return False
+    return True
 
 
 def add_miner(
@@ -313,7 +327,8 @@ def add_miner(
     try:
         miner = registry.miner(kind, **parameters) if share is None else registry.share(share, kind, **parameters)
     except InputError as error:
-        raise InputError(f"step '{name}': {error}") from None
+        text = _NO_BUDGET if share is None and _lacks_budget(registry, kind, parameters) else error
+        raise InputError(f"step '{name}': {text}") from None
     try:
         study.add(name, miner)
     except InputError as error:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Boolean, Numeric
+from dpframework.facts.errors import nearest
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
@@ -173,7 +174,8 @@ def _rows_of_units(source: Source, unit: PrivacyUnit, found: list[Misfit]) -> in
     """Return how many rows are kept, and add those that are nobody's."""
     assert unit.id is not None  # it was asked
     if unit.id not in source.columns:
-        found.append(Misfit(unit.id, f"no such column in {source.name}, to tell whose a row is", 0))
+        hint = nearest(unit.id, source.columns)
+        found.append(Misfit(unit.id, f"no such column in {source.name}, to tell whose a row is; {hint}", 0))
         return 0
     ids = ids_in(source, unit.id)
     found += _without_id(ids, unit.id, "so that the row is left out")

@@ -48,7 +48,7 @@ def files_of(place: str | os.PathLike[str]) -> list[str]:
         return [text]
     found = sorted(glob.glob(text, recursive=True)) if glob.has_magic(text) else []
     if not found:
-        raise NotOpened(f"{path}: there is no such file")
+        raise NotOpened(f"{path}: there is no such file; correct its name, or save it there")
     return [file for one in found for file in files_of(one)]
 
 

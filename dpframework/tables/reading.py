@@ -43,7 +43,8 @@ def bounded(
         for block in source.blocks(names):
             builder.add(block if span is None else _of_period(block, schema, span, unit, policy, source.name))
         return builder.table() if span is None else builder.table(unit)
-    source.require(names)
+    source.require(schema.names)
+    source.require(names, "the study's unit names it, so correct the unit, or the name in the table")
     own = secrets.token_bytes(KEY_BYTES) if key is None else key
     source = source.fixed(names)
     ids = ids_in(source, unit.id)

@@ -73,8 +73,8 @@ class Source:
         taken = list(self.take(names).values())
         return Source(self.name, tuple(names), lambda positions: iter([[taken[k] for k in positions]]))
 
-    def require(self, names: Collection[str]) -> None:
-        """Refuse a table that lacks a column, or has one twice.
+    def require(self, names: Collection[str], remedy: str = "correct the names in the schema or in the table") -> None:
+        """Refuse a table that lacks a column, or has one twice. `remedy` ends the sentence about those that lack.
 
         Raises
         ------
@@ -91,7 +91,7 @@ class Source:
         if lacking:
             all_of = ", ".join(f"'{name}'" for name in lacking[:8]) + (", ..." if len(lacking) > 8 else "")
             what = f"column {all_of}" if len(lacking) == 1 else f"columns {all_of}"
-            raise InputError(f"{self.name}: has no {what}; correct the names in the schema or in the table")
+            raise InputError(f"{self.name}: has no {what}; {remedy}")
         counts = collections.Counter(self.columns)
         for name in names:
             if counts[name] > 1:

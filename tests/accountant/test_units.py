@@ -268,7 +268,8 @@ def test_rows_that_only_the_owner_bounds_are_an_assumption() -> None:
     assert "rows-per-unit-asserted" in plan.assumptions
     (refused,) = plan.refusals()
     assert str(refused) == (
-        "DP005 error: the study assumes 'rows-per-unit-asserted'; list it in the study's allow if you accept that"
+        "DP005 error: the study assumes 'rows-per-unit-asserted'; name the unit's column (unit), or list it in the "
+        "study's allow if you accept that"
     )
     assert not planned(PLANS["count"], ADD, dpf.PrivacyUnit(rows=4), allow=["rows-per-unit-asserted"]).refusals()
     assert "rows-per-unit-asserted" not in planned(PLANS["count"], ADD, TWO).assumptions
@@ -282,7 +283,12 @@ def test_rows_that_only_the_owner_bounds_are_an_assumption() -> None:
         ("person", 2.0, "Study: rows_per_unit is a float; int is needed"),
         (" ", 2, "unit is ' '; give the name of the column whose values name units"),
         (3, 2, "Study: unit is an int; str or None is needed"),
-        ("a", 2, "unit 'a' is an attribute of the schema; ids tell whose a row is, and no more"),
+        (
+            "a",
+            2,
+            "unit 'a' is an attribute of the schema; ids tell whose a row is, and no more, so take it out of the "
+            "schema",
+        ),
     ],
 )
 def test_a_unit_that_cannot_be_is_refused(unit: Any, rows: Any, sentence: str) -> None:

@@ -276,7 +276,7 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
         ),
     ],
     "DP015": [
-        ("warning", "did you mean 'mcmc-converged'", (count(), {"allow": ("mcmc-converge",)}), (count(), {})),
+        ("error", "did you mean 'mcmc-converged'", (count(), {"allow": ("mcmc-converge",)}), (count(), {})),
         (
             "warning",
             "no step needs it",
@@ -517,7 +517,7 @@ def test_one_fault_does_not_hide_the_next(plan_of: Callable[..., dpf.StudyPlan])
     chained = count("a", assumptions=["mcmc-converged"])
     of_step, of_unit = messages(found(plan_of, chained, {"unit": TWO}), "DP005")
     assert of_step.startswith("step 'a' assumes 'mcmc-converged'; list it")
-    assert of_unit.startswith("the study assumes 'rows-per-unit-asserted'; list it")
+    assert of_unit.startswith("the study assumes 'rows-per-unit-asserted'; name the unit's column (unit), or list it")
 
 
 def test_parts_are_told_by_their_name(plan_of: Callable[..., dpf.StudyPlan]) -> None:

@@ -415,7 +415,7 @@ def test_one_module_under_two_names(good: EntryPoint) -> None:
     [
         ("god", {"epsilon": 1}, "no miner is named 'god'; did you mean 'good'"),
         ("good", {"epsilom": 1}, "miner 'good' has no parameter 'epsilom'; did you mean 'epsilon'"),
-        ("good", {}, "miner 'good' needs the parameter 'epsilon'$"),
+        ("good", {}, "miner 'good' needs the parameter 'epsilon'; `dpframework miners good` explains its parameters$"),
     ],
 )
 def test_parameters_are_checked_by_name(good: EntryPoint, name: str, parameters: Any, text: str) -> None:

@@ -326,7 +326,7 @@ params = { attribute = "age" }
         ("0.4", '"all"', "step 'ill': share is 'all'; a finite number is needed"),
         ("0.4", "0.41", r"step 'ages': the study's shares add up to 1\.01; at most 1 can be shared"),
         ("share = 0.4", "share = 0.4\nepsilon = 0.4", "step 'ill': has an epsilon and a share of the budget; give one"),
-        ("share = 0.4", "", "step 'ill': miner 'histogram': give one budget"),
+        ("share = 0.4", "", "step 'ill': has neither an epsilon nor a share of the budget; write epsilon"),
         ('"ill" }', '"ill", share = 0.4 }', "step 'ill': share is a key of the step itself, not of its params"),
         ('"ill" }', '"ill", rho = 0.4 }', "'histogram' has a share and the parameter 'rho'; give one"),
         ("epsilon = 1.0", "", r"\[privacy\] has no 'epsilon'"),
@@ -495,8 +495,16 @@ class Particular(dpf.Miner):
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({}, "miner 'particular' needs the parameters 'epsilon', 'attribute'"),
-        ({"epsilon": 1}, "miner 'particular' needs the parameter 'attribute'"),
+        (
+            {},
+            "miner 'particular' needs the parameters 'epsilon', 'attribute'; `dpframework miners particular` explains "
+            "its parameters",
+        ),
+        (
+            {"epsilon": 1},
+            "miner 'particular' needs the parameter 'attribute'; `dpframework miners particular` explains its "
+            "parameters",
+        ),
         ({"epsilon": 1, "atribute": "a"}, "miner 'particular' has no parameter 'atribute'; did you mean 'attribute'?"),
         ({"epsilon": 1, "attribute": "wrong"}, "miner 'particular' refuses its parameters: too wrong"),
         ({"epsilon": 1, "attribute": "empty"}, "miner 'particular' refuses its parameters: no reason given"),

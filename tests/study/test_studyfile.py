@@ -168,7 +168,7 @@ def test_two_views_need_a_view_for_each_attribute_before_any_run(write, registry
         ('name = "mode"', 'name = "a/b"', "step 'a/b': the name 'a/b' cannot be used"),
         ('miner = "noisy-mode"', "", "step 'mode': has no 'miner'"),
         ('miner = "noisy-mode"', 'miner = "noisy-mod"', "step 'mode': no miner is named 'noisy-mod'; did you mean"),
-        ("epsilon = 0.4", "", "step 'mode': miner 'noisy-mode' needs the parameter 'epsilon'"),
+        ("epsilon = 0.4", "", "step 'mode': has neither an epsilon nor a share of the budget; write epsilon"),
         ("epsilon = 0.4", "epsilon = nan", "step 'mode': epsilon is nan"),
         ("epsilon = 0.4", "epsilon = -0.4", "step 'mode': epsilon is -0.4; it cannot be negative"),
         ("epsilon = 0.4", "epsilon = [1]", r"step 'mode': epsilon is \[1\]"),

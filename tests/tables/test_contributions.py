@@ -161,7 +161,9 @@ def test_an_unknown_id_column_is_one_sentence(tmp_path: Path) -> None:
     path.write_text("person,row\na,r0\n")
     with pytest.raises(dpf.InputError) as caught:
         dpf.read_table(path, SCHEMA, unit=dpf.PrivacyUnit("patient", 2))
-    assert str(caught.value) == "visits.csv: has no column 'patient'; correct the names in the schema or in the table"
+    assert str(caught.value) == (
+        "visits.csv: has no column 'patient'; the study's unit names it, so correct the unit, or the name in the table"
+    )
     with pytest.raises(
         dpf.InputError, match=r"table: has no column 'patient'; give one for each attribute .*, and the ids"
     ):
@@ -176,7 +178,7 @@ def test_the_owner_is_told_which_rows_are_nobodys() -> None:
         "person: no id, so that the row is left out in 1 row"
     ]
     assert [str(m) for m in check_fit(frame, SCHEMA, unit=dpf.PrivacyUnit("patient"))] == [
-        "patient: no such column in frame, to tell whose a row is"
+        "patient: no such column in frame, to tell whose a row is; known: person, row"
     ]
     public = dpf.Schema(SCHEMA.attributes, rows=3)
     told = [str(m) for m in check_fit(frame, public, unit=FOUR)]
@@ -290,7 +292,12 @@ def test_a_study_file_names_the_unit(tmp_path: Path) -> None:
     [
         ('unit = "person"\nrows_per_unit = 0', None, "rows_per_unit is 0; a whole number from 1 to 1000000 is needed"),
         ("unit = 3", None, "unit is 3; give the name of the column whose values name units"),
-        ('unit = "l"', None, "unit 'l' is an attribute of the schema; ids tell whose a row is, and no more"),
+        (
+            'unit = "l"',
+            None,
+            "unit 'l' is an attribute of the schema; ids tell whose a row is, and no more, so take it out of the "
+            "schema",
+        ),
         (
             'unit = "person"',
             'left = "no.csv"\nright = "no.csv"\nid = "other"',

@@ -222,7 +222,7 @@ NUMBERS = dpf.Schema([dpf.Numeric("age", 0, 100, bins=5), dpf.Numeric("income", 
 )
 def test_only_values_that_a_miner_reads_are_kept(miner: dpf.Miner, values: set[str]) -> None:
     assert set(miner.values_read(NUMBERS) or ()) == values
-    study = dpf.Study(NUMBERS, epsilon=1, allow=["density-noise"])
+    study = dpf.Study(NUMBERS, epsilon=1)
     study.add("step", miner)
     table = dpf.Table.from_codes(NUMBERS, [[0, 1, 2, 4], [0, 1, 1, 0], [0, 1, 1, 1]])
     one, other = (study.run(given, seed=1)["step"] for given in (table, table.with_values(values)))

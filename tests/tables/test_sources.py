@@ -155,7 +155,9 @@ def test_the_files_of_a_place_in_order_of_their_names(tmp_path: Path, monkeypatc
     assert files_of("a[1].csv") == ["a[1].csv"]
     assert files_of("s3://b/*.parquet") == ["s3://b/*.parquet"]
     for nowhere in ("none.csv", "none*.csv"):
-        with pytest.raises(NotOpened, match=r"^none.*\.csv: there is no such file$"):
+        with pytest.raises(
+            NotOpened, match=r"^none.*\.csv: there is no such file; correct its name, or save it there$"
+        ):
             files_of(nowhere)
     assert name_of(["d"], ["d/a.parquet"]) == "a.parquet"
     assert name_of(["x", "y", "z"], ["x", "y", "z"]) == "x and 2 more files"
