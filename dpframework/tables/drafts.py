@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import attrs
 
@@ -14,13 +14,13 @@ from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import toml_key, toml_lines
 from dpframework.tables.columns import Column, as_column, is_textual, plain_cells
+from dpframework.tables.distinct_cells import DistinctCells
 from dpframework.tables.guessed_columns import Guess, case_twins, common_nulls, common_style, guess_column, with_groups
-from dpframework.tables.inferred_attributes import Choices, attribute_of, present
+from dpframework.tables.inferred_attributes import Choices, CutMode, attribute_of
 from dpframework.tables.written_cells import read_cells
 
-if TYPE_CHECKING:
-    import polars as pl
-
+#: Cut points that follow from the values that occur, and not from how many cells hold each.
+_OF_DISTINCT = (CutMode.EQUAL_WIDTH, CutMode.OBSERVED)
 _NUMBER, _LABEL = Numeric("number", 0, 1, bins=1), Boolean("label")
 
 
@@ -114,13 +114,19 @@ def draft_of(
     """
     attributes: list[Attribute] = []
     notes, refused = list[ColumnNote](), list[InputError]()
-    guesses = {name: _guess_of(name, values, wheres[name], choices, read) for name, values in columns.items()}
-    guesses = with_groups(guesses)
-    drafted: dict[str, tuple[Guess, pl.Series | None]] = {}
+    distinct = {name: cells for name, values in columns.items() if (cells := _distinct(values)) is not None}
+    guesses = with_groups(
+        {
+            name: _guess_of(name, distinct.get(name, values), wheres[name], choices, read)
+            for name, values in columns.items()
+        }
+    )
+    drafted: dict[str, tuple[Guess, DistinctCells | None]] = {}
     for name, values in columns.items():
         guess, _ = guesses[name]
+        few = distinct[name].texts if choices.numeric in _OF_DISTINCT and name in distinct else values
         try:
-            column = _column_of(guess, values, wheres[name])
+            column = _column_of(guess, few, wheres[name])
             number = guess.options.is_date or guess.options.decimal is not None
             label = not guess.is_number and bool(guess.found)
             attribute = attribute_of(name, column, wheres[name], choices, number=number, label=label)
@@ -160,15 +166,26 @@ def _inferred(attributes: list[Attribute], choices: Choices) -> list[str]:
     return inferred
 
 
+def _distinct(values: Any) -> DistinctCells | None:
+    """Return the distinct cells of a column of texts, None of any other."""
+    import narwhals as nw
+    import polars as pl
+
+    held = values.to_native() if isinstance(values, nw.Series) else values
+    return DistinctCells.of(held) if isinstance(held, pl.Series) and held.dtype == pl.String else None
+
+
 def _guess_of(
     name: str, values: Any, where: str, choices: Choices, read: ReadOptions
-) -> tuple[Guess, pl.Series | None]:
+) -> tuple[Guess, DistinctCells | None]:
     """Return how a column is written, by what is known of it or by the look of its cells; and its texts, if any."""
     import polars as pl
 
     known = read.of_column(name)
     if name in choices.open_columns or known.is_date or known.is_recoded:
         return Guess(known, known.is_date), None
+    held = values if isinstance(values, DistinctCells) else None
+    values = values if held is None else held.texts
     cells, categories = (values.series, values.categories) if isinstance(values, Column) else plain_cells(values, where)
     if isinstance(cells, pl.Series) and cells.dtype.is_temporal() and not isinstance(cells.dtype, pl.Duration):
         unit = DateUnit.HOURS if cells.dtype == pl.Time else DateUnit.YEARS
@@ -176,12 +193,12 @@ def _guess_of(
     column = as_column(values, where)
     if categories or name in choices.categorical or not is_textual(column.series):
         return Guess(known), None
-    texts = present(column.series)[0]
-    texts = texts.filter(~texts.is_in(list(known.null)))
-    guess = guess_column(texts)
+    found = DistinctCells.of(column.series) if held is None else DistinctCells(column.series, held.counts)
+    found = found.stripped().without(known.null)
+    guess = guess_column(found)
     given = {field: value for field, value in known.to_dict().items() if field != "null"}
     options = attrs.evolve(guess.options, null=[*known.null, *guess.options.null], **given)
-    return attrs.evolve(guess, options=options), texts
+    return attrs.evolve(guess, options=options), found
 
 
 def _column_of(guess: Guess, values: Any, where: str) -> Column:
@@ -192,13 +209,11 @@ def _column_of(guess: Guess, values: Any, where: str) -> Column:
     return Column(column.series) if guess.is_number else column
 
 
-def _common(drafted: Mapping[str, tuple[Guess, pl.Series | None]], read: ReadOptions) -> ReadOptions:
+def _common(drafted: Mapping[str, tuple[Guess, DistinctCells | None]], read: ReadOptions) -> ReadOptions:
     """Return the options of all columns, what several share said once."""
-    numbers = [(g.options, texts) for g, texts in drafted.values() if g.is_number and not g.options.is_date]
+    numbers = [(g.options, cells) for g, cells in drafted.values() if g.is_number and not g.options.is_date]
     plain = [
-        texts.filter(~texts.is_in(list(options.null)))
-        for options, texts in numbers
-        if texts is not None and options.decimal is None
+        cells.without(options.null).texts for options, cells in numbers if cells is not None and options.decimal is None
     ]
     decimal, thousands = common_style([options for options, _ in numbers], plain)
     null = tuple(dict.fromkeys((*read.null, *common_nulls([guess.options for guess, _ in drafted.values()]))))

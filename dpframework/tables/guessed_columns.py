@@ -6,6 +6,7 @@ Each guess comes with what was found, in numbers of cells and with some of them,
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
@@ -13,8 +14,9 @@ import attrs
 
 from dpframework.facts.column_options import ISO, ColumnOptions, DateUnit
 from dpframework.tables.columns import as_numbers
-from dpframework.tables.written_cells import styled_numbers
-from dpframework.tables.written_dates import times_of_texts
+from dpframework.tables.distinct_cells import DistinctCells
+from dpframework.tables.written_cells import number_pattern, styled_numbers
+from dpframework.tables.written_dates import parsed_times, times_of_texts
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,7 +36,12 @@ _FORMATS = (
     *(f"{day}{time}" for time in ("", " %H:%M:%S", " %H:%M") for day in _DAYS),
     "%H:%M:%S", "%H:%M", "%I:%M %p",
 )  # fmt: skip
+_LOOKS = {
+    **dict.fromkeys(("%d", "%m", "%y", "%H", "%M", "%S", "%I"), "[0-9]+"),
+    "%Y": "[+-]?[0-9]+", "%b": "[A-Za-z]+", "%B": "[A-Za-z]+", "%p": "[AaPp]",
+}  # fmt: skip
 _AMBIGUOUS = {"%d/%m": "%m/%d"}
+_WORDS = re.compile("[+-]?(inf|infinity|nan|true|false)", re.IGNORECASE)  # which are numbers in any style
 _PADDED = r"^0[0-9]+$"
 _SHOWN = 5
 _FEW = 10  # texts that stand for nothing in one column, at most
@@ -64,55 +71,43 @@ class Guess:
     proposal: str = ""
 
 
-def guess_column(texts: pl.Series) -> Guess:
+def guess_column(cells: DistinctCells) -> Guess:
     """Return how a column of texts is written.
 
     Parameters
     ----------
-    texts
-        Its cells that are neither null nor blank, without space around them.
+    cells
+        Those that are neither null nor blank, without space around them.
     """
-    if not len(texts):
+    texts, number = cells.texts, cells.cells
+    if not number:
         return Guess()
     _, strange = as_numbers(texts)
-    if bool(texts.str.contains(_PADDED).any()):
-        return _padded(texts, strange)
-    if not bool(strange.any()):
-        return _numbers(texts)
-    rest = _counted(texts, strange)
+    padded = texts.str.contains(_PADDED).to_numpy()
+    if padded.any():
+        return _padded(cells, padded, strange)
+    if not strange.any():
+        return _numbers(cells)
+    rest = cells.only(strange).frame()
     nulls = rest.filter(rest["text"].is_in(list(_NULLS)))
-    plain = strange.sum() < len(texts)
+    plain = not strange.all()
     if plain and nulls.height == rest.height:
-        return _with_nulls(ColumnOptions(null=nulls["text"].to_list()), rest, len(texts), "numbers")
-    known = texts.is_in(nulls["text"].to_list()).fill_null(False)
-    others = texts.filter(~known)
-    guess = _styled(others, nulls, len(texts)) or _dates(others, nulls, len(texts))
+        return _with_nulls(ColumnOptions(null=nulls["text"].to_list()), rest, number, "numbers")
+    others = cells.without(nulls["text"])
+    guess = _styled(others, nulls, number) or _dates(others, nulls, number)
     if guess is not None:
         return guess
-    if plain and 5 * int(strange.sum()) <= len(texts) and texts.filter(~_mask(strange)).n_unique() > _FEW:
+    odd = cells.number(strange)
+    if plain and 5 * odd <= number and len(texts) - rest.height > _FEW:
         few = rest.height <= _FEW
-        if few or 20 * int(strange.sum()) <= len(texts):
+        if few or 20 * odd <= number:
             options = ColumnOptions(null=rest["text"].to_list()) if few else ColumnOptions()
-            return _with_nulls(options, rest, len(texts), "numbers")
+            return _with_nulls(options, rest, number, "numbers")
     sure = rest.filter(rest["text"].is_in(list(SURE_NULLS)))
     if sure.height and sure.height < rest.height:
-        found = f"{_of(int(sure['count'].sum()), len(texts))} stand for nothing: {_some(sure)}"
+        found = f"{_of(int(sure['count'].sum()), number)} stand for nothing: {_some(sure)}"
         return Guess(ColumnOptions(null=sure["text"].to_list()), False, found, "read as missing")
     return Guess()
-
-
-def _mask(strange: Any) -> pl.Series:
-    import polars as pl
-
-    return pl.Series(strange)
-
-
-def _counted(texts: pl.Series, which: Any) -> pl.DataFrame:
-    """Return the distinct ones of some texts with their counts, the most frequent first."""
-    import polars as pl
-
-    counts = texts.filter(pl.Series(which)).alias("text").value_counts(name="count")
-    return counts.sort(["count", "text"], descending=[True, False])
 
 
 def _of(part: int, whole: int) -> str:
@@ -130,26 +125,29 @@ def _with_nulls(options: ColumnOptions, rest: pl.DataFrame, cells: int, what: st
     return Guess(options, True, found, "read as missing")
 
 
-def _padded(texts: pl.Series, strange: Any) -> Guess:
-    padded = texts.filter(texts.str.contains(_PADDED))
-    rest = _counted(texts, strange)
+def _padded(cells: DistinctCells, padded: Any, strange: Any) -> Guess:
+    rest = cells.only(strange).frame()
     nulls = rest.filter(rest["text"].is_in(list(SURE_NULLS)))
-    found = f"{_of(len(padded), len(texts))} are digits that begin with a zero, such as {padded[0]}"
+    zeros = cells.only(padded)
+    found = f"{_of(zeros.cells, cells.cells)} are digits that begin with a zero, such as {zeros.texts[0]}"
     return Guess(ColumnOptions(null=nulls["text"].to_list()), False, found, "read as labels, not as numbers")
 
 
-def _numbers(texts: pl.Series) -> Guess:
+def _numbers(cells: DistinctCells) -> Guess:
     """Return the guess of a column of plain numbers, which may be dates without signs."""
-    if bool(texts.str.contains(r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$").all()):
-        found = f"all {len(texts):,} cells are dates in digits, such as {texts[0]}"
+    if bool(cells.texts.str.contains(r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$").all()):
+        found = f"all {cells.cells:,} cells are dates in digits, such as {cells.texts[0]}"
         return Guess(ColumnOptions(date="%Y%m%d"), True, found, "read as years")
     return Guess(is_number=True)
 
 
-def _styled(texts: pl.Series, nulls: pl.DataFrame, cells: int) -> Guess | None:
+def _styled(cells: DistinctCells, nulls: pl.DataFrame, number: int) -> Guess | None:
     """Return the guess of numbers with a decimal comma or signs between thousands, None if they are none."""
+    texts = cells.texts
     sample = texts.head(_SAMPLE)
-    fitting = [style for style in _STYLES if _fits(style, sample) and _fits(style, texts)]
+    few = [text for text in sample.head(_FEW).to_list() if not _WORDS.fullmatch(text)]
+    looks = [style for style in _STYLES if all(re.match(number_pattern(*style), text) for text in few)]  # quick
+    fitting = [style for style in looks if _fits(style, sample) and _fits(style, texts)]
     if not len(texts) or not fitting:
         return None
     decimal, thousands = fitting[0]
@@ -159,10 +157,10 @@ def _styled(texts: pl.Series, nulls: pl.DataFrame, cells: int) -> Guess | None:
         if bool(texts.str.contains(r",[0-9]{3},").any()) or bool(texts.str.contains(r"^[1-9][0-9]{0,2},000$").any()):
             decimal, thousands = ".", ","
         doubt = "; every comma is followed by three digits, so look whether it stands between thousands"
-    marked = texts.filter(texts.str.contains(r"[^0-9+-]"))
-    found = f"{_of(len(marked), cells)} are written as {marked[0]}"
+    marked = cells.only(texts.str.contains(r"[^0-9+-]").to_numpy())
+    found = f"{_of(marked.cells, number)} are written as {marked.texts[0]}"
     if nulls.height:
-        found += f", and {_of(int(nulls['count'].sum()), cells)} are not numbers: {_some(nulls)}"
+        found += f", and {_of(int(nulls['count'].sum()), number)} are not numbers: {_some(nulls)}"
     signs = f"decimal sign '{decimal}'" + (f", thousands '{thousands}'" if thousands else "")
     options = ColumnOptions(decimal=decimal, thousands=thousands, null=nulls["text"].to_list())
     return Guess(options, True, found, f"read as numbers with {signs}{doubt}")
@@ -172,24 +170,25 @@ def _fits(style: tuple[str, str | None], texts: pl.Series) -> bool:
     return not bool(styled_numbers(ColumnOptions(decimal=style[0], thousands=style[1]), texts)[1].any())
 
 
-def _dates(texts: pl.Series, nulls: pl.DataFrame, cells: int) -> Guess | None:
+def _dates(cells: DistinctCells, nulls: pl.DataFrame, number: int) -> Guess | None:
     """Return the guess of dates or times, None if most texts are none."""
     import polars as pl
 
-    sample = texts.head(_SAMPLE)
-    fits = [form for form in _FORMATS if _parsed(form, sample) >= 0.95 * len(sample) > 0]
+    sample = cells.head(_SAMPLE)
+    few, most = sample.texts.to_list(), 0.95 * sample.cells
+    looks = [form for form in _FORMATS if sample.number([bool(_look(form).match(text)) for text in few]) >= most > 0]
+    fits = [form for form in looks if _parsed(form, sample) >= most]
     if not fits:
         return None
-    shares = {form: _parsed(form, texts) for form in fits}
+    shares = {form: _parsed(form, cells) for form in fits}
     best = max(fits, key=lambda form: shares[form])
-    unfit = times_of_texts(texts, (best,), _unit(best)).is_null().to_numpy()
-    rest = _counted(texts, unfit)
-    if int(unfit.sum()) * 20 > len(texts):
+    unfit = times_of_texts(cells.texts, (best,), _unit(best)).is_null().to_numpy()
+    if cells.number(unfit) * 20 > cells.cells:
         return None
-    gone = pl.concat([nulls, rest])
-    found = f"{_of(shares[best], cells)} are dates or times, such as {texts.filter(pl.Series(~unfit))[0]}"
+    gone = pl.concat([nulls, cells.only(unfit).frame()])
+    found = f"{_of(shares[best], number)} are dates or times, such as {cells.only(~unfit).texts[0]}"
     if gone.height:
-        found += f", and {_of(int(gone['count'].sum()), cells)} are none: {_some(gone)}"
+        found += f", and {_of(int(gone['count'].sum()), number)} are none: {_some(gone)}"
     doubt = ""
     for one, other in _AMBIGUOUS.items():
         twin = best.replace(one, other)
@@ -205,9 +204,18 @@ def _unit(form: str) -> DateUnit:
     return ColumnOptions(date=form).unit
 
 
-def _parsed(form: str, texts: pl.Series) -> int:
-    """Return how many texts a format fits."""
-    return int(times_of_texts(texts, (form,), _unit(form)).is_not_null().sum())
+@functools.cache
+def _look(form: str) -> re.Pattern[str]:
+    """Return a pattern of all texts that a format fits, and of some others. It is quick."""
+    if form == ISO:
+        return re.compile("[0-9]{4}-")
+    parts = re.split(r"(%.)", form.replace(" ", ""))
+    return re.compile(r"\s*".join(_LOOKS.get(part, re.escape(part)) for part in parts))
+
+
+def _parsed(form: str, cells: DistinctCells) -> int:
+    """Return how many cells a format fits."""
+    return cells.number(next(parsed_times(cells.texts, (form,))).is_not_null().to_numpy())
 
 
 def common_nulls(options: Sequence[ColumnOptions]) -> tuple[str, ...]:
@@ -247,7 +255,9 @@ def case_twins(labels: Sequence[str]) -> dict[str, list[str]]:
     return {first: others for first, *others in alike.values() if others}
 
 
-def with_groups(guesses: Mapping[str, tuple[Guess, pl.Series | None]]) -> dict[str, tuple[Guess, pl.Series | None]]:
+def with_groups(
+    guesses: Mapping[str, tuple[Guess, DistinctCells | None]],
+) -> dict[str, tuple[Guess, DistinctCells | None]]:
     """Return the guesses of columns after points of groups of three digits were told from decimal points.
 
     Numbers such as 12.345 are thousands if each point is followed by three digits, and other columns have decimal
@@ -256,15 +266,16 @@ def with_groups(guesses: Mapping[str, tuple[Guess, pl.Series | None]]) -> dict[s
     found = dict(guesses)
     if not any(guess.options.decimal == "," for guess, _ in guesses.values()):
         return found
-    for name, (guess, texts) in guesses.items():
-        if texts is None or not guess.is_number or guess.options.is_date or guess.options.decimal is not None:
+    for name, (guess, cells) in guesses.items():
+        if cells is None or not guess.is_number or guess.options.is_date or guess.options.decimal is not None:
             continue
-        numbers = texts.filter(~texts.is_in(list(guess.options.null)))
-        grouped = numbers.filter(numbers.str.contains(r"^[+-]?[1-9][0-9]{0,2}([.][0-9]{3})+$"))
-        if len(grouped) and bool((numbers.str.contains(r"^[+-]?[0-9]+$") | numbers.is_in(grouped.unique())).all()):
+        numbers = cells.without(guess.options.null)
+        marked = numbers.texts.str.contains(r"^[+-]?[1-9][0-9]{0,2}([.][0-9]{3})+$")
+        if bool(marked.any()) and bool((marked | numbers.texts.str.contains(r"^[+-]?[0-9]+$")).all()):
+            grouped = numbers.only(marked.to_numpy())
             more = f", and {guess.found}" if guess.found else ""
-            told = f"{_of(len(grouped), len(texts))} are written as {grouped[0]}{more}"
+            told = f"{_of(grouped.cells, cells.cells)} are written as {grouped.texts[0]}{more}"
             proposal = "read as numbers with thousands '.', since other columns have decimal commas"
             options = attrs.evolve(guess.options, decimal=",", thousands=".")
-            found[name] = Guess(options, True, told, proposal), texts
+            found[name] = Guess(options, True, told, proposal), cells
     return found

@@ -114,7 +114,8 @@ def attribute_of(
         if not strange.any():
             kept = numbers[~np.isnan(numbers)]
             missing = missing or len(kept) < len(numbers)
-            if len(kept) and not number and _written_as_truths(series):
+            truths = bool(((kept == 0) | (kept == 1)).all())
+            if len(kept) and not number and truths and _written_as_truths(series):
                 return Boolean(name, missing=missing)
             if len(kept):
                 return _numeric(name, kept, where, missing, choices)
@@ -146,6 +147,8 @@ def _categorical(name: str, series: pl.Series, where: str, missing: bool, choice
         form = of_text(value)
         truth = value.strip().lower()
         written.setdefault(form, truth if truth in TRUTHS or form is None else label_of(form))
+        if len(written) > choices.max_categories + 1:  # with the missing one
+            break
     missing = missing or None in written  # Python knows a few more blanks than polars
     labels = [label for form, label in written.items() if form is not None]
     if not labels:

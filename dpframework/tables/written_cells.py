@@ -159,7 +159,7 @@ def styled_numbers(options: ColumnOptions, texts: pl.Series) -> tuple[NDArray[np
     decimal, thousands = options.decimal or ".", options.thousands
     if decimal == "." and thousands is None:
         return as_numbers(texts)
-    spelled = _number_pattern(decimal, thousands)
+    spelled = number_pattern(decimal, thousands)
     fits = texts.str.contains(spelled).fill_null(False)
     plain = texts
     if thousands is not None:
@@ -181,7 +181,7 @@ _GROUPING = {" ": "[ \u00a0\u2009\u202f]"}
 
 
 @functools.cache
-def _number_pattern(decimal: str, thousands: str | None) -> str:
+def number_pattern(decimal: str, thousands: str | None) -> str:
     """Return the pattern of a number with these signs, groups of three digits where there is a sign between them."""
     point = re.escape(decimal)
     whole = "[0-9]+"

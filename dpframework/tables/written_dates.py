@@ -39,7 +39,7 @@ def times_of_texts(texts: pl.Series, formats: Sequence[str], unit: DateUnit) -> 
     import polars as pl
 
     found = pl.Series([None], dtype=pl.Float64).new_from_index(0, len(texts))
-    for times in _parsed(texts, formats or (ISO,)):
+    for times in parsed_times(texts, formats or (ISO,)):
         numbers = numbers_of_times(times, unit)
         if numbers is not None:
             found = found.fill_null(numbers) if found.null_count() < len(found) else numbers
@@ -53,13 +53,13 @@ def days_of_texts(texts: pl.Series, formats: Sequence[str]) -> pl.Series:
     import polars as pl
 
     found = pl.Series([None], dtype=pl.Date).new_from_index(0, len(texts))
-    for times in _parsed(texts, formats or (ISO,)):
+    for times in parsed_times(texts, formats or (ISO,)):
         if times.dtype != pl.Time:
             found = found.fill_null(times.cast(pl.Date))
     return found
 
 
-def _parsed(texts: pl.Series, formats: Sequence[str]) -> Iterator[pl.Series]:
+def parsed_times(texts: pl.Series, formats: Sequence[str]) -> Iterator[pl.Series]:
     """Yield the dates, points in time, or times of day of texts by one format after another, null where none fits."""
     import polars as pl
 

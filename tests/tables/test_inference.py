@@ -208,3 +208,11 @@ def test_adult_in_every_mode(mode: CutMode, data_dir) -> None:
     assert schema["education-num"].size == 16
     assert f"numeric cuts: {mode}" in schema.inferred
     read_table(path, schema)
+
+
+@pytest.mark.parametrize("mode", ["equal-width", "quantile", "freedman-diaconis", "k-means", "observed"])
+def test_numbers_as_texts_are_cut_where_the_numbers_are(mode) -> None:
+    """Texts are looked at once each, but cut points depend on how often a number occurs."""
+    numbers = [0.0] * 60 + [1.0] * 20 + [2.0, 3.0, 5.0, 8.0, 13.0] * 4
+    texts = [f" {number} " if number == 2 else str(number) for number in numbers]
+    assert infer_one(pl.Series(texts), numeric=mode, bins=4) == infer_one(numbers, numeric=mode, bins=4)
