@@ -11,7 +11,7 @@ import attrs
 
 from dpframework.accountant import AccountedPlan
 from dpframework.facts.errors import InputError
-from dpframework.facts.notebook import html_table
+from dpframework.facts.notebook import html_line, html_table
 from dpframework.facts.printable import printable
 
 
@@ -53,6 +53,17 @@ class Finding:
     def to_dict(self) -> dict[str, str]:
         """Return a JSON-safe form."""
         return {"code": self.code, "severity": self.severity.value, "message": self.message}
+
+
+@final
+class Findings(list[Finding]):
+    """Findings, as a list that a notebook shows as one table."""
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return html_line("no findings")
+        rows = [(finding.code, finding.severity.value, finding.message) for finding in self]
+        return html_table(("code", "severity", "finding"), rows)
 
 
 def _code(instance: Any, attribute: Any, value: str) -> None:

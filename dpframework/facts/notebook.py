@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 
 from dpframework.facts.printable import printable, printable_lines
+
+_NUMERIC = re.compile(r"[\[(]?[±+-]?[0-9][0-9,.]*(e[+-]?[0-9]+)?( %)?(,? [±+-]?[0-9][0-9,.]*)?[\])]?", re.ASCII)
 
 
 class Shown:
@@ -35,14 +39,51 @@ def html_line(text: str, tag: str = "p") -> str:
 
 
 def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
-    """Return a table.
+    """Return a table, the first cell of each row as its head. Texts stand at the left, numbers at the right.
+
+    It has no colours of its own, so that it reads in light and dark themes and on exported pages.
 
     Examples
     --------
-    >>> html_table(["a"], [["<b>"]])
-    '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
+    >>> html_table(["a"], [["<b>"]])  # doctest: +NORMALIZE_WHITESPACE
+    '<table><thead><tr><th scope="col" style="text-align: left">a</th></tr></thead><tbody><tr><th scope="row"
+    style="text-align: left">&lt;b&gt;</th></tr></tbody></table>'
     """
+    cells = [list(row) for row in rows]
+    sides = ["right" if k and _is_numeric([row[k] for row in cells]) else "left" for k in range(len(heads))]
+    styles = [f'style="text-align: {side}"' for side in sides]
     above = html_line(caption, "caption") if caption else ""
-    head = "".join(html_line(text, "th") for text in heads)
-    body = "".join(f"<tr>{''.join(html_line(cell, 'td') for cell in row)}</tr>" for row in rows)
+    head = "".join(_cell(text, "th", f'scope="col" {style}') for text, style in zip(heads, styles, strict=True))
+    body = "".join(f"<tr>{_row(row, styles)}</tr>" for row in cells)
     return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _row(cells: Sequence[str], styles: Sequence[str]) -> str:
+    first, *others = zip(cells, styles, strict=True)
+    rest = "".join(_cell(text, "td", style) for text, style in others)
+    return _cell(first[0], "th", f'scope="row" {first[1]}') + rest
+
+
+def _cell(text: str, tag: str, attributes: str) -> str:
+    return f"<{tag} {attributes}>{html.escape(printable(text))}</{tag}>"
+
+
+def _is_numeric(cells: Iterable[str]) -> bool:
+    """Tell whether all cells of a column that hold something hold numbers or intervals."""
+    held = [cell for cell in cells if cell]
+    return bool(held) and all(_NUMERIC.fullmatch(cell) for cell in held)
+
+
+def html_budget(part: Fraction | None, whole: Fraction, sentence: str) -> str:
+    """Return a bar of how much of a budget is planned or spent, with its sentence.
+
+    Examples
+    --------
+    >>> html_budget(Fraction(1, 2), Fraction(1), "half")
+    '<p>half <meter min="0" max="1" value="0.5">50 %</meter></p>'
+    """
+    text = html.escape(printable(sentence))
+    if part is None:
+        return f"<p>{text}</p>"
+    share = float(min(part / whole, Fraction(1)))
+    return f'<p>{text} <meter min="0" max="1" value="{share:.4g}">{share:.0%}</meter></p>'.replace("%<", " %<")

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import finite_from_0, is_whole_number
 from dpframework.facts.values import as_texts, finite_number
-from dpframework.results.alignment import aligned
+from dpframework.results.alignment import TextTable
 from dpframework.results.matrix import Matrix
 from dpframework.results.noisy import Noisy
-from dpframework.results.result import Drawn
+from dpframework.results.result import Drawn, Tabular
 
 _STRIP = {"figsize": (6, 1.5)}  # inches
 MOST_SHOWN = 12  # cells of a grid, as text
@@ -36,7 +36,7 @@ def _counts(given: Iterable[float]) -> tuple[float, ...]:
 
 @final
 @attrs.frozen
-class AdaptiveGrid(Drawn):
+class AdaptiveGrid(Tabular, Drawn):
     """Noisy counts of the cells of a grid over two numeric attributes, small where many rows are.
 
     Attributes
@@ -117,18 +117,18 @@ class AdaptiveGrid(Drawn):
         """See `Kept`."""
         return cls(form["names"], form["edges"], form["cells"], form["counts"], form["variance"])
 
-    def __str__(self) -> str:
+    def _text_table(self) -> TextTable:
         order = sorted(range(len(self.cells)), key=lambda k: -self.counts[k])[:MOST_SHOWN]
         rows = [(*(f"{a:g} to {b:g}" for a, b in self.ranges[k]), f"{self.counts[k]:.0f}") for k in order]
         more = f", the largest {MOST_SHOWN}" if len(self.cells) > MOST_SHOWN else ""
         within = Noisy(0, self.variance).interval()[1]
         note = f"{len(self.cells)} cells{more}; each count is within ±{math.ceil(within)} (95 %), from the noise alone."
-        return "\n".join([*aligned([(*self.names, "rows"), *rows]), note])
+        return TextTable((*self.names, "rows"), rows, legend=note)
 
 
 @final
 @attrs.frozen
-class FoundBounds(Drawn):
+class FoundBounds(Tabular, Drawn):
     """Bounds of a numeric attribute that few rows lie beyond, with noisy counts of the rows.
 
     Attributes
@@ -175,13 +175,13 @@ class FoundBounds(Drawn):
         axes.plot([self.lower, self.upper], [0, 0], "|-", color="#0b5394")
         axes.set_yticks([0], [self.attribute])
 
-    def __str__(self) -> str:
+    def _text_table(self) -> TextTable:
         within = math.ceil(Noisy(0, self.variance).interval()[1])
         rows = [
-            (self.attribute, "rows"),
             (f"below {self.lower:g}", f"{self.below:.0f}"),
             (f"from {self.lower:g} to {self.upper:g}", f"{self.within:.0f}"),
             (f"{self.upper:g} and more", f"{self.above:.0f}"),
         ]
         looked = f"found by {self.looks} look{'s' * (self.looks != 1)}"
-        return "\n".join([*aligned(rows), f"{looked}; each count is within ±{within} (95 %), from the noise alone."])
+        legend = f"{looked}; each count is within ±{within} (95 %), from the noise alone."
+        return TextTable((self.attribute, "rows"), rows, legend=legend)

@@ -1,8 +1,17 @@
-"""Text in columns."""
+"""Tables of results, as text in columns and as HTML."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import final
+
+import attrs
+
+from dpframework.facts.notebook import html_line, html_table
+from dpframework.facts.values import as_texts
+
+_WIDTH = 118
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -15,3 +24,51 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=True)]).rstrip() for row in rows]
+
+
+def _rows(rows: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(map(tuple, rows))
+
+
+@final
+@attrs.frozen
+class TextTable:
+    """A table of a result, with lines below that explain it.
+
+    Attributes
+    ----------
+    heads
+        The head of each column.
+    rows
+        The cells.
+    more
+        How many rows are not shown; 0 if all are.
+    legend
+        What the numbers mean.
+
+    Examples
+    --------
+    >>> table = TextTable(["sex", "count"], [("Female", "16192")], legend="Rows.")
+    >>> print(table.text())
+    sex     count
+    Female  16192
+    Rows.
+    """
+
+    heads: tuple[str, ...] = attrs.field(converter=as_texts)
+    rows: tuple[tuple[str, ...], ...] = attrs.field(converter=_rows)
+    more: int = 0
+    legend: str = ""
+
+    @property
+    def _rest(self) -> list[str]:
+        return [f"and {self.more} more, in to_frame and to_json"] if self.more > 0 else []
+
+    def text(self) -> str:
+        """Return it in columns, the legend in lines of 118 characters."""
+        return "\n".join([*aligned([self.heads, *self.rows]), *self._rest, *textwrap.wrap(self.legend, _WIDTH)])
+
+    def html(self) -> str:
+        """Return it for a notebook."""
+        lines = [*self._rest, *([self.legend] if self.legend else [])]
+        return html_table(self.heads, self.rows) + "".join(map(html_line, lines))

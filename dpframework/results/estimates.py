@@ -16,8 +16,8 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import finite_from_0
 from dpframework.facts.privacy import decimal_text, exact
-from dpframework.results.alignment import aligned
-from dpframework.results.result import Drawn, Kept
+from dpframework.results.alignment import TextTable
+from dpframework.results.result import Drawn, Kept, Tabular
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,7 +39,7 @@ def _finite(_: Any, attribute: attrs.Attribute[Any], value: float) -> None:
 
 @final
 @attrs.frozen
-class Estimate(Drawn):
+class Estimate(Tabular, Drawn):
     """A released number, and the interval that holds the exact one with 95 % probability, whatever the table.
 
     Attributes
@@ -111,9 +111,9 @@ class Estimate(Drawn):
         value, low, high = (f"{round(x, places) + 0.0:.{places}f}" for x in numbers)  # adding 0.0 makes 0.0 of -0.0
         return value, f"[{low}, {high}]"
 
-    def __str__(self) -> str:
-        rows = aligned([("what", "value", "95 %"), (self.what, *self.texts)])
-        return "\n".join([*rows, "Brackets: the 95 % interval, from the noise alone."])
+    def _text_table(self) -> TextTable:
+        legend = "Brackets: the 95 % interval, from the noise alone."
+        return TextTable(("what", "value", "95 %"), [(self.what, *self.texts)], legend=legend)
 
 
 def _share(value: Any) -> Fraction:
@@ -122,7 +122,7 @@ def _share(value: Any) -> Fraction:
 
 @final
 @attrs.frozen
-class QuantileEstimate(Drawn):
+class QuantileEstimate(Tabular, Drawn):
     """A released point, and the number of rows by which it may miss the quantile.
 
     With 95 % probability, whatever the table, no more than `rows` rows stand between the point and an exact quantile:
@@ -191,13 +191,10 @@ class QuantileEstimate(Drawn):
         axes.set_yticks([0], [f"quantile {decimal_text(self.quantile)} (± {math.ceil(self.rows)} rows)"])
         axes.set(xlabel=self.attribute)
 
-    def __str__(self) -> str:
-        row = (self.attribute, decimal_text(self.quantile), *self.texts)
-        return "\n".join(
-            [
-                *aligned([("attribute", "quantile", "value", "off by at most"), row]),
-                "With 95 % probability that many rows or fewer separate the value from the exact quantile; values are "
-                "rounded to",
-                f"steps of {self.step:.6g}.",
-            ]
+    def _text_table(self) -> TextTable:
+        legend = (
+            "With 95 % probability that many rows or fewer separate the value from the exact quantile; values are "
+            f"rounded to steps of {self.step:.6g}."
         )
+        row = (self.attribute, decimal_text(self.quantile), *self.texts)
+        return TextTable(("attribute", "quantile", "value", "off by at most"), [row], legend=legend)

@@ -20,9 +20,10 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.parameters import finite_from_0
 from dpframework.facts.values import as_texts
 from dpframework.results import frequency_views as views
+from dpframework.results.alignment import TextTable
 from dpframework.results.matrix import Matrix
 from dpframework.results.noisy import CONFIDENCE, Noisy
-from dpframework.results.result import Drawn
+from dpframework.results.result import Drawn, Tabular
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,7 +42,7 @@ def _as_counts(counts: ArrayLike) -> NDArray[Any]:
 
 @final
 @attrs.frozen
-class Frequencies(Drawn):
+class Frequencies(Tabular, Drawn):
     """Noisy counts of rows, one a cell.
 
     Attributes
@@ -198,6 +199,6 @@ class Frequencies(Drawn):
         """Draw bars with intervals, or a map of cells where there are several attributes."""
         views.draw(self, axes)
 
-    def __str__(self) -> str:
-        """Draw a table with a row for each cell, or a cross table with sums if the last attribute has few labels."""
+    def _text_table(self) -> TextTable:
+        """Return a table with a row for each cell, or a cross table with sums if the last attribute has few labels."""
         return views.table(self)

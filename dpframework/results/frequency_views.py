@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpframework.results.alignment import aligned
+from dpframework.results.alignment import TextTable
 from dpframework.results.noisy import Noisy
 
 if TYPE_CHECKING:
@@ -19,14 +18,11 @@ _COLUMNS = 8  # of a cross table; beyond, one row a cell
 _WIDTH = 118
 
 
-def table(found: Frequencies) -> str:
-    """Draw a table with a line below that explains the numbers."""
+def table(found: Frequencies) -> TextTable:
+    """Return a table with a line below that explains the numbers."""
     crossed = len(found.names) > 1 and len(found.labels[-1]) <= _COLUMNS
     rows, legend = _cross_cells(found) if crossed else _list_cells(found)
-    lines = aligned(rows[: _SHOWN + 1])
-    if len(rows) > _SHOWN + 1:
-        lines.append(f"and {len(rows) - _SHOWN - 1} more, in to_frame and to_json")
-    return "\n".join([*lines, *textwrap.wrap(legend, _WIDTH)])
+    return TextTable(rows[0], rows[1 : _SHOWN + 1], len(rows) - _SHOWN - 1, legend)
 
 
 def _reach(variance: float) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
@@ -11,9 +10,9 @@ import attrs
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.values import as_texts
-from dpframework.results.alignment import aligned
+from dpframework.results.alignment import TextTable
 from dpframework.results.estimates import Estimate, QuantileEstimate
-from dpframework.results.result import Drawn
+from dpframework.results.result import Drawn, Tabular
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,7 +36,7 @@ def _as_results(given: Iterable[OfGroup]) -> tuple[OfGroup, ...]:
 
 @final
 @attrs.frozen
-class Groups(Drawn):
+class Groups(Tabular, Drawn):
     """A number for each group of rows.
 
     Which groups there are follows from the schema: one for each label, or each combination of labels, also where no row
@@ -160,10 +159,7 @@ class Groups(Drawn):
             )
         return self.note or "Brackets: 95 % intervals, each by itself, from the noise alone."
 
-    def __str__(self) -> str:
+    def _text_table(self) -> TextTable:
         last = "off by at most" if isinstance(self.results[0], QuantileEstimate) else "95 %"
         rows = [(*labels, *one.texts) for labels, one in itertools.islice(self.items(), _PRINTED)]
-        lines = aligned([(*self.names, self.what, last), *rows])
-        if len(self) > _PRINTED:
-            lines.append(f"and {len(self) - _PRINTED} more, in to_frame and to_json")
-        return "\n".join([*lines, *textwrap.wrap(self._legend, _WIDTH)])
+        return TextTable((*self.names, self.what, last), rows, len(self) - _PRINTED, self._legend)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import bisect
 import math
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
 from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.notebook import html_text
 from dpframework.facts.parameters import finite_from_0, from_0_to_1
 from dpframework.facts.values import as_texts
-from dpframework.results.alignment import aligned
+from dpframework.results.alignment import TextTable
 from dpframework.results.by_key import ByKey
-from dpframework.results.result import Drawn
+from dpframework.results.result import Drawn, Tabular
 
 if TYPE_CHECKING:
     import polars as pl
@@ -92,7 +92,7 @@ class ReleasedKeys(Mapping[str, int]):
 
 @final
 @attrs.frozen
-class KeyTable(Drawn):
+class KeyTable(Tabular, Drawn):
     """The keys of an open attribute that enough rows have, with their noisy counts.
 
     Attributes
@@ -208,18 +208,19 @@ class KeyTable(Drawn):
         axes.invert_yaxis()
         axes.set(xlabel=f"noisy count ({self.unit})", ylabel=self.attribute)
 
-    def __str__(self) -> str:
-        lines = [(self.attribute, "count", "95 %")]
-        lines += [
-            (key, str(n), f"[{math.floor(low)}, {math.ceil(high)}]") for key, n, low, high in self.rows()[:_SHOWN]
-        ]
-        text = aligned(lines)
-        if len(self) > _SHOWN:
-            text.append(f"and {len(self) - _SHOWN} more, in to_frame and to_json")
+    def _text_table(self) -> TextTable:
+        rows = [(key, str(n), f"[{math.floor(low)}, {math.ceil(high)}]") for key, n, low, high in self.rows()[:_SHOWN]]
         always = "always" if self.sure == 1 else f"in {100 * self.sure:g} %"
         legend = (
             f"Keys that enough {self.unit} have: one of {self.half} is shown half of the time, of {self.always} or "
             f"more {always}, of none never. Brackets: 95 % intervals, from the noise alone."
         )
+        return TextTable((self.attribute, "count", "95 %"), rows, len(self) - _SHOWN, legend)
+
+    def __str__(self) -> str:
         each = [] if self.each is None else ["", *self.each.lines(self.attribute)]
-        return "\n".join([*text, *textwrap.wrap(legend, _WIDTH), *each])
+        return "\n".join([self._text_table().text(), *each])
+
+    def _repr_html_(self) -> str:
+        each = "" if self.each is None else html_text("\n".join(self.each.lines(self.attribute)))
+        return self._text_table().html() + each

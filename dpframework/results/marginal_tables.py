@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, final
 
@@ -20,11 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.parameters import finite_from_0
 from dpframework.facts.values import as_texts
-from dpframework.results.alignment import aligned
+from dpframework.results.alignment import TextTable
 from dpframework.results.frequencies import Frequencies, as_labels
 from dpframework.results.matrix import Matrix
 from dpframework.results.noisy import Noisy
-from dpframework.results.result import Drawn
+from dpframework.results.result import Drawn, Tabular
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,7 +40,7 @@ def _as_counts(counts: ArrayLike) -> NDArray[np.float64]:
 
 @final
 @attrs.frozen
-class MarginalTable(Drawn):
+class MarginalTable(Tabular, Drawn):
     """The marginal of some attributes: about how many rows are in each cell, unbiased.
 
     Attributes
@@ -142,16 +141,12 @@ class MarginalTable(Drawn):
         """Draw bars with intervals, or a map of cells where there are several attributes."""
         self._frequencies().draw(axes)
 
-    def __str__(self) -> str:
-        rows = [(*self.names, "count")]
+    def _text_table(self) -> TextTable:
         cells = zip(itertools.product(*self.labels), self.counts.ravel().tolist(), strict=True)
-        rows += [(*labels, f"{count:.0f}") for labels, count in itertools.islice(cells, _SHOWN)]
-        lines = aligned(rows)
-        if self.counts.size > _SHOWN:
-            lines.append(f"and {self.counts.size - _SHOWN} more, in to_frame and to_json")
+        rows = [(*labels, f"{count:.0f}") for labels, count in itertools.islice(cells, _SHOWN)]
         margin = math.ceil(Noisy(0, self.variance).margin())
         legend = f"With 95 % probability each count is within ±{margin} of the exact one, from the noise alone."
-        return "\n".join([*lines, *textwrap.wrap(legend, _WIDTH)])
+        return TextTable((*self.names, "count"), rows, self.counts.size - _SHOWN, legend)
 
     def _frequencies(self) -> Frequencies:
         return Frequencies(self.names, self.labels, self.counts, self.variance)
@@ -163,7 +158,7 @@ def _as_tables(tables: Iterable[MarginalTable]) -> tuple[MarginalTable, ...]:
 
 @final
 @attrs.frozen
-class MarginalTables(Drawn):
+class MarginalTables(Tabular, Drawn):
     """The marginals of a workload and of all subsets of its sets: any two agree on the attributes that they share.
 
     Attributes
@@ -243,17 +238,14 @@ class MarginalTables(Drawn):
         axes.invert_yaxis()
         axes.set(xlabel="standard error of a count (rows)")
 
-    def __str__(self) -> str:
-        rows = [("marginal", "cells", "standard error", "95 %")]
+    def _text_table(self) -> TextTable:
+        rows = []
         for one in self.tables[:_SHOWN]:
             margin = math.ceil(Noisy(0, one.variance).margin())
             rows.append((" by ".join(one.names), f"{one.counts.size:,}", f"{one.standard_error:.3g}", f"±{margin}"))
-        lines = aligned(rows)
-        if len(self) > _SHOWN:
-            lines.append(f"and {len(self) - _SHOWN} more, in to_frame and to_json")
         total = f"{self.total}" if self.total.variance else f"{self.total.value:.0f}, public"
         legend = (
             f"Errors in rows, from the noise alone. Number of rows: {total}. All marginals agree; counts are unbiased "
             "and may be negative."
         )
-        return "\n".join([*lines, *textwrap.wrap(legend, _WIDTH)])
+        return TextTable(("marginal", "cells", "standard error", "95 %"), rows, len(self) - _SHOWN, legend)

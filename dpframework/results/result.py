@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Self
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.json_text import parsed_json
-from dpframework.facts.notebook import Shown
+from dpframework.facts.notebook import Shown, html_table
+from dpframework.results.alignment import TextTable
 from dpframework.results.matrix import matrices_of
 
 
@@ -28,6 +29,17 @@ class Kept(Shown, abc.ABC):
         Override this where a miner returns another kind of result with some parameters.
         """
         return cls
+
+    def _repr_html_(self) -> str:
+        """Return its matrices as tables, or else its text."""
+        tables = [
+            html_table(
+                [matrix.title, *matrix.columns],
+                [(label, *texts) for label, texts in zip(matrix.rows, matrix.texts, strict=True)],
+            )
+            for matrix in matrices_of(self)
+        ]
+        return "".join(tables) or super()._repr_html_()
 
     @abc.abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -94,6 +106,22 @@ def without_math(drawn: Any) -> Any:
     for text in (drawn.figure or drawn).findobj(Text):
         text.set_parse_math(False)
     return drawn
+
+
+class Tabular(Kept):
+    """A result that is printed as a table, and shown as one in a notebook."""
+
+    __slots__ = ()
+
+    @abc.abstractmethod
+    def _text_table(self) -> TextTable:
+        """Return the table."""
+
+    def __str__(self) -> str:
+        return self._text_table().text()
+
+    def _repr_html_(self) -> str:
+        return self._text_table().html()
 
 
 class Drawn(Kept):

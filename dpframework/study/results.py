@@ -12,12 +12,13 @@ import attrs
 
 from dpframework.facts.errors import nearest
 from dpframework.facts.files import staged, write_whole
-from dpframework.facts.notebook import html_line, html_text
+from dpframework.facts.notebook import html_budget, html_line, html_text
 from dpframework.facts.privacy import NO_EPSILON, PrivacyLoss, readable
 from dpframework.facts.values import as_texts
 from dpframework.results.json_safe import json_text, to_json_safe
 from dpframework.results.matrix import Matrix, matrices_of
 from dpframework.run.scope import Charge
+from dpframework.study.notebook_views import as_float, cost_bars
 from dpframework.study.step_places import step_numbers
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
@@ -136,9 +137,9 @@ class Results(Mapping[str, Any]):
                 "result": charge.path.partition("/")[0],
                 "query": charge.step.facts.text,
                 "mechanism": charge.step.mechanism.name,
-                "epsilon": _float(charge.calibration.losses.pure.under(self.plan.relation)),
-                "rho": _float(charge.calibration.losses.zcdp.under(self.plan.relation)),
-                "delta": _float(charge.calibration.losses.delta.under(self.plan.relation)),
+                "epsilon": as_float(charge.calibration.losses.pure.under(self.plan.relation)),
+                "rho": as_float(charge.calibration.losses.zcdp.under(self.plan.relation)),
+                "delta": as_float(charge.calibration.losses.delta.under(self.plan.relation)),
                 "expected": charge.calibration.preview.text,
             }
             for charge in self.charges
@@ -147,12 +148,30 @@ class Results(Mapping[str, Any]):
         kinds = {**dict.fromkeys(texts, pl.String), **dict.fromkeys(numbers, pl.Float64), "expected": pl.String}
         return pl.DataFrame(rows, schema=kinds)
 
+    def plot(self, ax: Any | None = None) -> Any:
+        """Draw the loss of each release that was made, and return the matplotlib axes.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; without them, new ones.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        frame = self.to_frame().select("release", "epsilon", "rho")
+        spent = NO_EPSILON if self.spent is None else self.spent.text
+        return cost_bars(frame.iter_rows(), f"{spent} spent of a budget of {readable(self.plan.budget.epsilon)}", ax)
+
     def _repr_html_(self) -> str:
         """Return each result's notebook view, and the charges."""
         spent = None if self.spent is None else self.spent.epsilon
         cost = NO_EPSILON if spent is None else f"epsilon {readable(spent)}"
         verdict = "private" if self.private else "NOT PRIVATE: for experiments only"
-        shown = [html_line(f"{len(self.charges)} releases, {cost} spent ({self.accounting} accounting); {verdict}")]
+        told = f"{len(self.charges)} releases, {cost} spent ({self.accounting} accounting); {verdict}"
+        shown = [html_budget(spent, self.plan.budget.epsilon, told)]
         if self.stopped is not None:
             shown.insert(0, html_line(f"STOPPED before its end: {self.stopped}"))
         for name, result in self.found.items():
@@ -229,7 +248,3 @@ class Results(Mapping[str, Any]):
     def to_json(self) -> str:
         """Write the results as JSON."""
         return json_text(self.to_dict()) + "\n"
-
-
-def _float(amount: Any) -> float | None:
-    return None if amount is None else float(amount)

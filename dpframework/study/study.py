@@ -25,6 +25,7 @@ from dpframework.run.observers import Observer
 from dpframework.run.recorder import Recorder
 from dpframework.study.accuracy import Accuracy, accuracy_for
 from dpframework.study.miner_builder import Share
+from dpframework.study.notebook_views import study_html
 from dpframework.study.release_runner import planned_form, require_engine
 from dpframework.study.results import Results
 from dpframework.study.shares import Shares
@@ -233,6 +234,13 @@ class Study:
         made.budget, made._settled = attrs.evolve(self.budget, epsilon=epsilon), False
         made._nodes, made._miners, made._shares = dict(self._nodes), dict(self._miners), dict(self._shares)
         return made
+
+    def _repr_html_(self) -> str:
+        return study_html(self, self._nodes, self._miners, self._shares)
+
+    def plot(self, ax: Any | None = None) -> Any:
+        """Draw the loss of each planned release (see `StudyPlan.plot`)."""
+        return self.plan().plot(ax)
 
     def _settle(self) -> None:
         """Find the parameters of the miners that have shares, once for the steps that there are."""

@@ -11,8 +11,9 @@ import attrs
 
 from dpframework.accountant import Accountant, AccountedPlan
 from dpframework.checks import Finding, Severity, findings
+from dpframework.checks.base import Findings
 from dpframework.facts.errors import InputError, PlanRefused
-from dpframework.facts.notebook import html_table
+from dpframework.facts.notebook import html_budget, html_table
 from dpframework.facts.privacy import readable
 from dpframework.mechanisms.base import Mechanism, Preview
 from dpframework.plan.graph import plan_graph
@@ -20,6 +21,7 @@ from dpframework.plan.preview import planned_parts, previews
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.run.miner import Miner
 from dpframework.study.miner_builder import build_miner
+from dpframework.study.notebook_views import as_float, cost_bars
 from dpframework.study.registry import registry
 
 if TYPE_CHECKING:
@@ -94,7 +96,7 @@ class StudyPlan(AccountedPlan):
 
     def check(self) -> list[Finding]:
         """Return the findings of the installed checks, errors first. They look at a plan once."""
-        return list(self._findings)
+        return Findings(self._findings)
 
     @functools.cached_property
     def _findings(self) -> tuple[Finding, ...]:
@@ -115,15 +117,41 @@ class StudyPlan(AccountedPlan):
             rows.append((path, step.facts.text, step.mechanism.name, cost, error))
         total = next((loss.epsilon for loss in self.totals().values()), None)
         cost = "no valid total" if total is None else f"total epsilon {readable(total)}"
-        caption = f"{cost} of {readable(self.budget.epsilon)} under {self.relation}, protecting {self.unit}"
-        steps = html_table(("step", "query", "mechanism", "loss", "expected error"), rows, caption)
+        told = f"{cost} of {readable(self.budget.epsilon)} under {self.relation}, protecting {self.unit}"
+        steps = html_budget(total, self.budget.epsilon, told)
+        steps += html_table(("step", "query", "mechanism", "loss", "expected error"), rows)
         errors = [
             (name, bound.what, bound.text, bound.warning)
             for name, bounds in self.error_bounds().items()
             for bound in bounds
         ]
         steps += html_table(("result", "number", "error of 95 % of releases", ""), errors)
-        return steps + "".join(finding._repr_html_() for finding in self.check())
+        return steps + Findings(self._findings)._repr_html_()
+
+    def plot(self, ax: Any | None = None) -> Any:
+        """Draw the loss of each release, the total and the budget, and return the matplotlib axes.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; without them, new ones.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        costs = [
+            (
+                path,
+                as_float(calibration.losses.pure.under(self.relation)),
+                as_float(calibration.losses.zcdp.under(self.relation)),
+            )
+            for path, _, calibration in self.calibrated_steps()
+        ]
+        total = next((loss.epsilon for loss in self.totals().values()), None)
+        planned = "no valid total" if total is None else f"epsilon {readable(total)} planned"
+        return cost_bars(costs, f"{planned} of {readable(self.budget.epsilon)}", ax)
 
     def refusals(self) -> list[Finding]:
         """Return the findings that refuse the plan."""

@@ -42,7 +42,9 @@ class _Balanced(HTMLParser):
         assert self.open == []
 
     def handle_starttag(self, tag, attributes):
-        assert tag in ("table", "caption", "thead", "tbody", "tr", "th", "td", "pre", "p", "h4")
+        assert tag in ("table", "caption", "thead", "tbody", "tr", "th", "td", "pre", "p", "h4", "meter")
+        if tag == "th":
+            assert dict(attributes)["scope"] in ("col", "row")
         self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -55,7 +57,7 @@ class _Balanced(HTMLParser):
 def test_everything_shows_itself_and_every_text_is_escaped(study, table):
     plan = study.plan()
     results = study.run(table, seed=1)
-    things = [SCHEMA, table, plan, *plan.check(), results, *results.values(), results["tree"].tree]
+    things = [SCHEMA, table, study, plan, plan.check(), *plan.check(), results, *results.values(), results["tree"].tree]
     assert plan.check()
     for thing in things:
         shown = _Balanced(thing._repr_html_())
@@ -70,7 +72,40 @@ def test_everything_shows_itself_and_every_text_is_escaped(study, table):
     assert ODD in told
     told = "".join(_Balanced(results._repr_html_()).texts)
     assert "NOT PRIVATE" in told
-    assert str(results["kinds"]) in told
+    for line in str(results["kinds"]).splitlines()[1:-1]:
+        label, count, interval = line.split("  ")[0], *line.split(maxsplit=1)[1].split("  ", 1)
+        assert label in told
+        assert count in told
+        assert interval.strip() in told
+
+
+def test_budgets_are_bars_and_results_are_tables(study, table):
+    plan = study.plan()
+    assert '<meter min="0" max="1" value="0.06">6 %</meter>' in plan._repr_html_()
+    results = study.run(table, seed=1)
+    assert '<meter min="0" max="1" value="0.06">6 %</meter>' in results._repr_html_()
+    assert "<pre>" not in results["kinds"]._repr_html_()
+    assert results["kinds"]._repr_html_().count('scope="row"') == 10  # values
+    assert results["distances"]._repr_html_().startswith("<table>")
+    shared = dpf.Study(SCHEMA, epsilon=1)
+    shared.add("x", dpf.share("0.5", "histogram", attribute="kind"))
+    assert "share 0.5" in shared._repr_html_()
+
+
+def test_losses_are_drawn_as_bars(study, table):
+    pytest.importorskip("matplotlib").use("Agg")
+    from matplotlib import pyplot
+
+    plan, results = study.plan(), study.run(table, seed=1)
+    for thing, losses in (
+        (study, [float(c.losses.pure.under(plan.relation)) for _, _, c in plan.calibrated_steps()]),
+        (plan, [float(c.losses.pure.under(plan.relation)) for _, _, c in plan.calibrated_steps()]),
+        (results, results.to_frame()["epsilon"].to_list()),
+    ):
+        axes = thing.plot()
+        assert [bar.get_width() for bar in axes.patches] == losses[:30]
+        assert axes.get_xlabel() == "epsilon of each release"
+    pyplot.close("all")
 
 
 def test_a_table_shows_its_schema_and_nothing_of_its_rows(table):

@@ -48,12 +48,12 @@ def test_estimates_are_printed_whole() -> None:
         "attribute  quantile  value  off by at most",
         "age        0.5       37     15 rows",
         "With 95 % probability that many rows or fewer separate the value from the exact quantile; values are rounded "
-        "to",
-        "steps of 0.25.",
+        "to steps",
+        "of 0.25.",
     ]
     assert "  1 row\n" in str(QuantileEstimate("age", "1/3", 1234567891, rows=1, step=1 / 3))
     assert "1/3       1234567891 " in str(QuantileEstimate("age", "1/3", 1234567891, rows=1, step=1 / 3))
-    assert "steps of 0.333333." in str(QuantileEstimate("age", "1/3", 1, rows=0, step=1 / 3))
+    assert "of 0.333333." in str(QuantileEstimate("age", "1/3", 1, rows=0, step=1 / 3))
     assert "  0 rows\n" in str(QuantileEstimate("age", "1/3", 1, rows=0, step=0))
 
 

@@ -1,0 +1,80 @@
+"""What a notebook shows of a study, and the bars of what its releases cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dpframework.facts.notebook import html_line, html_table
+from dpframework.facts.privacy import decimal_text
+from dpframework.results.result import axes_or_new, without_math
+
+if TYPE_CHECKING:
+    from dpframework.run.miner import Miner
+    from dpframework.study.miner_builder import Share
+    from dpframework.study.study import Study
+
+_BUDGETS = ("epsilon", "rho", "delta")
+_MOST_BARS = 30
+
+
+def study_html(study: Study, names: Iterable[str], miners: Mapping[str, Miner], shares: Mapping[str, Share]) -> str:
+    """Return a study's steps with their miners and parameters. Nothing is planned.
+
+    Parameters
+    ----------
+    study
+        The study.
+    names, miners, shares
+        Its steps, those that are miners, and those that have a share of the budget.
+    """
+    rows = []
+    for name in names:
+        miner, share = miners.get(name), shares.get(name)
+        form = {} if miner is None else miner.to_dict()["parameters"]
+        given = {key: value for key, value in form.items() if value is not None and value != []}
+        if share is None:
+            budget = ", ".join(f"{key} {given[key]}" for key in _BUDGETS if key in given)
+        else:
+            budget = f"share {decimal_text(share.share)}"
+        more = "; ".join(f"{key} = {json.dumps(value)}" for key, value in given.items() if key not in _BUDGETS)
+        rows.append((name, "" if miner is None else miner.name, budget, more))
+    told = f"A study with a budget of epsilon {decimal_text(study.budget.epsilon)}"
+    told += f", delta {decimal_text(study.budget.delta)}" if study.budget.delta else ""
+    told += f", under {study.relation}, protecting {study.unit}"
+    return html_line(told) + html_table(("step", "miner", "budget", "parameters"), rows)
+
+
+def as_float(amount: Any) -> float | None:
+    """Return an exact amount as a float, keeping None."""
+    return None if amount is None else float(amount)
+
+
+def cost_bars(costs: Iterable[tuple[str, float | None, float | None]], title: str, ax: Any | None = None) -> Any:
+    """Draw a bar for the loss of each release, and return the matplotlib axes.
+
+    Parameters
+    ----------
+    costs
+        The path of each release, its epsilon, and its rho, each None where the release has none of that kind. If all
+        have an epsilon, epsilons are drawn, else the rho of those that have one. The first 30 are drawn.
+    title
+        What stands above.
+    ax
+        Axes to draw on; without them, new ones.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    """
+    shown = list(costs)
+    pure = all(epsilon is not None for _, epsilon, _ in shown)
+    bars = [(path, epsilon if pure else rho) for path, epsilon, rho in shown][:_MOST_BARS]
+    axes = axes_or_new(ax, figsize=(6, 1 + 0.25 * len(bars)))
+    axes.barh(range(len(bars)), [amount or 0.0 for _, amount in bars], color="#0b5394")
+    axes.set_yticks(range(len(bars)), [path for path, _ in bars])
+    axes.invert_yaxis()
+    axes.set(xlabel=f"{'epsilon' if pure else 'rho'} of each release", title=title)
+    return without_math(axes)
