@@ -28,9 +28,10 @@ def html_text(text: str) -> str:
     Examples
     --------
     >>> html_text("a < b")
-    '<pre>a &lt; b</pre>'
+    '<pre style="font-family: monospace; white-space: pre; overflow-x: auto">a &lt; b</pre>'
     """
-    return f"<pre>{html.escape(printable_lines(text))}</pre>"
+    style = "font-family: monospace; white-space: pre; overflow-x: auto"  # exported pages have a font of their own
+    return f'<pre style="{style}">{html.escape(printable_lines(text))}</pre>'
 
 
 def html_line(text: str, tag: str = "p") -> str:
