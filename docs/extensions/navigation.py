@@ -8,6 +8,7 @@ from sphinx import addnodes
 READERS = {
     "Analyst": [
         "tutorial-analyst",
+        "how-to",
         "basics",
         "budgets",
         "units",
