@@ -18,6 +18,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "sphinx_copybutton",
     "navigation",
     "commands",
     "public_names",
@@ -73,6 +74,9 @@ nitpick_ignore_regex = [
     # type variables
     (r"py:.*", r"(dpframework(_trees|_greedy|_distance)?\.[\w.]+\.)?[A-Z]"),
 ]
+
+# What can be run or saved has a button that copies it; what a command prints has none
+copybutton_selector = ", ".join(f"div.highlight-{kind} pre" for kind in ("python", "sh", "toml"))
 
 html_theme = "furo"
 html_title = f"dpframework {release}"

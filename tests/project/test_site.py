@@ -168,5 +168,23 @@ def test_the_site_needs_no_network(site: Path) -> None:
     assert "url(http" not in "".join(sheet.read_text("utf-8") for sheet in site.rglob("*.css"))
 
 
+def test_code_has_a_button_that_copies_it_and_outputs_have_none(site: Path) -> None:
+    script = (site / "_static" / "copybutton.js").read_text("utf-8")
+    assert "div.highlight-python pre" in script
+    assert "output" not in "".join(re.findall(r"'div[.]highlight[^']*'", script))
+    page = (site / "how-to.html").read_text("utf-8")
+    assert 'class="highlight-python notranslate"' in page
+    assert 'class="highlight-output notranslate"' in page
+
+
+def test_no_two_pages_have_one_title() -> None:
+    titles = {
+        page: page.read_text("utf-8").partition("\n")[0] for page in DOCS.rglob("*.md") if ".ipynb" not in page.name
+    }
+    heads = [title for title in titles.values() if title.startswith("# ")]
+    assert sorted(heads) == sorted(set(heads))
+    assert len(heads) > 100
+
+
 def test_private_names_are_not_shown(documented: set[str]) -> None:
     assert not [name for name in documented if any(part.startswith("_") for part in name.split("."))]
