@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, str] = {
     "miners": "listing",
     "mechanisms": "listing",
     "explain": "listing",
+    "describe": "describe",
     "plan": "plan",
     "check": "plan",
     "epsilon": "plan",

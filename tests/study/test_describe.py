@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
+from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 import dpframework as dpf
+from dpframework.cli import main
+from dpframework.study.study_file import load_study
 
 SCHEMA = dpf.Schema(
     [
@@ -58,3 +63,21 @@ def test_no_other_split_has_a_smaller_sum_of_errors() -> None:
 def test_a_table_of_open_attributes_is_not_described() -> None:
     with pytest.raises(dpf.InputError, match="all attributes of the schema are open; use the miner 'keys'"):
         dpf.describe(dpf.Schema([dpf.Open("town")]), 1)
+
+
+@pytest.mark.parametrize("epsilon", ["2", "0.7", "1/3"])
+def test_the_command_prints_the_same_study_as_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], epsilon: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    schema = dpf.Schema([dpf.Numeric('a "b"', 0, 9, bins=3), dpf.Boolean("ill"), dpf.Open("town")])
+    (tmp_path / "t.schema.toml").write_text(schema.dumps())
+    assert main(["describe", "t.csv", "t.schema.toml", "--epsilon", epsilon]) == 0
+    (tmp_path / "study.toml").write_text(capsys.readouterr().out)
+    read, made = load_study(tmp_path / "study.toml").study, dpf.describe(schema, epsilon)
+    assert read.shares().shares == made.shares().shares
+    assert read.budget == made.budget
+    assert main(["describe", "t.csv", "t.schema.toml", "--epsilon", epsilon, "--json"]) == 0
+    form = json.loads(capsys.readouterr().out)
+    assert [step["name"] for step in form["step"]] == list(made.miners)
+    assert sum(Fraction(str(step["share"])) for step in form["step"]) == 1

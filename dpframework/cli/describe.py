@@ -1,0 +1,55 @@
+"""The command `describe`: a study of every column of a table, as a study file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpframework.cli.common import Json, given_path, print_json, write
+from dpframework.cli.parameters import Command
+from dpframework.facts.privacy import decimal_text
+from dpframework.facts.schema import read_schema
+from dpframework.facts.toml import toml_key, toml_lines
+
+
+def register(program: typer.Typer) -> None:
+    """Add the command."""
+    program.command(cls=Command, epilog="Example: dpframework describe visits.csv visits.schema.toml --epsilon 1")(
+        describe
+    )
+
+
+def describe(
+    data: Annotated[Path, typer.Argument(parser=given_path, metavar="DATA", help="The table. It is not opened.")],
+    schema: Annotated[Path, typer.Argument(parser=given_path, metavar="SCHEMA", help="A schema file.")],
+    epsilon: Annotated[str, typer.Option(metavar="EPSILON", help="The budget of the whole study.")] = "1",
+    as_json: Json = False,
+) -> None:
+    """Print a study file that asks for every histogram, mean and median. The data is not opened.
+
+    The steps share the budget so that the sum of their errors is smallest. Look at the file, change it, and plan it.
+    """
+    from dpframework.study.describe import describe as study_of  # with all miners
+
+    study = study_of(read_schema(schema), epsilon)
+    steps: list[dict[str, Any]] = [
+        {"name": name, "miner": own.kind.name, "share": float(own.share), "params": dict(own.parameters)}
+        for name, own in study.shares().shares.items()
+    ]
+    if as_json:
+        exact = decimal_text(study.budget.epsilon)
+        print_json({"data": {"path": str(data), "schema": str(schema)}, "privacy": {"epsilon": exact}, "step": steps})
+        return
+    tables = [f"[data]\n{toml_lines({'path': str(data), 'schema': str(schema)})}"]
+    budget = decimal_text(study.budget.epsilon)
+    quote = '"' if "/" in budget else ""  # TOML has no ratios, so one is a text
+    tables.append(f"[privacy]\nepsilon = {quote}{budget}{quote}\n")
+    for step in steps:
+        params = ", ".join(
+            f"{toml_key(key)} = {toml_lines({'x': value}).removeprefix('x = ').strip()}"
+            for key, value in step.pop("params").items()
+        )
+        tables.append(f"[[step]]\n{toml_lines(step)}params = {{ {params} }}\n")
+    write("\n".join(tables), end="")
