@@ -577,7 +577,7 @@ def test_a_budget_has_a_delta_below_1() -> None:
         assert Budget(1, delta).delta == Fraction(str(delta))
     assert Budget(1).delta == 0
     for delta in (1, "1.5"):
-        with pytest.raises(dpf.InputError, match=f"^delta is {delta}; it must be below 1$"):
+        with pytest.raises(dpf.InputError, match=f"^delta is {delta}; it must be below 1, such as 1e-6$"):
             Budget(1, delta)
 
 
