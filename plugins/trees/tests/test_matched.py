@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -30,6 +30,7 @@ ROWS = 5000
 class TestMatchedTrees(MinerConformance):
     miner = MatchedTrees
     replays = 100
+    min_tightness: ClassVar = {"joint": 0.99}
 
 
 @pytest.fixture(scope="module")
