@@ -119,7 +119,7 @@ class QuantileMiner(_RankMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return the median and another quantile, with missing values, and a public number of rows."""
+        """Return the median and other quantiles, with missing values, a public number of rows, and of groups."""
         age = Schema([Numeric("age", 0, 60, bins=3)])
         missing = Schema([Numeric("age", 0, 60, bins=2, missing=True)])
         return {
@@ -128,6 +128,11 @@ class QuantileMiner(_RankMiner):
             "bounds": Example(age, cls("age", 0.25, bounds=[10, 50], epsilon=1)),
             "rows-public": Example(attrs.evolve(age, rows=14), cls("age", epsilon=1), witnesses=[_halves({})]),
             "zcdp": Example(age, cls("age", rho=Fraction(1, 8)), EXAMPLE_DELTA),
+            "groups": Example(
+                Schema([Numeric("age", 0, 60, bins=3), Boolean("ill")]),
+                cls("age", 0.75, by="ill", epsilon=1),
+                witnesses=_moved_out_of_a_group(),
+            ),
         }
 
 
@@ -174,3 +179,15 @@ def _halves(more: Mapping[str, Any], *, left_out: bool = False) -> Witness:
     """
     young, old, other = ({"age": age, **more} for age in (2, 60, 0))
     return Witness(((young, 7), (old, 6)), old, None if left_out else other)
+
+
+def _moved_out_of_a_group() -> tuple[Witness, Witness]:
+    """Return a witness for each relation, where the oldest row leaves the ill, and may come to the others.
+
+    Of four rows all ages between the third and the fourth have the rank 3/4. Of the ill these are 3 to 60, until the
+    fourth leaves; only ages below 2 come nearer then. Of the others they are 1 to 57, until a fifth comes above; only
+    ages above 58 come nearer then. Either loses half of what is declared for the two.
+    """
+    rows = (({"age": 2, "ill": True}, 3), ({"age": 0, "ill": False}, 3), ({"age": 58, "ill": False}, 1))
+    ill, well = ({"age": 60, "ill": is_ill} for is_ill in (True, False))
+    return Witness(rows, ill, None), Witness(rows, ill, well)
