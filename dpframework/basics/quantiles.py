@@ -123,8 +123,8 @@ class QuantileMiner(_RankMiner):
         age = Schema([Numeric("age", 0, 60, bins=3)])
         missing = Schema([Numeric("age", 0, 60, bins=2, missing=True)])
         return {
-            "median": Example(age, cls("age", epsilon=1)),
-            "missing": Example(missing, cls("age", 0.75, epsilon=1)),
+            "median": Example(age, cls("age", epsilon=1), witnesses=[_halves({}), _halves({}, left_out=True)]),
+            "missing": Example(missing, cls("age", 0.75, epsilon=1), witnesses=_three_of_four()),
             "bounds": Example(age, cls("age", 0.25, bounds=[10, 50], epsilon=1)),
             "rows-public": Example(attrs.evolve(age, rows=14), cls("age", epsilon=1), witnesses=[_halves({})]),
             "zcdp": Example(age, cls("age", rho=Fraction(1, 8)), EXAMPLE_DELTA),
@@ -179,6 +179,15 @@ def _halves(more: Mapping[str, Any], *, left_out: bool = False) -> Witness:
     """
     young, old, other = ({"age": age, **more} for age in (2, 60, 0))
     return Witness(((young, 7), (old, 6)), old, None if left_out else other)
+
+
+def _three_of_four() -> tuple[Witness, Witness]:
+    """Return a witness for each relation, for the quantile 3/4 of four rows.
+
+    All ages between the third row and the fourth have that rank, until a fifth comes above, or the fourth goes below.
+    """
+    old, young = {"age": 60}, {"age": 0}
+    return Witness(((young, 3), ({"age": 58}, 1)), None, old), Witness((({"age": 2}, 3),), old, young)
 
 
 def _moved_out_of_a_group() -> tuple[Witness, Witness]:
