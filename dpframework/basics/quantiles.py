@@ -124,8 +124,8 @@ class QuantileMiner(_RankMiner):
         missing = Schema([Numeric("age", 0, 60, bins=2, missing=True)])
         return {
             "median": Example(age, cls("age", epsilon=1), witnesses=[_halves({}), _halves({}, left_out=True)]),
-            "missing": Example(missing, cls("age", 0.75, epsilon=1), witnesses=_three_of_four()),
-            "bounds": Example(age, cls("age", 0.25, bounds=[10, 50], epsilon=1)),
+            "missing": Example(missing, cls("age", 0.75, epsilon=1), witnesses=_three_of_four(0, 60)),
+            "bounds": Example(age, cls("age", 0.25, bounds=[10, 50], epsilon=1), witnesses=_three_of_four(50, 10)),
             "rows-public": Example(attrs.evolve(age, rows=14), cls("age", epsilon=1), witnesses=[_halves({})]),
             "zcdp": Example(age, cls("age", rho=Fraction(1, 8)), EXAMPLE_DELTA),
             "groups": Example(
@@ -181,13 +181,18 @@ def _halves(more: Mapping[str, Any], *, left_out: bool = False) -> Witness:
     return Witness(((young, 7), (old, 6)), old, None if left_out else other)
 
 
-def _three_of_four() -> tuple[Witness, Witness]:
-    """Return a witness for each relation, for the quantile 3/4 of four rows.
+def _three_of_four(three: float, fourth: float) -> tuple[Witness, Witness]:
+    """Return a witness for each relation, for the quantile 3/4 of four rows, or 1/4 if the fourth is the youngest.
 
-    All ages between the third row and the fourth have that rank, until a fifth comes above, or the fourth goes below.
+    All ages between the three and the fourth have that rank, until a fifth comes beyond the fourth, or the fourth comes
+    to the three. Only ages beyond theirs come nearer then.
     """
-    old, young = {"age": 60}, {"age": 0}
-    return Witness(((young, 3), ({"age": 58}, 1)), None, old), Witness((({"age": 2}, 3),), old, young)
+    within = 2 if fourth < three else -2
+    end, other_end = {"age": fourth}, {"age": three}
+    return (
+        Witness(((other_end, 3), ({"age": fourth + within}, 1)), None, end),
+        Witness((({"age": three - within}, 3),), end, other_end),
+    )
 
 
 def _moved_out_of_a_group() -> tuple[Witness, Witness]:
