@@ -23,6 +23,9 @@ from dpframework.plan import Step, walk
 from dpframework.queries import Match, MatchScores
 from dpframework.results import DESIGNS, Redescriptions
 from dpframework.verify.conformance import MinerConformance
+from dpframework.verify.replay import Weigher
+from dpframework.verify.subject import Subject
+from dpframework.verify.witness_replay import witnessed
 
 ROWS = 5000
 
@@ -31,6 +34,19 @@ class TestMatchedTrees(MinerConformance):
     miner = MatchedTrees
     replays = 100
     min_tightness: ClassVar = {"joint": 0.99}
+
+
+@pytest.mark.parametrize("relation", dpf.Relation)
+def test_a_joint_loses_all_that_it_claims(relation: dpf.Relation) -> None:
+    """Five choices and four tables, all at once: each step of the witness loses its whole epsilon."""
+    example = MatchedTrees.examples()["joint"]
+    [witness] = [one for one in example.witnesses if (one.one is None) == (relation is dpf.Relation.ADD_OR_REMOVE_ONE)]
+    subject = Subject(example.miner, example.schema, relation)
+    shown = witnessed(subject, witness, np.random.default_rng(0))
+    assert shown.divergence is None
+    weigher = Weigher(shown.subject, shown.transcript)
+    one, other = (np.array(weigher.densities(table)) for table in shown.tables)
+    assert one - other == pytest.approx([0.2] * 5 + [0.25] * 4, abs=1e-5)
 
 
 @pytest.fixture(scope="module")

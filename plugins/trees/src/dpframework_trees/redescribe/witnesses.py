@@ -274,10 +274,11 @@ def matches_read_together() -> tuple[Witness, Witness]:
     """Return a witness for each relation, for five matches that are counted in overlapping tables of three.
 
     Each match holds for half of the rows, independently of each other one, so that all are news; the sixth, (hare,
-    hail), has fewer rows apart and would be chosen each time. The row that is added has the left sides of the first
-    five and both sides of the sixth. One that is replaced had both sides of the five, and the hare without hail.
+    hail), has fewer rows apart and would be chosen each time. The row that is added has both sides of the first five,
+    which fewer rows have than neither, and the hare without hail: each wanted score rises by all that it can, and the
+    sixth falls by all that it can. One that is replaced had the left sides of the five, and both sides of the sixth.
     """
-    rows = [(_of_six([]), 20)]  # so that fewer rows have both sides of a match than neither: its score moves with them
+    rows = [(_of_six(()), 20)]  # so that fewer rows have both sides of a match than neither
     for k in range(8):
         a, b, c = k & 1, k >> 1 & 1, k >> 2
         held = [pair for pair, holds in enumerate((a, b, c, a ^ b, a ^ c, b ^ c)) if holds]
