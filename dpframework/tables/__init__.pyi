@@ -19,9 +19,9 @@ from .fitting import (
     check_fit as check_fit,
 )
 from .grouping import (
-    Derived as Derived,
+    CaseColumn as CaseColumn,
     GroupingEngine as GroupingEngine,
-    Part as Part,
+    PartSelection as PartSelection,
     SelectedRows as SelectedRows,
     Selection as Selection,
     selected as selected,

@@ -41,7 +41,7 @@ def text(value: str) -> str:
 
 @final
 @attrs.frozen
-class EncodedColumn:
+class CodeExpressions:
     """The expressions by which one column of a source is encoded.
 
     Attributes
@@ -109,7 +109,7 @@ class SourceEncoder:
         for name in self._maps:
             self._connection.run(f"drop table if exists {name}")
 
-    def _column(self, k: int, attribute: Attribute, kind: str) -> EncodedColumn:
+    def _column(self, k: int, attribute: Attribute, kind: str) -> CodeExpressions:
         column = f"s.{quoted(attribute.name)}"
         if isinstance(attribute, Numeric) and kind in _WHOLE | _REAL:
             return self._numbers(attribute, column, real=kind in _REAL)
@@ -121,7 +121,7 @@ class SourceEncoder:
         # what is neither text nor number is outside of every domain; whether there is a cell is all that is asked
         return self._looked_up(k, attribute, f"({column} is not null)", "FOREIGN")
 
-    def _numbers(self, attribute: Numeric, column: str, *, real: bool) -> EncodedColumn:
+    def _numbers(self, attribute: Numeric, column: str, *, real: bool) -> CodeExpressions:
         """Return numbers that are stored as such, clamped and counted into bins by comparisons of doubles."""
         number = f"(cast({column} as double) + 0.0e0)"
         known = f"coalesce(not isnan({number}), false)" if real else f"({column} is not null)"
@@ -140,9 +140,9 @@ class SourceEncoder:
             ((beyond_there, missing),) = self._connection.rows(asked)
             ways |= {Unfit.BEYOND} if beyond_there else set()
             ways |= {Unfit.MISSING} if missing and attribute.missing_code is None else set()
-        return EncodedColumn(code, value, unfit=frozenset(ways))
+        return CodeExpressions(code, value, unfit=frozenset(ways))
 
-    def _looked_up(self, k: int, attribute: Attribute, cell: str, kind: str) -> EncodedColumn:
+    def _looked_up(self, k: int, attribute: Attribute, cell: str, kind: str) -> CodeExpressions:
         """Return cells by their place among the distinct ones, which the reader encodes."""
         asked = f"select distinct {cell} from ({self._source}) as s"
         distinct = [row[0] for row in self._connection.rows(asked)]
@@ -158,7 +158,7 @@ class SourceEncoder:
         select = ", ".join(part for part, _ in parts)
         self._connection.run(f"create temp table {name} as select {select}", [values for _, values in parts])
         joined = f"left join {name} on {cell} is not distinct from {name}.cell"
-        return EncodedColumn(f"{name}.code", f"{name}.value" if len(parts) > 2 else None, joined, ways)
+        return CodeExpressions(f"{name}.code", f"{name}.value" if len(parts) > 2 else None, joined, ways)
 
 
 def _bins(number: str, cuts: Sequence[float], first: int) -> str:

@@ -27,7 +27,7 @@ from dpframework.tables.joint_counts import Crosstab, JointCounts, joint_counts_
 
 @final
 @attrs.frozen
-class Part:
+class PartSelection:
     """The rows that are in one part of a cut.
 
     Attributes
@@ -44,7 +44,7 @@ class Part:
 
 @final
 @attrs.frozen
-class Derived:
+class CaseColumn:
     """An attribute more, the case of each row.
 
     Attributes
@@ -60,7 +60,7 @@ class Derived:
 
 
 #: What is done to the rows of a table in turn.
-Selection: TypeAlias = "Part | Derived"
+Selection: TypeAlias = "PartSelection | CaseColumn"
 
 
 @final
@@ -87,14 +87,14 @@ class SelectedRows:
 
     def with_part(self, by: Cut, part: int) -> SelectedRows:
         """Return the rows that are in one part of a cut."""
-        return attrs.evolve(self, lineage=(*self.lineage, Part(by, part)))
+        return attrs.evolve(self, lineage=(*self.lineage, PartSelection(by, part)))
 
     def with_derived(self, attribute: Attribute, cases: Cases) -> SelectedRows:
         """Return the same rows with an attribute more."""
         return attrs.evolve(
             self,
             schema=attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute)),
-            lineage=(*self.lineage, Derived(attribute, cases)),
+            lineage=(*self.lineage, CaseColumn(attribute, cases)),
             made_of=with_sources(self.made_of, attribute, cases),
         )
 
@@ -176,7 +176,7 @@ def selected(block: Block, lineage: Sequence[Selection]) -> Block:
     """Return the rows of a block that a lineage leaves, with the attributes that it derives: what it means."""
 
     def after(rows: Block, step: Selection) -> Block:
-        if isinstance(step, Derived):
+        if isinstance(step, CaseColumn):
             return rows.with_derived(step.attribute, step.cases)
         return rows.at(rows.index[cells_of(step.by, rows) == step.part])
 

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.tables.grouping import Derived, SelectedRows
+from dpframework.tables.grouping import CaseColumn, SelectedRows
 from dpframework.tables.joint_counts import Crosstab
 from dpframework.tables.sql_text import SqlColumns
 
@@ -79,7 +79,7 @@ class Family:
         columns: SqlColumns = rows.table.columns
         steps: list[tuple[dict[int, str], int]] = []
         for step in rows.lineage:
-            if isinstance(step, Derived):
+            if isinstance(step, CaseColumn):
                 columns = columns.with_derived(step.attribute, step.cases)
             else:
                 steps.append((columns.parts(step.by), step.part))

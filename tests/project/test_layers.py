@@ -114,6 +114,15 @@ def test_no_function_has_more_than_60_lines() -> None:
     assert long == {}
 
 
+def test_no_two_classes_of_the_core_have_one_name() -> None:
+    found: dict[str, str] = {}
+    for file in sorted(ROOT.glob("dpframework/**/*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                first = found.setdefault(node.name, str(file))
+                assert first == str(file), f"{node.name} is a class of {first} and of {file}"
+
+
 def test_tests_stand_in_a_folder_named_after_the_room_that_they_test() -> None:
     """What concerns the whole repository is in `project`; `benchmarks` and `security` are neither."""
     folders = {file.relative_to(ROOT / "tests").parent.as_posix() for file in (ROOT / "tests").rglob("test_*.py")}
