@@ -26,7 +26,7 @@ from dpframework.queries.sums import BoundedSum, WithinBounds
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.estimates import Estimate
 from dpframework.results.groups import Groups
-from dpframework.run.miner import Example
+from dpframework.run.miner import Example, Witness
 from dpframework.run.private_table import PrivateTable
 
 
@@ -76,14 +76,19 @@ def number_examples(cls: type[Any]) -> Mapping[str, Example]:
     """Return bounds on both sides of 0, missing values, tighter bounds, a public number of rows, and groups."""
     change = Schema([Numeric("change", -3, 5, bins=2)])
     age = Schema([Numeric("age", 0, 90, bins=2, missing=True)])
-    sick = Schema([Numeric("change", -3, 5, bins=2), Boolean("ill")])
+    sick = Schema([Numeric("change", -3, 5, bins=2), Boolean("ill"), Boolean("here")])
+    most = [{"change": 5, "ill": ill, "here": True} for ill in (True, False)]  # one leaves its group for the other
     return {
         "both-signs": Example(change, cls("change", epsilon=1)),
         "missing": Example(age, cls("age", epsilon=1)),
         "bounds": Example(age, cls("age", bounds=[10, 60], epsilon=1)),
         "rows-public": Example(attrs.evolve(change, rows=6), cls("change", epsilon=1)),
         "rows-public-missing": Example(attrs.evolve(age, rows=6), cls("age", epsilon=1)),
-        "groups": Example(sick, cls("change", by="ill", where={"equals": ["ill", "true"]}, epsilon=1)),
+        "groups": Example(
+            sick,
+            cls("change", by="ill", where={"equals": ["here", "true"]}, epsilon=1),
+            witnesses=[Witness((), None, most[0]), Witness((), *most)],
+        ),
         "zcdp": Example(change, cls("change", rho=Fraction(1, 8)), EXAMPLE_DELTA),
     }
 
