@@ -87,6 +87,11 @@ class AccountedPlan(Plan):
         """Return the smallest valid total, or None where `total` refuses."""
         return next(iter(self.totals().values()), None)
 
+    def smallest_epsilon(self) -> Fraction | None:
+        """Return the epsilon of the smallest valid total, or None where `total` refuses."""
+        smallest = self.smallest_total()
+        return None if smallest is None else smallest.epsilon
+
     def failures(self) -> dict[str, str]:
         """Return why each accountant that fails on the plan does, by its name."""
         return {name: total.failure for name, total in self._totals.items() if total.failure is not None}

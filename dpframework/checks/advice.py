@@ -36,7 +36,7 @@ _IDS_OF_EVENTS = re.compile(rf"(?:^|.*[ _-])(?:{_EVENT})s?{_KEY}?", re.I)
 
 def large_epsilon(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     """Find a total at which a claim is no longer strong, or says next to nothing."""
-    total = next((loss.epsilon for loss in plan.totals().values()), None)
+    total = plan.smallest_epsilon()
     if total is None or total <= STRONG:
         return
     odds = math.exp(min(float(total), 20))

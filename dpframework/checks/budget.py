@@ -12,13 +12,9 @@ from dpframework.plan.plan import Plan
 from dpframework.plan.spending import Spend
 
 
-def _smallest_total(plan: AccountedPlan) -> Fraction | None:
-    return next((loss.epsilon for loss in plan.totals().values()), None)
-
-
 def over_budget(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     """Find a total above the budget."""
-    smallest = _smallest_total(plan)  # where there is none, DP002, DP004 and DP010 say why
+    smallest = plan.smallest_epsilon()  # where there is none, DP002, DP004 and DP010 say why
     if smallest is not None and smallest > plan.budget.epsilon:
         yield (
             Severity.ERROR,
@@ -29,7 +25,7 @@ def over_budget(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
 
 def left_over(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     """Find a part of the budget that no step uses."""
-    smallest = _smallest_total(plan)
+    smallest = plan.smallest_epsilon()
     if smallest is not None and 0 < smallest < plan.budget.epsilon * Fraction(999, 1000):
         left = decimal_text(plan.budget.epsilon - smallest)
         yield Severity.INFO, f"epsilon {left} of the budget is not planned; {_REST}"

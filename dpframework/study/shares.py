@@ -144,8 +144,7 @@ class Shares:
 
     def total(self, nodes: Sequence[Node]) -> Fraction | None:
         """Return the smallest valid total of the other steps and the given nodes, or None if there is none."""
-        totals = self.plan_of((*self.others, *nodes)).totals()
-        return next((loss.epsilon for loss in totals.values()), None)
+        return self.plan_of((*self.others, *nodes)).smallest_epsilon()
 
     def _total_at(self, ways: Mapping[str, Way], scale: Fraction) -> Fraction | None:
         """Return the total at a scale, or None if a miner refuses it."""
