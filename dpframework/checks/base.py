@@ -48,7 +48,7 @@ class Finding:
 
     def _repr_html_(self) -> str:
         """Return the finding for a notebook."""
-        return html_table(("code", "severity", "finding"), [(self.code, self.severity.value, self.message)])
+        return Findings([self])._repr_html_()
 
     def to_dict(self) -> dict[str, str]:
         """Return a JSON-safe form."""

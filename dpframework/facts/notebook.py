@@ -34,9 +34,10 @@ def html_text(text: str) -> str:
     return f'<pre style="{style}">{html.escape(printable_lines(text))}</pre>'
 
 
-def html_line(text: str, tag: str = "p") -> str:
+def html_line(text: str, tag: str = "p", attributes: str = "") -> str:
     """Return a text as one element, such as a paragraph."""
-    return f"<{tag}>{html.escape(printable(text))}</{tag}>"
+    start = f"{tag} {attributes}" if attributes else tag
+    return f"<{start}>{html.escape(printable(text))}</{tag}>"
 
 
 def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
@@ -54,19 +55,15 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str
     sides = ["right" if k and _is_numeric([row[k] for row in cells]) else "left" for k in range(len(heads))]
     styles = [f'style="text-align: {side}"' for side in sides]
     above = html_line(caption, "caption") if caption else ""
-    head = "".join(_cell(text, "th", f'scope="col" {style}') for text, style in zip(heads, styles, strict=True))
+    head = "".join(html_line(text, "th", f'scope="col" {style}') for text, style in zip(heads, styles, strict=True))
     body = "".join(f"<tr>{_row(row, styles)}</tr>" for row in cells)
     return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _row(cells: Sequence[str], styles: Sequence[str]) -> str:
     first, *others = zip(cells, styles, strict=True)
-    rest = "".join(_cell(text, "td", style) for text, style in others)
-    return _cell(first[0], "th", f'scope="row" {first[1]}') + rest
-
-
-def _cell(text: str, tag: str, attributes: str) -> str:
-    return f"<{tag} {attributes}>{html.escape(printable(text))}</{tag}>"
+    rest = "".join(html_line(text, "td", style) for text, style in others)
+    return html_line(first[0], "th", f'scope="row" {first[1]}') + rest
 
 
 def _is_numeric(cells: Iterable[str]) -> bool:
@@ -83,8 +80,8 @@ def html_budget(part: Fraction | None, whole: Fraction, sentence: str) -> str:
     >>> html_budget(Fraction(1, 2), Fraction(1), "half")
     '<p>half <meter min="0" max="1" value="0.5">50 %</meter></p>'
     """
-    text = html.escape(printable(sentence))
     if part is None:
-        return f"<p>{text}</p>"
+        return html_line(sentence)
     share = float(min(part / whole, Fraction(1)))
-    return f'<p>{text} <meter min="0" max="1" value="{share:.4g}">{share:.0%}</meter></p>'.replace("%<", " %<")
+    bar = html_line(f"{100 * share:.0f} %", "meter", f'min="0" max="1" value="{share:.4g}"')
+    return f"<p>{html.escape(printable(sentence))} {bar}</p>"

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 50  # rows of a printed table
 _COLUMNS = 8  # of a cross table; beyond, one row a cell
-_WIDTH = 118
 
 
 def table(found: Frequencies) -> TextTable:

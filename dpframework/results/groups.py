@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _PRINTED = 50  # groups
 _DRAWN = 60  # groups
-_WIDTH = 118
 _COLUMNS = ("value", "low", "high", "rows", "step")
 
 #: What is told of a group.

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 50  # keys of a printed table
 _DRAWN = 40  # bars
-_WIDTH = 118
 
 
 def _counts(given: Iterable[int]) -> tuple[int, ...]:

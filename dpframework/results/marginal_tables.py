@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 _SHOWN = 40  # marginals of a printed list
-_WIDTH = 118
 
 
 def _as_counts(counts: ArrayLike) -> NDArray[np.float64]:

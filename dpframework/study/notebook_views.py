@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpframework.facts.notebook import html_line, html_table
-from dpframework.facts.privacy import decimal_text
+from dpframework.facts.privacy import Relation, decimal_text
 from dpframework.results.result import axes_or_new, without_math
 
 if TYPE_CHECKING:
+    from dpframework.mechanisms.base import Calibration
     from dpframework.run.miner import Miner
     from dpframework.study.miner_builder import Share
     from dpframework.study.study import Study
@@ -51,14 +52,18 @@ def as_float(amount: Any) -> float | None:
     return None if amount is None else float(amount)
 
 
-def cost_bars(costs: Iterable[tuple[str, float | None, float | None]], title: str, ax: Any | None = None) -> Any:
+def cost_bars(
+    releases: Iterable[tuple[str, Calibration]], relation: Relation, title: str, ax: Any | None = None
+) -> Any:
     """Draw a bar for the loss of each release, and return the matplotlib axes.
 
     Parameters
     ----------
-    costs
-        The path of each release, its epsilon, and its rho, each None where the release has none of that kind. If all
-        have an epsilon, epsilons are drawn, else the rho of those that have one. The first 30 are drawn.
+    releases
+        The path of each release with its calibration. If all have an epsilon, epsilons are drawn, else the rho of those
+        that have one. The first 30 are drawn.
+    relation
+        The neighbouring relation of the losses.
     title
         What stands above.
     ax
@@ -69,12 +74,15 @@ def cost_bars(costs: Iterable[tuple[str, float | None, float | None]], title: st
     ImportError
         If matplotlib is not installed.
     """
-    shown = list(costs)
-    pure = all(epsilon is not None for _, epsilon, _ in shown)
-    bars = [(path, epsilon if pure else rho) for path, epsilon, rho in shown][:_MOST_BARS]
+    losses = [(path, calibration.losses) for path, calibration in releases]
+    epsilons = [own.pure.under(relation) for _, own in losses]
+    kind, amounts = "epsilon", epsilons
+    if None in epsilons:
+        kind, amounts = "rho", [own.zcdp.under(relation) for _, own in losses]
+    bars = amounts[:_MOST_BARS]
     axes = axes_or_new(ax, figsize=(6, 1 + 0.25 * len(bars)))
-    axes.barh(range(len(bars)), [amount or 0.0 for _, amount in bars], color="#0b5394")
-    axes.set_yticks(range(len(bars)), [path for path, _ in bars])
+    axes.barh(range(len(bars)), [as_float(amount) or 0.0 for amount in bars], color="#0b5394")
+    axes.set_yticks(range(len(bars)), [path for path, _ in losses[:_MOST_BARS]])
     axes.invert_yaxis()
-    axes.set(xlabel=f"{'epsilon' if pure else 'rho'} of each release", title=title)
+    axes.set(xlabel=f"{kind} of each release", title=title)
     return without_math(axes)

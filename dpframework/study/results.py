@@ -161,9 +161,10 @@ class Results(Mapping[str, Any]):
         ImportError
             If matplotlib is not installed.
         """
-        frame = self.to_frame().select("release", "epsilon", "rho")
+        releases = ((charge.path, charge.calibration) for charge in self.charges)
         spent = NO_EPSILON if self.spent is None else self.spent.text
-        return cost_bars(frame.iter_rows(), f"{spent} spent of a budget of {readable(self.plan.budget.epsilon)}", ax)
+        title = f"{spent} spent of a budget of {readable(self.plan.budget.epsilon)}"
+        return cost_bars(releases, self.plan.relation, title, ax)
 
     def _repr_html_(self) -> str:
         """Return each result's notebook view, and the charges."""

@@ -21,7 +21,7 @@ from dpframework.plan.preview import planned_parts, previews
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.run.miner import Miner
 from dpframework.study.miner_builder import build_miner
-from dpframework.study.notebook_views import as_float, cost_bars
+from dpframework.study.notebook_views import cost_bars
 from dpframework.study.registry import registry
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class StudyPlan(AccountedPlan):
             cost += f", delta {readable(exact)}" if exact else ""
             error = "" if found is None else found.preview.text
             rows.append((path, step.facts.text, step.mechanism.name, cost, error))
-        total = next((loss.epsilon for loss in self.totals().values()), None)
+        total = self.smallest_epsilon()
         cost = "no valid total" if total is None else f"total epsilon {readable(total)}"
         told = f"{cost} of {readable(self.budget.epsilon)} under {self.relation}, protecting {self.unit}"
         steps = html_budget(total, self.budget.epsilon, told)
@@ -141,17 +141,10 @@ class StudyPlan(AccountedPlan):
         ImportError
             If matplotlib is not installed.
         """
-        costs = [
-            (
-                path,
-                as_float(calibration.losses.pure.under(self.relation)),
-                as_float(calibration.losses.zcdp.under(self.relation)),
-            )
-            for path, _, calibration in self.calibrated_steps()
-        ]
-        total = next((loss.epsilon for loss in self.totals().values()), None)
+        releases = ((path, calibration) for path, _, calibration in self.calibrated_steps())
+        total = self.smallest_epsilon()
         planned = "no valid total" if total is None else f"epsilon {readable(total)} planned"
-        return cost_bars(costs, f"{planned} of {readable(self.budget.epsilon)}", ax)
+        return cost_bars(releases, self.relation, f"{planned} of {readable(self.budget.epsilon)}", ax)
 
     def refusals(self) -> list[Finding]:
         """Return the findings that refuse the plan."""
