@@ -11,6 +11,7 @@ import tempfile
 import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
 import polars as pl
@@ -110,15 +111,18 @@ def python(what: str, code: Callable[[], object]) -> Mistake:
     return Mistake(what, code=code)
 
 
+UNTYPED: Any = dpf  # wrong types are among the mistakes
+
+
 def _schema() -> dpf.Schema:
     return dpf.Schema([dpf.Numeric("age", 18, 90, bins=8), dpf.Categorical("sex", ["f", "m"]), dpf.Boolean("ill")])
 
 
-def _study(**arguments: object) -> dpf.Study:
-    return dpf.Study(_schema(), **{"epsilon": 1, **arguments})  # type: ignore[arg-type]
+def _study() -> Any:
+    return dpf.Study(_schema(), epsilon=1)
 
 
-def _added(then: str = "", **attributes: object) -> dpf.Study:
+def _added(then: str = "", **attributes: object) -> Any:
     made = _study()
     for name in (*attributes, *([then] if then else [])):
         made.add(name, dpf.miner("histogram", attribute={"ages": "age", "sexes": "sex"}[name], epsilon=1))
@@ -232,16 +236,16 @@ COMMANDS = (
     Mistake("A column to leave out is misspelt.", command="schema infer visits.csv --exclude pidd"),
 )
 PYTHON = (
-    python("The schema is a path.", lambda: dpf.Study("visits.schema.toml", epsilon=1)),  # type: ignore[arg-type]
-    python("The miner is a text.", lambda: _study().add("ages", "histogram")),  # type: ignore[arg-type]
+    python("The schema is a path.", lambda: UNTYPED.Study("visits.schema.toml", epsilon=1)),
+    python("The miner is a text.", lambda: _study().add("ages", "histogram")),
     python("A miner has no epsilon.", lambda: dpf.miner("histogram", attribute="age")),
-    python("A bound is a text.", lambda: dpf.Numeric("age", "18", 90)),  # type: ignore[arg-type]
+    python("A bound is a text.", lambda: UNTYPED.Numeric("age", "18", 90)),
     python("An attribute is misspelt.", lambda: _schema()["agee"]),
     python("Two steps have one name.", lambda: _added(ages=1, then="ages")),
     python("Shares add up to more than 1.", _shares),
     python("A study has no step.", lambda: _study().plan()),
-    python("The study is run on a path.", lambda: _study().run("visits.csv")),  # type: ignore[arg-type]
-    python("A dataframe is read as a file.", lambda: dpf.read_table(FRAME, _schema())),  # type: ignore[arg-type]
+    python("The study is run on a path.", lambda: _study().run("visits.csv")),
+    python("A dataframe is read as a file.", lambda: UNTYPED.read_table(FRAME, _schema())),
     python("A dataframe lacks a column.", lambda: dpf.table_from_frame(FRAME.drop("ill"), _schema())),
     python("The table has another schema.", _other_table),
     python("The budget is exceeded.", lambda: _added(ages=1, sexes=1).checked_plan()),

@@ -50,6 +50,19 @@ def _seed(text: str | int) -> int:
     return seed
 
 
+def ledger_and_data_set(ledger: Path | None, data_set: str | None) -> tuple[Path, str]:
+    """Return a ledger's file and the name of a data set in it.
+
+    Raises
+    ------
+    InputError
+        If one of them is not given.
+    """
+    if ledger is None or data_set is None:
+        raise InputError("--ledger and --data-set belong together: the file, and the data set in it; give both")
+    return ledger, data_set
+
+
 def given_path(text: str | Path) -> Path:
     """Read the name of a file or folder, with `~` also where the shell leaves it, as in --out=~/results."""
     if not str(text).strip():

@@ -11,7 +11,7 @@ from dpframework.cli.common import Json, given_path, print_json, write
 from dpframework.cli.parameters import Command
 from dpframework.facts.privacy import decimal_text
 from dpframework.facts.schema import read_schema
-from dpframework.facts.toml import toml_key, toml_lines
+from dpframework.facts.toml import toml_lines
 
 
 def register(program: typer.Typer) -> None:
@@ -38,18 +38,11 @@ def describe(
         {"name": name, "miner": own.kind.name, "share": float(own.share), "params": dict(own.parameters)}
         for name, own in study.shares().shares.items()
     ]
+    places, budget = {"path": str(data), "schema": str(schema)}, decimal_text(study.budget.epsilon)
     if as_json:
-        exact = decimal_text(study.budget.epsilon)
-        print_json({"data": {"path": str(data), "schema": str(schema)}, "privacy": {"epsilon": exact}, "step": steps})
+        print_json({"data": places, "privacy": {"epsilon": budget}, "step": steps})
         return
-    tables = [f"[data]\n{toml_lines({'path': str(data), 'schema': str(schema)})}"]
-    budget = decimal_text(study.budget.epsilon)
     quote = '"' if "/" in budget else ""  # TOML has no ratios, so one is a text
-    tables.append(f"[privacy]\nepsilon = {quote}{budget}{quote}\n")
-    for step in steps:
-        params = ", ".join(
-            f"{toml_key(key)} = {toml_lines({'x': value}).removeprefix('x = ').strip()}"
-            for key, value in step.pop("params").items()
-        )
-        tables.append(f"[[step]]\n{toml_lines(step)}params = {{ {params} }}\n")
+    tables = [f"[data]\n{toml_lines(places)}", f"[privacy]\nepsilon = {quote}{budget}{quote}\n"]
+    tables += [f"[[step]]\n{toml_lines(step)}" for step in steps]
     write("\n".join(tables), end="")

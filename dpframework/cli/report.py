@@ -16,6 +16,7 @@ from dpframework.cli.common import (
     about_of,
     choice_option,
     console,
+    ledger_and_data_set,
     open_plan,
     path_argument,
     path_option,
@@ -130,10 +131,9 @@ def _for_others(
 
 def _data_set(ledger: Path | None, data_set: str | None) -> tuple[ledgers.Records, ledgers.DataSet]:
     """Return a ledger's records, and the data set of that name."""
-    if ledger is None or data_set is None:
-        raise InputError("--ledger and --data-set belong together: the file, and the data set in it; give both")
-    records = ledgers.Ledger(ledger).records()
-    return records, records.data_set(data_set)
+    file, name = ledger_and_data_set(ledger, data_set)
+    records = ledgers.Ledger(file).records()
+    return records, records.data_set(name)
 
 
 def _report_form(plan: StudyPlan, results: Results | None, about: reports.About) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from dpframework.cli.common import (
     Seed,
     counted,
     engine_of,
+    ledger_and_data_set,
     path_argument,
     path_option,
     print_json,
@@ -277,11 +278,10 @@ def _open_run(
     """Return the run in a ledger, with its journal beside the place of the results."""
     if ledger is None and data_set is None and pin is None:
         return None
-    if ledger is None or data_set is None:
-        raise InputError("--ledger and --data-set belong together: the file, and the data set in it; give both")
+    file, name = ledger_and_data_set(ledger, data_set)
     pinned = None if pin is None else ledgers.Pin(pin)
     place = out.absolute()
-    return ledgers.Ledger(ledger, pinned).run(data_set, journal=place.parent / f".{place.name}.unfinished", **said)
+    return ledgers.Ledger(file, pinned).run(name, journal=place.parent / f".{place.name}.unfinished", **said)
 
 
 def write_outputs(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import os
 import pkgutil
@@ -103,11 +104,16 @@ def test_no_source_file_has_more_than_400_lines() -> None:
     assert {file.name: lines for file in sources if (lines := len(file.read_text("utf-8").splitlines())) > 400} == {}
 
 
+@functools.cache
+def _nodes(file: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(file.read_text("utf-8"))))
+
+
 def test_no_function_has_more_than_60_lines() -> None:
     """From `def` to its last line, docstring and all; there is no exception."""
     long = {}
     for file in (file for package in PACKAGES for file in package.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        for node in _nodes(file):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
                 long.update({f"{file.name}: {node.name}": lines} if lines > 60 else {})
@@ -117,7 +123,7 @@ def test_no_function_has_more_than_60_lines() -> None:
 def test_no_two_classes_of_the_core_have_one_name() -> None:
     found: dict[str, str] = {}
     for file in sorted(ROOT.glob("dpframework/**/*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in _nodes(file):
             if isinstance(node, ast.ClassDef):
                 first = found.setdefault(node.name, str(file))
                 assert first == str(file), f"{node.name} is a class of {first} and of {file}"

@@ -1,5 +1,6 @@
 """Natural mistakes, each made, and the sentence compared with the page that lists it (`docs/mistakes.md`)."""
 
+import functools
 import re
 
 import pytest
@@ -9,6 +10,7 @@ ENTRY = re.compile(r"^([A-Z`][^\n]*\.)\n\n```text\n(.*?)\n```$", re.MULTILINE | 
 CASES = [(group, one) for group, mistakes in GROUPS.items() for one in mistakes]
 
 
+@functools.cache
 def _listed() -> dict[tuple[str, str], str]:
     """Return the sentences of the page, whose lines are wrapped."""
     sections = PAGE.read_text(encoding="utf-8").split("\n## ")[1:]
