@@ -13,11 +13,12 @@ import attrs
 import numpy as np
 
 from dpframework.facts.attributes import Attribute, Numeric
+from dpframework.facts.column_options import ColumnOptions
 from dpframework.facts.errors import InputError
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
-from dpframework.tables.columns import as_column
 from dpframework.tables.encoding import Unfit, cells_of, settled, stored_dtype, unfit
+from dpframework.tables.written_cells import read_cells
 
 if TYPE_CHECKING:
     import polars as pl
@@ -111,13 +112,19 @@ class SourceEncoder:
 
     def _column(self, k: int, attribute: Attribute, kind: str) -> CodeExpressions:
         column = f"s.{quoted(attribute.name)}"
-        if isinstance(attribute, Numeric) and kind in _WHOLE | _REAL:
+        written = self._schema.read.of_column(attribute.name) != ColumnOptions()
+        if isinstance(attribute, Numeric) and kind in _WHOLE | _REAL and not written:
             return self._numbers(attribute, column, real=kind in _REAL)
         if kind == "BOOLEAN" or kind in _WHOLE | _REAL:
             return self._looked_up(k, attribute, column, kind)
         if kind == "VARCHAR" or kind.startswith(("DECIMAL", "ENUM")) or kind in {"HUGEINT", "UHUGEINT", "UUID"}:
             # a file's texts have no collation, which might take two for one
             return self._looked_up(k, attribute, f"cast({column} as varchar)", "VARCHAR")
+        if written:
+            raise InputError(
+                f"column '{attribute.name}' is stored as {kind}, and [read] says how its texts or numbers are written; "
+                "engine 'duckdb' does not read it so; use engine 'memory' or 'mapped'"
+            )
         # what is neither text nor number is outside of every domain; whether there is a cell is all that is asked
         return self._looked_up(k, attribute, f"({column} is not null)", "FOREIGN")
 
@@ -146,7 +153,8 @@ class SourceEncoder:
         """Return cells by their place among the distinct ones, which the reader encodes."""
         asked = f"select distinct {cell} from ({self._source}) as s"
         distinct = [row[0] for row in self._connection.rows(asked)]
-        cells = cells_of(attribute, as_column(_series(distinct, kind), "a column"))
+        written = self._schema.read.of_column(attribute.name)
+        cells = cells_of(attribute, read_cells(attribute, written, _series(distinct, kind), "a column"))
         ways = unfit(attribute, cells) if self._policy is OutOfDomain.ERROR else frozenset()
         column, name = settled(attribute, cells, self._policy), self._connection.new_name("cells")
         stored = "BOOLEAN" if kind == "FOREIGN" else kind

@@ -132,6 +132,26 @@ def test_files_of_other_types_are_read_each_by_its_own(tmp_path: Path) -> None:
     engine.close()
 
 
+def test_cells_are_read_as_the_schema_says_that_they_are_written(tmp_path: Path) -> None:
+    columns = [dpf.Numeric("day", 0, 30_000, bins=9, missing=True), dpf.Numeric("cost", 0, 9, bins=3, missing=True)]
+    columns.append(dpf.Categorical("sex", ["female", "male"], missing=True))
+    of_columns = {
+        "day": {"date": ["%d.%m.%Y"], "date_unit": "days"},
+        "cost": {"decimal": ",", "null": ["-99"]},
+        "sex": {"labels": {"female": ["f", "w"]}},
+    }
+    schema = dpf.Schema(columns, read={"columns": of_columns})
+    texts = {"day": ["02.01.1970", "x", None], "cost": ["2,5", "2.5", "-99"], "sex": ["w", "male", "?"]}
+    for policy in ("clamp", "missing"):
+        require_same_codes(pl.DataFrame(texts), tmp_path, schema, policy)
+    stored = pl.DataFrame({**texts, "cost": [2.5, -99.0, 7.0]})
+    require_same_codes(stored, tmp_path, schema, "clamp")
+    dates = pl.DataFrame({**texts, "day": [datetime.date(1970, 1, 2)] * 3})
+    dates.write_parquet(tmp_path / "odd.parquet")
+    with pytest.raises(dpf.InputError, match="'day' is stored as DATE"):
+        opened(TableFiles(tmp_path / "odd.parquet", schema))
+
+
 # Releases: those of memory.
 
 
