@@ -56,7 +56,7 @@ viewcode_line_numbers = True
 # Every reference must lead somewhere, but for these:
 nitpick_ignore_regex = [
     # names of other projects: their inventories are not fetched, so that the site can be built without a network
-    (r"py:.*", r"(abc|builtins|collections|contextlib|datetime|decimal|enum|fractions|importlib|os|pathlib)\..*"),
+    (r"py:.*", r"(abc|ast|builtins|collections|contextlib|datetime|decimal|enum|fractions|importlib|os|pathlib)\..*"),
     (r"py:.*", r"(sqlite3|types|typing)\..*"),
     (
         r"py:.*",
@@ -67,6 +67,8 @@ nitpick_ignore_regex = [
     (r"py:.*", r"Kernel|Number|Scored|Shape|_Bound|_Value"),
     # a class of accountants, in the verification kit
     (r"py:.*", r"Kind"),
+    # short names of the cells and domains of expressions, in the room of facts
+    (r"py:.*", r"Domain|RowCells"),
     # rows as an engine holds them: whatever it likes
     (r"py:.*", r"Rows"),
     # private types, in signatures of functions that only their own package calls

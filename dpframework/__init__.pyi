@@ -32,6 +32,7 @@ from .facts.attributes import (
     Numeric as Numeric,
     View as View,
 )
+from .facts.derived_columns import derive as derive
 from .facts.descriptions import (
     And as And,
     Below as Below,

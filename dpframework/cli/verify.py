@@ -232,6 +232,8 @@ def _lines(found: Verification) -> Iterator[str]:
     yield from (str(sampler) for sampler in found.samplers if sampler.passed)
     if found.bounding is not None and found.bounding.passed:
         yield str(found.bounding)
+    if found.derivation is not None and found.derivation.passed:
+        yield str(found.derivation)
     yield from (str(compared) for compared in found.losses if compared.passed)
     yield from (str(checked) for checked in found.accountants if checked.passed)
     for audited in found.audits:

@@ -7,6 +7,7 @@ from .attributes import (
     View as View,
 )
 from .column_options import ColumnOptions as ColumnOptions, DateUnit as DateUnit
+from .derived_columns import DerivedColumn as DerivedColumn, derive as derive
 from .descriptions import (
     And as And,
     Below as Below,

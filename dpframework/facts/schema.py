@@ -19,6 +19,8 @@ import attrs
 
 from dpframework.facts.attribute_forms import attribute_from_dict
 from dpframework.facts.attributes import Attribute, View
+from dpframework.facts.derived_columns import DerivedColumn, Input, derived_columns
+from dpframework.facts.derived_schemas import inputs_of, not_derived, with_derived, with_inputs
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import read_text, write_whole
 from dpframework.facts.notebook import html_table
@@ -32,7 +34,7 @@ from dpframework.facts.values import listed, positive_count, printable_name
 MOST_ROWS = 2**31 - 1
 #: The files that `Schema.dump` writes.
 SCHEMA_FILE = FileKind.of_pattern("a schema", r"(^|\n)\[\[attribute\]\]\n")
-_SCHEMA_KEYS = ("rows", "max_rows", "about_rows", "inferred", "read", "attribute")
+_SCHEMA_KEYS = ("rows", "max_rows", "about_rows", "inferred", "read", "attribute", "derive")
 
 
 def _as_attributes(attributes: Iterable[Attribute]) -> tuple[Attribute, ...]:
@@ -64,12 +66,16 @@ class Schema:
     read
         How the table is written in its files (see `ReadOptions`), or a table of such options. It is part of the
         fingerprint, and so of every plan.
+    derive
+        Columns that are made of others in each row (see `dpframework.derive`), in the order in which they are made. A
+        file need not hold them. Each is one of the attributes, after those that are given.
 
     Raises
     ------
     InputError
         If a name occurs twice, there is no attribute, a count is below 1 or above `MOST_ROWS`, `rows` or `about_rows`
-        exceeds `max_rows`, or both of these two are given; or if `read` does not fit an attribute.
+        exceeds `max_rows`, or both of these two are given; or if `read` does not fit an attribute, or a derived column
+        has no public domain.
 
     Examples
     --------
@@ -87,6 +93,7 @@ class Schema:
     inferred: tuple[str, ...] = attrs.field(default=(), converter=_as_inferred)
     about_rows: int | None = attrs.field(default=None, kw_only=True)
     read: ReadOptions = attrs.field(default=None, converter=as_read_options, kw_only=True)
+    derive: tuple[DerivedColumn, ...] = attrs.field(default=(), converter=derived_columns, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         if not self.attributes:
@@ -94,6 +101,8 @@ class Schema:
         for attribute in self.attributes:
             if not isinstance(attribute, Attribute):
                 raise InputError(f"a schema holds attributes, not {type(attribute).__name__}")
+        if self.derive:
+            object.__setattr__(self, "attributes", with_derived(self.attributes, self.derive, self.read))
         if len(self._positions) < len(self.attributes):
             names = self.names
             twice = next(name for k, name in enumerate(names) if name in names[:k])
@@ -114,6 +123,21 @@ class Schema:
         if self.read.columns:
             for attribute in self.attributes:
                 self.read.require_fit(attribute)
+
+    @functools.cached_property
+    def derivation_inputs(self) -> Mapping[str, Input]:
+        """Each attribute that derived columns may read, with the unit of its dates."""
+        return inputs_of(self.attributes, self.derive, self.read)
+
+    @functools.cached_property
+    def columns(self) -> tuple[Attribute, ...]:
+        """The attributes that a file holds: all that are not derived, in column order."""
+        return not_derived(self.attributes, self.derive) if self.derive else self.attributes
+
+    @functools.cached_property
+    def column_names(self) -> tuple[str, ...]:
+        """The names of the columns that a file holds."""
+        return tuple(map(operator.attrgetter("name"), self.columns))
 
     @functools.cached_property
     def _positions(self) -> dict[str, int]:
@@ -187,7 +211,9 @@ class Schema:
         return tuple(attribute for attribute in self.attributes if attribute.view is side)
 
     def select(self, names: Iterable[str]) -> Schema:
-        """Return the schema of these attributes only, in the order of `names`.
+        """Return the schema of these attributes only, in the order of `names`, derived ones after the others.
+
+        It also has the attributes that derived ones among them are made of.
 
         Raises
         ------
@@ -195,8 +221,9 @@ class Schema:
             If a name is unknown or occurs twice, or there is none.
         """
         kept = [self[name] for name in listed(names, "names")]
+        kept, derive = with_inputs(kept, self.attributes, self.derive)
         gone = set(self.names) - {attribute.name for attribute in kept}
-        return attrs.evolve(self, attributes=kept, read=self.read.without(gone))
+        return attrs.evolve(self, attributes=kept, read=self.read.without(gone), derive=derive)
 
     def replace(self, *attributes: Attribute) -> Schema:
         """Return the schema with the attributes of the same names replaced, each in its place.
@@ -212,9 +239,12 @@ class Schema:
         >>> Schema([Boolean("a"), Boolean("b")]).replace(Boolean("b", missing=True))["b"].missing
         True
         """
-        replaced = list(self.attributes)
+        replaced = list(self.columns)
         for attribute in attributes:
-            replaced[self.index(attribute.name)] = attribute
+            place = self.index(attribute.name)
+            if self.attributes[place] not in replaced:
+                raise InputError(f"attribute '{attribute.name}' is derived; change its expression instead")
+            replaced[replaced.index(self.attributes[place])] = attribute
         return attrs.evolve(self, attributes=replaced)
 
     def of_part(self) -> Schema:
@@ -246,7 +276,9 @@ class Schema:
             form["inferred"] = list(self.inferred)
         if not self.read.is_plain:
             form["read"] = self.read.to_dict()
-        form["attribute"] = [attribute.to_dict() for attribute in self.attributes]
+        form["attribute"] = [attribute.to_dict() for attribute in self.columns]
+        if self.derive:
+            form["derive"] = [column.to_dict() for column in self.derive]
         return form
 
     @classmethod
@@ -269,7 +301,8 @@ class Schema:
         Parameters
         ----------
         text
-            TOML: top-level `rows`, `max_rows`, `about_rows`, `inferred`, `[read]`, and one `[[attribute]]` table each.
+            TOML: top-level `rows`, `max_rows`, `about_rows`, `inferred`, `[read]`, one `[[attribute]]` table each, and
+            one `[[derive]]` table for each derived column.
         source
             What errors call the text; usually the file's name.
 
@@ -317,11 +350,12 @@ class Schema:
         kind = "boolean"
         """
         form = self.to_dict()
-        entries = form.pop("attribute")
+        entries, derived = form.pop("attribute"), form.pop("derive", [])
         form.pop("read", None)
         blocks = [toml_lines(form)] if form else []
         blocks += [] if self.read.is_plain else [self.read.dumps()]
         blocks += ["[[attribute]]\n" + toml_lines(entry) for entry in entries]
+        blocks += ["[[derive]]\n" + toml_lines(entry) for entry in derived]
         return "\n".join(blocks)
 
     @typechecked
@@ -361,4 +395,5 @@ def _schema_of(form: Mapping[str, Any]) -> Schema:
         about_rows=form.get("about_rows"),
         inferred=form.get("inferred", ()),
         read=form.get("read"),
+        derive=form.get("derive", ()),
     )

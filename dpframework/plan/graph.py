@@ -15,7 +15,7 @@ def plan_graph(plan: Plan) -> Any:
 
     It is the graph of `plan.index`, which totals, checks, reports and differences read, with these attributes:
 
-    - of the graph, `relation`;
+    - of the graph, `relation`, and `derived` (a text for each derived column of its table);
     - of nodes, which have their numbers in the index: `kind` ("step", "sequential", ...), `label`, `name`, `path`,
       `scope`, `level` (0 for the top) and `reads` (the names of the attributes that it may depend on; None if that may
       be any). Steps also have `mechanism`, and `epsilon`, `rho` and `delta` (exact, under the plan's relation; None if
@@ -29,7 +29,7 @@ def plan_graph(plan: Plan) -> Any:
     """
     import networkx as nx
 
-    graph = nx.DiGraph(relation=plan.relation.value)
+    graph = nx.DiGraph(relation=plan.relation.value, derived=plan.facts.derive)
     levels: list[int] = []
     for placed, reads in zip(plan.index.nodes, plan.index.reads, strict=True):
         levels.append(0 if placed.parent is None else levels[placed.parent] + 1)

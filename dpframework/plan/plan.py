@@ -40,23 +40,29 @@ PLAN_FILE = FileKind.of_pattern("a plan", r'^\{\s*"schema_version": \d')
 
 @attrs.frozen
 class PublicFacts:
-    """The facts of the schema that a plan was made from, and one text for each thing it says of how files are read."""
+    """The facts of the schema that a plan was made from.
+
+    There is one text for each thing that it says of how files are read, and one for each derived column.
+    """
 
     fingerprint: str
     rows: int | None
     row_bound: int | None
     inferred: tuple[str, ...] = attrs.field(converter=as_texts)
     read: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
+    derive: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
 
     @classmethod
     def of(cls, schema: Schema) -> PublicFacts:
         """Return the facts of a schema."""
-        return cls(schema.fingerprint, schema.rows, schema.row_bound, schema.inferred, tuple(schema.read.said()))
+        derived = tuple(column.said for column in schema.derive) if schema.derive else ()
+        read = tuple(schema.read.said())
+        return cls(schema.fingerprint, schema.rows, schema.row_bound, schema.inferred, read, derived)
 
     def to_dict(self) -> dict[str, Any]:
         """Return them in a JSON-safe form. What is not said is left out, so that older plans keep their hashes."""
         form = {name: list(fact) if isinstance(fact, tuple) else fact for name, fact in attrs.asdict(self).items()}
-        return form if self.read else {name: fact for name, fact in form.items() if name != "read"}
+        return {name: fact for name, fact in form.items() if fact or name not in ("read", "derive")}
 
 
 def _delta(value: Any) -> Fraction:

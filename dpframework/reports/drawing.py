@@ -35,7 +35,7 @@ _MERMAID_SPECIAL = re.compile(r"[#&<>`%{}\\]")
 
 def tree(plan: AccountedPlan) -> str:
     """Return the plan as a tree of text, with each node's loss, the place of the data, and the total."""
-    return "\n".join([*_lines(draw_plan(plan)), "", *place_lines(plan), total_line(plan)])
+    return "\n".join([*_lines(draw_plan(plan)), "", *_table_lines(plan), total_line(plan)])
 
 
 def place_lines(plan: AccountedPlan) -> list[str]:
@@ -44,14 +44,19 @@ def place_lines(plan: AccountedPlan) -> list[str]:
     return lines if plan.engine is None else [*lines, f"engine: counts are evaluated at {plan.engine}"]
 
 
+def _table_lines(plan: AccountedPlan) -> list[str]:
+    """Return the lines of `place_lines`, and one for each derived column."""
+    return [*place_lines(plan), *(f"derived in each row: {text}" for text in plan.facts.derive)]
+
+
 def mermaid(plan: AccountedPlan) -> str:
     """Return the plan as a Mermaid flowchart, with solid arrows for composition and dotted ones for use."""
-    return _mermaid(draw_plan(plan), place_lines(plan))
+    return _mermaid(draw_plan(plan), _table_lines(plan))
 
 
 def dot(plan: AccountedPlan) -> str:
     """Return the plan in Graphviz's DOT, with solid arrows for composition and dashed ones for use."""
-    return _dot(draw_plan(plan), "plan", place_lines(plan))
+    return _dot(draw_plan(plan), "plan", _table_lines(plan))
 
 
 def difference_tree(difference: Difference) -> str:

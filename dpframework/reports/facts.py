@@ -66,6 +66,8 @@ def public_facts(plan: AccountedPlan) -> list[tuple[str, str]]:
         texts.append(f"inferred from private data: {', '.join(facts.inferred)}")
     if facts.read:
         texts.append(f"files are read with {', '.join(facts.read)}")
+    if facts.derive:
+        texts.append(f"derived in each row: {', '.join(facts.derive)}")
     return [*rows, ("schema", "; ".join(texts)), ("plan", plan.hash)]
 
 

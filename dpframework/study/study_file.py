@@ -11,6 +11,7 @@ from typing import Any, final
 
 import attrs
 
+from dpframework.facts.derived_columns import derived_columns
 from dpframework.facts.errors import InputError, first_line, nearest
 from dpframework.facts.inner_paths import inner_path, require_inside
 from dpframework.facts.policies import OutOfDomain
@@ -28,7 +29,7 @@ from dpframework.tables.engines import Engine
 from dpframework.tables.files import TableFiles
 from dpframework.tables.table import Table
 
-_TABLES = ("data", "read", "privacy", "step", "engine")
+_TABLES = ("data", "read", "derive", "privacy", "step", "engine")
 _PRIVACY_KEYS = ("epsilon", "relation", "delta", "allow", "unit", "rows_per_unit", "period", "date")
 _STEP_KEYS = ("name", "miner", "epsilon", "share", "params")
 _NO_BUDGET = "has neither an epsilon nor a share of the budget; write epsilon = 0.5, or share = 0.5 for half of it"
@@ -206,6 +207,8 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
         schema = read_schema(schema_file)
         if "read" in form:  # what the study says of a file goes before what the schema does
             schema = attrs.evolve(schema, read=ReadOptions.of(form["read"]).over(schema.read))
+        if "derive" in form:  # after those of the schema, which they may read
+            schema = attrs.evolve(schema, derive=(*schema.derive, *derived_columns(form["derive"])))
         if data.two_views:
             require_views(schema)
         study = _study(privacy, schema, data.out_of_domain)

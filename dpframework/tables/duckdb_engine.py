@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
 from dpframework.tables.duckdb_connection import DuckDBConnection
+from dpframework.tables.duckdb_derivation import add_derived
 from dpframework.tables.duckdb_reading import SourceEncoder, column_names, needed_values, parquet_source
 from dpframework.tables.files import TableFiles
 from dpframework.tables.grouping import GroupingEngine, SelectedRows
@@ -112,13 +113,13 @@ class DuckDB(GroupingEngine):
                 raise InputError(
                     f"engine 'duckdb' reads Parquet files of this machine, not {place}; use engine 'memory' or 'mapped'"
                 )
-        open_source(places).blocks(schema.names)  # names and types only: what is wrong is said as everywhere
+        open_source(places).blocks(schema.column_names)  # names and types only: what is wrong is said as everywhere
         connection, name = self._connection, self._connection.new_name("codes")
         found = RowFindings(0, (frozenset(),) * len(schema))
         try:
             for k, place in enumerate(places):
                 encoder = SourceEncoder(
-                    connection, parquet_source(place, schema.names), schema, files.out_of_domain, values
+                    connection, parquet_source(place, schema.column_names), schema, files.out_of_domain, values
                 )
                 try:
                     query, unfit = encoder.encoded()
@@ -126,6 +127,7 @@ class DuckDB(GroupingEngine):
                 finally:
                     encoder.forget()
                 found += RowFindings(0, unfit)
+            add_derived(connection, name, schema)
             found += RowFindings(self._number(name, schema.names), (frozenset(),) * len(schema))
             require_found(schema, found, files.sources)
         except BaseException:

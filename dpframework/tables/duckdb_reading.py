@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 _REAL = {"FLOAT", "DOUBLE"}
-_TYPES = {1: "UTINYINT", 2: "USMALLINT", 4: "UINTEGER", 8: "UBIGINT"}
+#: The type of codes, by the bytes of each.
+CODE_TYPES = {1: "UTINYINT", 2: "USMALLINT", 4: "UINTEGER", 8: "UBIGINT"}
 
 
 def quoted(name: str) -> str:
@@ -92,18 +93,24 @@ class SourceEncoder:
         InputError
             If the source cannot be read.
         """
-        asked = ", ".join(quoted(name) for name in self._schema.names)
+        asked = ", ".join(quoted(name) for name in self._schema.column_names)
         described = self._connection.rows(f"describe select {asked} from ({self._source})")
         types = {str(row[0]): str(row[1]) for row in described}
-        columns = [self._column(k, attribute, types[attribute.name]) for k, attribute in enumerate(self._schema)]
+        columns = {
+            self._schema.index(attribute.name): self._column(k, attribute, types[attribute.name])
+            for k, attribute in enumerate(self._schema.columns)
+        }
         listed = []
-        for k, (attribute, one) in enumerate(zip(self._schema, columns, strict=True)):
-            kind = _TYPES[stored_dtype(attribute).itemsize]
+        for k, one in columns.items():
+            attribute = self._schema.attributes[k]
+            kind = CODE_TYPES[stored_dtype(attribute).itemsize]
             listed.append(f"cast({one.code} as {kind}) as c{k}")
             if one.value is not None:
                 listed.append(f"{one.value} as v{k}")
-        joined = " ".join(one.joined for one in columns if one.joined)
-        return f"select {', '.join(listed)} from ({self._source}) as s {joined}", tuple(one.unfit for one in columns)
+        joined = " ".join(one.joined for one in columns.values() if one.joined)
+        return f"select {', '.join(listed)} from ({self._source}) as s {joined}", tuple(
+            columns[k].unfit if k in columns else frozenset() for k in range(len(self._schema))
+        )
 
     def forget(self) -> None:
         """Drop the tables of distinct cells."""
@@ -209,8 +216,10 @@ def parquet_source(file: str, names: Sequence[str]) -> str:
 
 
 def needed_values(schema: Schema, values: frozenset[str] | None) -> frozenset[str]:
-    """Return the numeric attributes whose values are kept."""
-    return frozenset(a.name for a in schema if isinstance(a, Numeric) and (values is None or a.name in values))
+    """Return the numeric attributes whose values are kept, or read by derived columns."""
+    read = {name for column in schema.derive for name in column.inputs}
+    kept = set(schema.names) if values is None else read.union(values)
+    return frozenset(a.name for a in schema if isinstance(a, Numeric) and a.name in kept)
 
 
 def column_names(schema: Schema, values: frozenset[str]) -> Iterator[tuple[str, str, str | None]]:

@@ -244,13 +244,19 @@ def require_fit(attribute: Attribute, found: Collection[Unfit], where: str) -> N
 
 def _numbers(attribute: Numeric, column: Column) -> EncodedCells:
     numbers, strange = as_numbers(column.series)
+    cells = cells_of_numbers(attribute, numbers)
+    if bool(strange.any()):
+        cells.codes[strange] = OUTSIDE
+    return cells
+
+
+def cells_of_numbers(attribute: Numeric, numbers: NDArray[np.float64]) -> EncodedCells:
+    """Return numbers, NaN where missing, as an attribute reads them. Shape (rows,)."""
     beyond = (numbers < attribute.lower) | (numbers > attribute.upper)
     if bool(beyond.any()):
         numbers = np.clip(numbers, attribute.lower, attribute.upper)
     codes = _bins(numbers, attribute.interior_cuts)
     codes[np.isnan(numbers)] = MISSING
-    if bool(strange.any()):
-        codes[strange] = OUTSIDE
     # + 0.0: -0.0 is 0
     return EncodedCells(codes, np.array(numbers + 0.0, dtype=np.float64), beyond)
 

@@ -158,7 +158,7 @@ class Piece:
         builder = TableBuilder(
             schema, dict.fromkeys(schema.names, source.name), self.how.out_of_domain, self.how.values
         )
-        for block in source.blocks(schema.names):
+        for block in source.blocks(schema.column_names):
             builder.add(block)
         found = builder.found
         return builder.part(), found

@@ -111,13 +111,14 @@ def check_fit(
     if right is None:
         source = open_source(data, read=schema.read)
         schema.read.require_columns(schema.names, source.columns)
-        rows = _examined(source, list(schema), schema, found)
+        rows = _examined(source, schema.columns, schema, found)
         if unit.id is not None:
             rows = _rows_of_units(as_written(source, schema, unit), unit, found)
     else:
         unit.require_joined_by(id)
         left, other = (open_source(one, read=schema.read) for one in (data, right))
-        counts = [_examined(s, side, schema, found) for s, side in zip((left, other), sides_of(schema), strict=True)]
+        sides = [[a for a in side if a in schema.columns] for side in sides_of(schema)]
+        counts = [_examined(s, side, schema, found) for s, side in zip((left, other), sides, strict=True)]
         sources = as_written(left, schema), as_written(other, schema)
         rows = _joined_rows(sources, id, counts, found)
     for name, bound in (("rows", schema.rows), ("max_rows", schema.max_rows)):

@@ -21,7 +21,8 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.tables.blocks import Block
 from dpframework.tables.columns import as_column
-from dpframework.tables.encoding import cells_of, outside, require_fit, settled, unfit
+from dpframework.tables.derivation import derived_cells, read_cells
+from dpframework.tables.encoding import EncodedCells, EncodedColumn, cells_of, outside, require_fit, settled, unfit
 from dpframework.tables.engines import InMemory
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import columns_as_source, open_source
@@ -119,8 +120,26 @@ def _encoded(rows: Any, schema: Schema, policy: OutOfDomain, source: str) -> lis
         if isinstance(rows, Mapping)
         else open_source(rows, read=schema.read)
     )
-    columns = as_written(given, schema).take(schema.names)
-    return [_read(attribute, columns[attribute.name], policy, source) for attribute in schema]
+    columns = as_written(given, schema).take(schema.column_names)
+    read = {a.name: _read(a, columns[a.name], policy, source) for a in schema.columns}
+    cells: dict[str, NDArray[Any]] = {}
+    for column in schema.derive:
+        for name in column.inputs:
+            if name not in cells:
+                cells[name] = _known_cells(schema[name], *read[name])
+        read[column.name] = _settled(schema[column.name], derived_cells(schema, column, cells), column.outside)
+    return [read[attribute.name] for attribute in schema]
+
+
+def _known_cells(
+    attribute: Attribute,
+    codes: NDArray[np.unsignedinteger],
+    values: NDArray[np.float64] | None,
+    unknown: NDArray[np.bool_] | None,
+) -> NDArray[Any]:
+    """Return cells as an expression reads them, the unknown ones missing."""
+    cells = read_cells(attribute, EncodedColumn(codes, values))
+    return cells if unknown is None or values is not None else np.where(unknown, -1, cells)
 
 
 def _read(attribute: Attribute, column: Any, policy: OutOfDomain, source: str) -> Encoded:
@@ -129,6 +148,10 @@ def _read(attribute: Attribute, column: Any, policy: OutOfDomain, source: str) -
     cells = cells_of(attribute, as_column(column, where))
     if policy is OutOfDomain.ERROR:
         require_fit(attribute, unfit(attribute, cells), where)
+    return _settled(attribute, cells, policy)
+
+
+def _settled(attribute: Attribute, cells: EncodedCells, policy: OutOfDomain) -> Encoded:
     unknown = outside(cells, policy)
     encoded = settled(attribute, cells, policy)
     if attribute.missing_code is not None or not unknown.any():

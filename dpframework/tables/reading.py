@@ -43,7 +43,7 @@ def bounded(
         for block in source.blocks(names):
             builder.add(block if span is None else _of_period(block, schema, span, unit, policy, source.name))
         return builder.table() if span is None else builder.table(unit)
-    source.require(schema.names)
+    source.require(schema.column_names)
     source.require(names, "the study's unit names it, so correct the unit, or the name in the table")
     own = secrets.token_bytes(KEY_BYTES) if key is None else key
     source = source.fixed(names)
@@ -54,8 +54,8 @@ def bounded(
         ids = ids.only(np.concatenate(inside))
     rows = kept_rows(ids, unit, policy=policy, source=source.name, key=own)
     positions, first = rows.to_numpy(), 0
-    for block in source.blocks(schema.names):
-        columns = {name: as_column(block[name], f"{source.name}: column '{name}'") for name in schema.names}
+    for block in source.blocks(schema.column_names):
+        columns = {name: as_column(block[name], f"{source.name}: column '{name}'") for name in schema.column_names}
         number = len(next(iter(columns.values())))
         low, high = np.searchsorted(positions, (first, first + number))
         here = rows[low:high] - first
@@ -73,11 +73,11 @@ def _of_period(
     """Return the rows of a block that lie in a period."""
     inside = rows_in(span, block[unit.date or ""], policy, f"{source}: column '{unit.date}'")
     rows = pl_positions(inside)
-    return {name: as_column(block[name], f"{source}: column '{name}'").take(rows) for name in schema.names}
+    return {name: as_column(block[name], f"{source}: column '{name}'").take(rows) for name in schema.column_names}
 
 
 def names_to_read(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
-    """Return the columns to read, the attributes and those that name units and hold dates.
+    """Return the columns to read, the attributes that are not derived and those that name units and hold dates.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def names_to_read(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
         If one of these two is an attribute.
     """
     unit.require_no_attribute(schema)
-    return (*schema.names, *(name for name in (unit.id, unit.date) if name is not None))
+    return (*schema.column_names, *(name for name in (unit.id, unit.date) if name is not None))
 
 
 @silenced(streams=True)

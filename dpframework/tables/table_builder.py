@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import DoesNotFit
@@ -15,6 +16,7 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import MOST_ROWS, Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import as_column
+from dpframework.tables.derivation import derived, read_cells
 from dpframework.tables.encoding import Unfit, cells_of, require_fit, settled, stored_dtype, unfit
 from dpframework.tables.keys import KEY_CODES, KeyBook, KeyColumn
 from dpframework.tables.storage import growing
@@ -63,7 +65,7 @@ class RowFindings:
 
 def everywhere(schema: Schema, sources: Mapping[str, str]) -> str:
     """Return the name of the table in errors, which is its sources."""
-    return " and ".join(dict.fromkeys(sources[name] for name in schema.names))
+    return " and ".join(dict.fromkeys(sources[name] for name in schema.column_names))
 
 
 def require_found(schema: Schema, found: RowFindings, sources: Mapping[str, str]) -> None:
@@ -76,7 +78,8 @@ def require_found(schema: Schema, found: RowFindings, sources: Mapping[str, str]
     """
     require_public_counts(schema, found.rows, everywhere(schema, sources))
     for attribute, ways in zip(schema, found.unfit, strict=True):
-        require_fit(attribute, ways, f"{sources[attribute.name]}: attribute '{attribute.name}'")
+        if ways:  # of no derived column
+            require_fit(attribute, ways, f"{sources[attribute.name]}: attribute '{attribute.name}'")
 
 
 class TableBuilder:
@@ -116,9 +119,11 @@ class TableBuilder:
         self._keys = {name: growing(KEY_CODES, mapped=mapped) for name in self._books}
         self._unfit: list[set[Unfit]] = [set() for _ in schema]
         self._rows = 0
+        self._derived = {column.name: column for column in schema.derive} if schema.derive else {}
+        self._read = {name for column in schema.derive for name in column.inputs} if schema.derive else frozenset[str]()
 
     def add(self, columns: Mapping[str, Any]) -> None:
-        """Encode one more block, a column of each attribute, all of one length.
+        """Encode one more block, a column of each attribute that is not derived, all of one length.
 
         Raises
         ------
@@ -127,12 +132,18 @@ class TableBuilder:
         DoesNotFit
             If there are more rows than the schema says, or than any table may have.
         """
+        read: dict[str, NDArray[Any]] = {}  # what derived columns read, which come after it
         for k, attribute in enumerate(self._schema):
             name = attribute.name
-            cells = cells_of(attribute, as_column(columns[name], self._where(name)))
-            if self._policy is OutOfDomain.ERROR:
-                self._unfit[k] |= unfit(attribute, cells)
-            column = settled(attribute, cells, self._policy)
+            if name in self._derived:
+                column = derived(self._schema, self._derived[name], read)
+            else:
+                cells = cells_of(attribute, as_column(columns[name], self._where(name)))
+                if self._policy is OutOfDomain.ERROR:
+                    self._unfit[k] |= unfit(attribute, cells)
+                column = settled(attribute, cells, self._policy)
+            if name in self._read:
+                read[name] = read_cells(attribute, column)
             self._codes[k].append(column.codes)
             if column.values is not None and name in self._values:
                 self._values[name].append(column.values)

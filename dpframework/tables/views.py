@@ -63,7 +63,7 @@ def read_two_views(
     """
     unit.require_joined_by(id)
     policy = OutOfDomain.parse(out_of_domain)
-    left_names, right_names = ([attribute.name for attribute in side] for side in sides_of(schema))
+    left_names, right_names = ([a.name for a in side if a.name in schema.column_names] for side in sides_of(schema))
     if id in schema and schema.read.of_column(id or "") != ColumnOptions():
         raise InputError(
             f"column '{id}' joins the views and is an attribute; then [read] must say nothing of its cells"

@@ -6,6 +6,7 @@ from .accountants import (
 from .answers import Answers as Answers
 from .assertions import (
     assert_bounded as assert_bounded,
+    assert_derived_row_by_row as assert_derived_row_by_row,
     assert_loses_as_claimed as assert_loses_as_claimed,
     assert_not_told_apart as assert_not_told_apart,
     assert_private as assert_private,
@@ -24,6 +25,10 @@ from .contributions import (
     UnitReader as UnitReader,
     check_bounding as check_bounding,
     unit_readers as unit_readers,
+)
+from .derivation import (
+    DerivationReport as DerivationReport,
+    check_derivation as check_derivation,
 )
 from .distinguisher import (
     Distinguished as Distinguished,

@@ -11,9 +11,11 @@ from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.mechanisms import Mechanism
 from dpframework.queries import Query
 from dpframework.run.miner import Miner, Witness
+from dpframework.tables.derivation import with_derived
 from dpframework.verify.answers import Answers
 from dpframework.verify.audits import audit
 from dpframework.verify.contributions import BoundingReport, UnitReader, check_bounding
+from dpframework.verify.derivation import DerivationReport, Deriving, check_derivation
 from dpframework.verify.distinguisher import Distinguished, distinguish
 from dpframework.verify.findings import AuditReport, reach
 from dpframework.verify.losses import LossReport, check_losses
@@ -147,6 +149,21 @@ def assert_read_row_by_row(
         With the cells that show it.
     """
     report = check_reading(schema, readers=readers, tables=tables, seed=seed)
+    assert report.passed, str(report)
+    return report
+
+
+def assert_derived_row_by_row(
+    schema: Schema, *, deriving: Deriving = with_derived, tables: int = 60, seed: int = 0
+) -> DerivationReport:
+    """Fail if a derived cell does not follow from its own row, or leaves its domain (see `check_derivation`).
+
+    Raises
+    ------
+    AssertionError
+        With what was found.
+    """
+    report = check_derivation(schema, deriving=deriving, tables=tables, seed=seed)
     assert report.passed, str(report)
     return report
 

@@ -24,7 +24,8 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.tables.blocks import Block, cells_of
-from dpframework.tables.encoding import stored_dtype
+from dpframework.tables.derivation import with_derived
+from dpframework.tables.encoding import EncodedColumn, stored_dtype
 from dpframework.tables.engines import Engine
 from dpframework.tables.keys import KEY_CODES, NO_KEY, KeyBook, KeyColumn
 from dpframework.tables.reading import table_from_columns
@@ -44,7 +45,7 @@ class Universe:
 
     A numeric attribute takes two values a bin, so that queries on raw values see breaks within bins too, and its
     upper bound. An open attribute takes a few keys, or none. A sample holds rows of first and of last values: the
-    largest changes are often theirs.
+    largest changes are often theirs. Derived columns are made of the others, as in a table that is read.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ class Universe:
         self.schema = schema
         self._books = {attribute.name: KeyBook(KEYS) for attribute in schema if isinstance(attribute, Open)}
         if rows:
-            columns = {name: [row[name] for row in rows] for name in schema.names}
+            columns = {name: [row[name] for row in rows] for name in schema.column_names}
             of_any_size = attrs.evolve(schema, rows=None, max_rows=None)  # kinds of rows, each once
             table = table_from_columns(columns, of_any_size, source="a witness")
             self.kinds, self.codes, self._values = len(rows), table.codes.astype(np.int64), dict(table.values)
@@ -75,7 +76,7 @@ class Universe:
                 self.codes[schema.index(name)], self._books[name] = column.codes, column.book
             return
         rng = np.random.default_rng(seed)
-        points = [_points(attribute, rng) for attribute in schema]
+        points = [_points(attribute, rng) for attribute in schema.columns]
         number = math.prod(len(codes) for codes, _ in points)
         if number <= MOST_KINDS:
             chosen = np.array(list(itertools.product(*(range(len(codes)) for codes, _ in points)))).T
@@ -87,9 +88,18 @@ class Universe:
         self.codes = np.stack([codes[k] for (codes, _), k in zip(points, chosen, strict=True)])
         self._values = {
             attribute.name: values[k]
-            for attribute, (_, values), k in zip(schema, points, chosen, strict=True)
+            for attribute, (_, values), k in zip(schema.columns, points, chosen, strict=True)
             if values is not None
         }
+        self._derive()
+
+    def _derive(self) -> None:
+        """Add the codes and values of derived columns to those of the others."""
+        of = zip(self.schema.column_names, self.codes.astype(np.uint32), strict=True)
+        read = {name: EncodedColumn(own, self._values.get(name)) for name, own in of}
+        made = with_derived(self.schema, read)
+        self.codes = np.stack([made[name].codes.astype(np.int64) for name in self.schema.names])
+        self._values |= {name: one.values for name, one in made.items() if one.values is not None}
 
     def block(self, rows: Rows, units: Sequence[int] | None = None) -> Block:
         """Return a table's rows as a block; with the numbers of their units, each counts once for a key."""

@@ -15,6 +15,7 @@ from dpframework.run.miner import Example
 from dpframework.verify.accountants import AccountantReport, check_accountant
 from dpframework.verify.audits import audit
 from dpframework.verify.contributions import check_bounding
+from dpframework.verify.derivation import check_derivation
 from dpframework.verify.distinguisher import Distinguished, distinguish
 from dpframework.verify.patience import Patience
 from dpframework.verify.step_checks import StepChecks
@@ -65,7 +66,8 @@ def verify_examples(
         Called with what is about to be done, for progress.
     unit
         Whom the claims are to protect: replays are on tables that differ by one such unit. Where a column of ids names
-        them, reading is tested to bound their rows (see `check_bounding`).
+        them, reading is tested to bound their rows (see `check_bounding`). Derived columns are tested to follow from
+        each row by itself (see `check_derivation`).
 
     Raises
     ------
@@ -76,6 +78,10 @@ def verify_examples(
     subjects = [(name, example, relation) for name, example in examples.items() for relation in relations]
     verifying.verify(subjects)
     found = verifying.found(name)
+    derived = next((example.schema for example in examples.values() if example.schema.derive), None)
+    if derived is not None:
+        tell("deriving columns")
+        found = attrs.evolve(found, derivation=check_derivation(derived, seed=seed))
     if unit.id is None or not examples:
         return found
     tell("bounding the rows of people")

@@ -11,6 +11,7 @@ import attrs
 from dpframework.facts.privacy import Relation
 from dpframework.verify.accountants import AccountantReport
 from dpframework.verify.contributions import BoundingReport
+from dpframework.verify.derivation import DerivationReport
 from dpframework.verify.distinguisher import Distinguished
 from dpframework.verify.findings import NOTHING_LOST, NOTHING_SHOWN, AuditReport, reach
 from dpframework.verify.losses import LossReport
@@ -93,6 +94,8 @@ class Verification:
         What was not tried, or not to its end, for want of time.
     bounding
         Whether the rows of units are bounded by what each has alone; None where no column of ids names units.
+    derivation
+        Whether derived columns follow from each row by itself; None where nothing is derived.
     accountants
         One entry for each accountant of a plugin that gives an example its total.
     """
@@ -105,6 +108,7 @@ class Verification:
     left_out: tuple[str, ...] = ()
     bounding: BoundingReport | None = None
     accountants: tuple[AccountantReport, ...] = ()
+    derivation: DerivationReport | None = None
 
     @property
     def passed(self) -> bool:
@@ -147,6 +151,7 @@ class Verification:
         yield from (str(one) for one in self.losses if not one.passed)
         yield from (str(one) for one in self.accountants if not one.passed)
         yield from () if self.bounding is None else self.bounding.violations
+        yield from () if self.derivation is None else self.derivation.violations
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
@@ -161,5 +166,6 @@ class Verification:
             "losses": [one.to_dict() for one in self.losses],
             "left_out": list(self.left_out),
             "bounding": None if self.bounding is None else self.bounding.to_dict(),
+            "derivation": None if self.derivation is None else self.derivation.to_dict(),
             "accountants": [one.to_dict() for one in self.accountants],
         }

@@ -158,6 +158,20 @@ def test_a_study_has_the_results_that_it_has_in_memory(engine: dpf.Dask, place: 
     assert found.spent == expected.spent
 
 
+def test_derived_columns_are_those_of_memory(engine: dpf.Dask, place: Path) -> None:
+    derive = [
+        dpf.derive("bmi", "weight / (age + 1)", bins=8, view="left"),
+        dpf.derive("group", "colour + text(bmi > 2 and not ill)"),
+    ]
+    schema = attrs.evolve(SCHEMA, derive=derive)
+    made = dpf.Study(schema, epsilon=20, relation="replace-one")
+    made.add("tables", dpf.miner("crosstab", attributes=["bmi", "group"], epsilon=9))
+    made.add("mean", dpf.miner("mean", attribute="bmi", epsilon=9))
+    files = dpf.TableFiles(place, schema)
+    found, expected = made.run(files, engine=engine, seed=3), made.run(files.read(), seed=3)
+    assert [found[name].to_dict() for name in found] == [expected[name].to_dict() for name in expected]
+
+
 def test_a_worker_that_is_killed_changes_no_release_and_no_charge(engine: dpf.Dask, place: Path) -> None:
     made, files = study(*MINERS[:1]), TableFiles(place, SCHEMA)
     expected, observer = made.run(files, seed=5), KillsAWorker(engine, at=4)

@@ -97,7 +97,7 @@ def _hit(table: Table, level: float, seed: int, attributes: Iterable[str] | None
     """Choose some cells and change them, values of numeric attributes and codes of others."""
     if not 0 <= level <= 1:
         raise InputError(f"a level of noise must be from 0 to 1, not {level}")
-    chosen = set(table.schema.names if attributes is None else table.schema.select(attributes).names)
+    chosen = set(table.schema.names if attributes is None else [table.schema[name].name for name in attributes])
     codes, values = [column.copy() for column in table.columns], dict(table.values)
     for position, attribute in enumerate(table.schema):
         if attribute.name not in chosen:

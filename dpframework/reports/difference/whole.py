@@ -139,6 +139,8 @@ def schema_changes(before: Plan, after: Plan) -> Iterator[str]:
         yield f"inferred from private data: {from_to(old.inferred, new.inferred)}"
     if old.read != new.read:
         yield f"files are read with: {from_to(old.read, new.read)}"
+    if old.derive != new.derive:
+        yield f"derived columns: {from_to(old.derive, new.derive)}"
     if before.schema is not None and after.schema is not None:  # plan files hold the fingerprint only
         yield from _attributes(before.schema, after.schema)
 

@@ -203,6 +203,9 @@ def _bounds(subject: DossierSubject) -> Iterator[Answer]:
         )
     else:
         yield _planned("The schema is not marked as inferred. Values outside its bounds are clamped, or made missing.")
+    if plan.facts.derive:
+        made = "; ".join(plan.facts.derive)
+        yield _planned(f"Some columns are made of others in each row, by public expressions: {made}.")
     yield _planned("All groups and candidates are listed before the rows are read: none appears since a row is there.")
     yield from _stated(subject, "choices.bounds")
 

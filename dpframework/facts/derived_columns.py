@@ -1,0 +1,263 @@
+"""Columns that are made of others, row by row, by a public expression, before anything is released."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+
+from dpframework.facts.attributes import Attribute, View
+from dpframework.facts.column_options import DateUnit
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.toml import begun_with, refuse_unknown
+from dpframework.facts.typechecks import typechecked
+from dpframework.facts.values import finite_number, listed, plain_number, positive_count, printable_name, visible_text
+
+if TYPE_CHECKING:
+    from dpframework.facts.expression_cells import Cells, Operand, RowCells
+
+#: A column that is read, and the unit of its dates.
+Input = tuple[Attribute, DateUnit | None]
+
+
+def _outside(given: OutOfDomain | str) -> OutOfDomain:
+    policy = OutOfDomain.parse(given)
+    if policy is OutOfDomain.ERROR:
+        raise InputError("outside must be 'clamp' or 'missing': a run may not stop because of a row")
+    return policy
+
+
+def _view(given: View | str | None) -> View | None:
+    return None if given is None else View.parse(given)
+
+
+def _numbers(given: Iterable[float] | None) -> tuple[float, ...]:
+    return () if given is None else tuple(finite_number(cut, "each of its cuts") for cut in listed(given, "cuts"))
+
+
+def _texts(given: Iterable[str] | None) -> tuple[str, ...]:
+    return (
+        () if given is None else tuple(visible_text(value, "each of its values") for value in listed(given, "values"))
+    )
+
+
+def _bound(given: float | None) -> float | None:
+    return None if given is None else finite_number(given, "a bound")
+
+
+def _count(given: int | None) -> int | None:
+    return None if given is None else positive_count(given, "bins")
+
+
+@final
+@attrs.frozen
+class DerivedColumn:
+    """A column that is made of others in each row by itself, with a public domain.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    value
+        The expression (see `derive`).
+    lower, upper
+        The bounds of a number; by default those that follow from the columns that it is made of.
+    bins, cuts
+        The grid of a number, as for `Numeric`.
+    values
+        The list of labels, or of numbers that become labels; by default all labels that may come out.
+    outside
+        What becomes of a result outside of the domain that is declared: "clamp" or "missing".
+    view
+        The side in a two-view table; by default that of the columns it is made of, if they are of one.
+
+    Raises
+    ------
+    InputError
+        If the expression cannot be read, or something else is none of these.
+    """
+
+    name: str
+    value: str
+    lower: float | None = attrs.field(default=None, converter=_bound, kw_only=True)
+    upper: float | None = attrs.field(default=None, converter=_bound, kw_only=True)
+    bins: int | None = attrs.field(default=None, converter=_count, kw_only=True)
+    cuts: tuple[float, ...] = attrs.field(default=(), converter=_numbers, kw_only=True)
+    values: tuple[str, ...] = attrs.field(default=(), converter=_texts, kw_only=True)
+    outside: OutOfDomain = attrs.field(default=OutOfDomain.CLAMP, converter=_outside, kw_only=True)
+    view: View | None = attrs.field(default=None, converter=_view, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        printable_name(self.name, "a derived column's name")
+        with begun_with(f"derived column '{self.name}': "):
+            printable_name(self.value, "value")
+            if not self.inputs:
+                raise InputError(f"value '{self.value}' reads no column, so that it is the same in every row")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns that it is made of."""
+        return _names_in(self.value)
+
+    def attribute(self, inputs: Mapping[str, Input]) -> Attribute:
+        """Return the attribute that it is, given those that it may read.
+
+        Raises
+        ------
+        InputError
+            If a column is unknown, the expression has no public domain, or the declared one does not fit.
+        """
+        return self._made(inputs)[0]
+
+    def cells(self, inputs: Mapping[str, Input], rows: RowCells) -> Cells:
+        """Return its cell in each row before they are put on the grid (private).
+
+        Parameters
+        ----------
+        inputs
+            The attributes that it may read.
+        rows
+            The cells of these in each row (see `dpframework.facts.expression_cells`), shape (rows,) each.
+
+        Returns
+        -------
+        Cells
+            Numbers, NaN where missing; or codes, -1 where missing. Shape (rows,).
+        """
+        length = len(rows[self.inputs[0]])
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(self._made(inputs)[1].cells(rows), (length,))
+
+    def _made(self, inputs: Mapping[str, Input]) -> tuple[Attribute, Operand]:
+        for name in self.inputs:
+            if name not in inputs:
+                raise InputError(
+                    f"derived column '{self.name}': reads the column '{name}', which is not in the schema before it; "
+                    f"{nearest(name, inputs)}"
+                )
+        from dpframework.facts.derived_making import made  # most schemas derive nothing
+
+        return made(self, tuple((name, inputs[name]) for name in self.inputs))
+
+    @property
+    def said(self) -> str:
+        """The expression and what is declared, for plans and reports."""
+        more = {key: value for key, value in self.to_dict().items() if key not in ("name", "value")}
+        shown = [f"{key} {', '.join(map(str, v)) if isinstance(v, list) else v}" for key, v in more.items()]
+        return f"{self.name} = {self.value}" + (f" ({'; '.join(shown)})" if shown else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it in a JSON-safe form, as a file writes it, defaults left out."""
+        form: dict[str, Any] = {"name": self.name, "value": self.value}
+        for key in ("lower", "upper", "bins"):
+            found = getattr(self, key)
+            if found is not None:
+                form[key] = plain_number(float(found))
+        if self.cuts:
+            form["cuts"] = [plain_number(cut) for cut in self.cuts]
+        if self.values:
+            form["values"] = list(self.values)
+        if self.outside is not OutOfDomain.CLAMP:
+            form["outside"] = self.outside.value
+        if self.view is not None:
+            form["view"] = self.view.value
+        return form
+
+    @classmethod
+    def from_dict(cls, form: object, position: int) -> DerivedColumn:
+        """Read the output of `to_dict`. `position`, from 1, identifies a column without a name."""
+        if not isinstance(form, Mapping):
+            raise InputError(f"derived column number {position} must be a table, written as [[derive]]")
+        where = f"derived column '{form['name']}': " if "name" in form else f"derived column number {position}: "
+        refuse_unknown(form, [field.name for field in attrs.fields(cls)], f"{where}unknown key")
+        for key in ("name", "value"):
+            if not isinstance(form.get(key), str):
+                raise InputError(f"{where}needs a '{key}', a text")
+        return cls(**form)
+
+
+def derived_columns(given: Iterable[Any]) -> tuple[DerivedColumn, ...]:
+    """Return derived columns, or read them from the tables of a file, as the converter of an attrs field."""
+    if given == ():
+        return ()
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise InputError("each derived column must be written under its own [[derive]] heading, with two brackets")
+    return tuple(
+        one if isinstance(one, DerivedColumn) else DerivedColumn.from_dict(one, k)
+        for k, one in enumerate(given, start=1)
+    )
+
+
+@typechecked
+def derive(
+    name: str,
+    value: str,
+    *,
+    lower: float | None = None,
+    upper: float | None = None,
+    bins: int | None = None,
+    cuts: Sequence[float] | None = None,
+    values: Sequence[str] | None = None,
+    outside: OutOfDomain | str = OutOfDomain.CLAMP,
+    view: View | str | None = None,
+) -> DerivedColumn:
+    """Describe a column that is made of others, in each row by itself, for `Schema(..., derive=[...])`.
+
+    An expression is written as in Python: numbers, texts and truths; columns by their names, or `column("any name")`;
+    `+ - * / // % **`; `< <= > >= == !=`; `in` and `not in` a list; `and`, `or`, `not`; `a if condition else b`; labels
+    put together by `+`; and the functions `abs`, `min`, `max`, `floor`, `ceil`, `round`, `sqrt`, `cut`, `fill`,
+    `missing`, `text`, `year`, `month`, `day`, `weekday` and `hour`.
+
+    What it reads are cells after they were put into the schema's domain. So its own domain follows from theirs, and
+    never from the rows. A result is missing where a cell that it needs is, and where it is undefined, such as a
+    quotient by 0; `fill(x, 0)` puts something in its place. Neighbouring tables stay neighbours: a row that is added,
+    removed or replaced is one row of the table with its derived cells, and no other row changes.
+
+    Parameters
+    ----------
+    name
+        The column's name, not that of another.
+    value
+        The expression.
+    lower, upper
+        The bounds of a number. They may be left out where bounds follow from the columns that it is made of.
+    bins, cuts
+        The grid of a number, as for `Numeric`. By default whole numbers in a small range have a bin each, and others
+        16 of equal width.
+    values
+        The list of labels, or of numbers that are to be labels. By default all labels that may come out.
+    outside
+        What becomes of a number beyond declared bounds, "clamp" or "missing", and of a label that `values` leaves out,
+        "missing" only.
+    view
+        The side in a two-view table.
+
+    Raises
+    ------
+    InputError
+        If the expression cannot be read, or something else is none of these.
+
+    Examples
+    --------
+    >>> from dpframework.facts.attributes import Numeric
+    >>> from dpframework.facts.schema import Schema
+    >>> bmi = derive("bmi", "weight / (height / 100) ** 2", lower=10, upper=60, bins=10)
+    >>> schema = Schema([Numeric("weight", 30, 200, bins=17), Numeric("height", 120, 220, bins=10)], derive=[bmi])
+    >>> schema["bmi"].domain_text
+    'from 10 to 60, 9 cuts'
+    """
+    return DerivedColumn(
+        name, value, lower=lower, upper=upper, bins=bins, cuts=cuts, values=values, outside=outside, view=view
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _names_in(value: str) -> tuple[str, ...]:
+    from dpframework.facts.expressions import names_in  # most schemas derive nothing
+
+    return names_in(value)

@@ -1,0 +1,101 @@
+"""The attribute that a derived column is, and what makes its cells: its domain, which is declared or follows."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric, View
+from dpframework.facts.canonical import of_text
+from dpframework.facts.derived_columns import DerivedColumn, Input
+from dpframework.facts.errors import InputError
+from dpframework.facts.expression_cells import Cells, Labels, Numbers, Operand, RowCells, Truths, as_labels, domain_of
+from dpframework.facts.expressions import expression
+from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.toml import begun_with
+
+#: The bins of a derived number whose grid nobody gives, and the most whole numbers that get a bin each.
+BINS, MOST_WHOLE = 16, 32
+
+
+@functools.lru_cache(maxsize=4096)
+def made(column: DerivedColumn, inputs: tuple[tuple[str, Input], ...]) -> tuple[Attribute, Operand]:
+    """Return the attribute, and what makes its cells: numbers, or codes."""
+    with begun_with(f"derived column '{column.name}': "):
+        part = expression(column.value, {name: domain_of(*read) for name, read in inputs})
+        if column.values and isinstance(part.domain, Numbers):
+            part = _as_listed(column, part)
+        if not isinstance(part.domain, Numbers):
+            for key in ("lower", "upper", "bins", "cuts"):
+                if getattr(column, key) not in (None, ()):
+                    raise InputError(f"is no number, so that it has no {key}; leave it out")
+        views = {attribute.view for _, (attribute, _) in inputs}
+        view = column.view or (views.pop() if len(views) == 1 else None)
+        match part.domain:
+            case Numbers():
+                return _numeric(column, part.domain, view), part
+            case Truths(missing):
+                if column.values:
+                    raise InputError("is true or false, so that it has no values; leave them out")
+                return Boolean(column.name, missing=missing, view=view), part
+        return _categorical(column, part, view)
+
+
+def _as_listed(column: DerivedColumn, part: Operand) -> Operand:
+    """Return numbers as the labels that are listed for them."""
+    domain = part.domain
+    assert isinstance(domain, Numbers)
+    if domain.whole and domain.bounded and domain.high - domain.low < 1_000:
+        return as_labels(part)
+    forms = [of_text(value) for value in column.values]
+    if column.outside is not OutOfDomain.MISSING:
+        raise InputError("may be another number than those in values; set outside = 'missing', or give bounds and bins")
+    known = np.array([form if isinstance(form, float) else math.nan for form in forms])
+
+    def cells(rows: RowCells) -> Cells:
+        found = part.cells(rows)
+        place = np.full(np.shape(found), -1, dtype=np.int32)
+        for k, number in enumerate(known.tolist()):
+            place[found == number] = k
+        return place
+
+    return Operand(Labels(column.values, True), cells)
+
+
+def _numeric(column: DerivedColumn, domain: Numbers, view: View | None) -> Numeric:
+    if domain.low > domain.high:
+        raise InputError("has no number that it may be")
+    for key, bound in (("lower", domain.low), ("upper", domain.high)):
+        if getattr(column, key) is None and not math.isfinite(bound):
+            raise InputError(
+                f"has no public bounds of its own ({key} is not known); declare lower and upper, and what is outside"
+            )
+    lower = domain.low if column.lower is None else column.lower
+    upper = domain.high if column.upper is None else column.upper
+    if lower == upper:
+        raise InputError(f"is {lower:g} in every row; a column needs two values at least")
+    missing = domain.missing or (column.outside is OutOfDomain.MISSING and (domain.low < lower or upper < domain.high))
+    given: dict[str, Any] = {"bins": column.bins, "cuts": column.cuts}
+    if column.bins is None and not column.cuts:
+        whole = domain.whole and lower.is_integer() and upper.is_integer() and upper - lower < MOST_WHOLE
+        given = {"cuts": [lower + k + 0.5 for k in range(int(upper - lower))]} if whole else {"bins": BINS}
+    return Numeric(column.name, lower, upper, missing=missing, view=view, **given)
+
+
+def _categorical(column: DerivedColumn, part: Operand, view: View | None) -> tuple[Attribute, Operand]:
+    domain = part.domain
+    assert isinstance(domain, Labels)
+    if not column.values:
+        return Categorical(column.name, domain.values, missing=domain.missing, view=view), part
+    forms = {of_text(value): k for k, value in enumerate(column.values)}
+    places = [forms.get(of_text(value), -1) for value in domain.values]
+    left_out = [value for value, place in zip(domain.values, places, strict=True) if place < 0]
+    if left_out and column.outside is not OutOfDomain.MISSING:
+        shown = ", ".join(f"'{value}'" for value in left_out[:4]) + (", ..." if len(left_out) > 4 else "")
+        raise InputError(f"may be {shown}, which values do not list; list it, or set outside = 'missing'")
+    moved = np.array([*places, -1], dtype=np.int32)
+    attribute = Categorical(column.name, column.values, missing=domain.missing or bool(left_out), view=view)
+    return attribute, Operand(Labels(column.values, attribute.missing), lambda rows: moved[part.cells(rows)])

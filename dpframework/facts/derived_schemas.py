@@ -1,0 +1,86 @@
+"""The place of derived columns among the attributes of a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.derived_columns import DerivedColumn, Input
+from dpframework.facts.errors import InputError
+from dpframework.facts.read_options import ReadOptions
+
+
+def not_derived(attributes: Sequence[Attribute], derive: Sequence[DerivedColumn]) -> tuple[Attribute, ...]:
+    """Return the attributes that a file holds."""
+    derived = {column.name for column in derive}
+    return tuple(attribute for attribute in attributes if attribute.name not in derived)
+
+
+def inputs_of(
+    attributes: Sequence[Attribute], derive: Sequence[DerivedColumn], read: ReadOptions
+) -> Mapping[str, Input]:
+    """Return each attribute that derived columns may read, with the unit of its dates."""
+    derived = {column.name for column in derive}
+    units = {a.name: read.of_column(a.name) for a in attributes if a.name not in derived}
+    dates = {name: options.unit for name, options in units.items() if options.is_date}
+    return {attribute.name: (attribute, dates.get(attribute.name)) for attribute in attributes}
+
+
+def with_derived(
+    attributes: Sequence[Attribute], derive: Sequence[DerivedColumn], read: ReadOptions
+) -> tuple[Attribute, ...]:
+    """Return the attributes with those of derived columns, after the others unless they are among them.
+
+    Raises
+    ------
+    InputError
+        If two derived columns have one name, one is listed with other facts than it has, reads a column that is not
+        there before it, has no public domain, or is one that a file is said to hold.
+    """
+    derived = {column.name for column in derive}
+    if len(derived) < len(derive):
+        raise InputError("two derived columns have one name; names must differ")
+    for name, _ in read.columns:
+        if name in derived:
+            raise InputError(f"[read.columns] column '{name}' is derived, so that no file holds it; leave it out")
+    given, more = {attribute.name: attribute for attribute in attributes}, list[Attribute]()
+    places = {attribute.name: k for k, attribute in enumerate(attributes)}
+    inputs = dict(inputs_of(not_derived(attributes, derive), derive, read))
+    for column in derive:
+        made = column.attribute(inputs)
+        after = max(places.get(name, len(attributes)) for name in column.inputs)
+        if column.name in places and after > places[column.name]:
+            raise InputError(f"attribute '{column.name}' is listed before what it is made of; list it after that")
+        if given.get(column.name, made) != made:
+            raise InputError(
+                f"attribute '{column.name}' is listed and derived, with other facts; give the derived column another "
+                "name, or list it only once"
+            )
+        more += [] if column.name in given else [made]
+        inputs[column.name] = (made, None)
+    return (*attributes, *more)
+
+
+def with_inputs(
+    kept: Sequence[Attribute], attributes: Sequence[Attribute], derive: Sequence[DerivedColumn]
+) -> tuple[list[Attribute], tuple[DerivedColumn, ...]]:
+    """Return some attributes with those that derived ones among them are made of, and these derived columns.
+
+    Parameters
+    ----------
+    kept
+        The attributes.
+    attributes, derive
+        All of the schema.
+    """
+    wanted, needed = {attribute.name for attribute in kept}, list[DerivedColumn]()
+    for column in reversed(derive):
+        if column.name in wanted:
+            needed.insert(0, column)
+            wanted.update(column.inputs)
+    if not needed:
+        return list(kept), ()
+    known = {attribute.name for attribute in kept}
+    more = [a for a in attributes if a.name in wanted and a.name not in known]
+    made = {column.name for column in needed}
+    return [a for a in (*kept, *more) if a.name not in made], tuple(needed)

@@ -1,0 +1,237 @@
+"""What the parts of an expression are: a public domain, and a function from the cells of each row to another cell.
+
+Cells of rows are arrays: numbers as floats, NaN where missing; truths as 0 and 1, and labels as their places in the
+public list, -1 where missing. Each operation is exact arithmetic of single floats, or a choice by one row's cells. So a
+cell follows from its own row, wherever the row stands, and on every machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
+from dpframework.facts.canonical import Form, label_of, of_text
+from dpframework.facts.column_options import DateUnit
+from dpframework.facts.errors import InputError
+
+Cells: TypeAlias = NDArray[Any]
+RowCells: TypeAlias = Mapping[str, Cells]
+MOST_LABELS = 10_000
+"""Most labels that a part of an expression may have."""
+
+
+@attrs.frozen
+class Numbers:
+    """The domain of a number, with its bounds, infinite where none is known.
+
+    Attributes
+    ----------
+    low, high
+        The bounds, both included.
+    whole
+        Whether it is a whole number.
+    missing
+        Whether it may be missing.
+    date
+        The unit of a date that it stands for, or None.
+    """
+
+    low: float
+    high: float
+    whole: bool = False
+    missing: bool = False
+    date: DateUnit | None = None
+
+    @classmethod
+    def between(cls, ends: Sequence[float], *, whole: bool = False, missing: bool = False) -> Numbers:
+        """Return the domain between the least and the largest of some numbers, of which some may be undefined.
+
+        Where a bound is not finite, an operation may overflow and then be undefined, so that it may be missing.
+        """
+        low, high = (-math.inf, math.inf) if any(map(math.isnan, ends)) else (min(ends), max(ends))
+        return cls(low + 0.0, high + 0.0, whole, missing or not (math.isfinite(low) and math.isfinite(high)))
+
+    @property
+    def bounded(self) -> bool:
+        """Whether both bounds are known."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+
+@attrs.frozen
+class Truths:
+    """The domain of a truth.
+
+    Attributes
+    ----------
+    missing
+        Whether it may be missing.
+    """
+
+    missing: bool = False
+
+
+@attrs.frozen
+class Labels:
+    """The domain of a label.
+
+    Attributes
+    ----------
+    values
+        The public list.
+    missing
+        Whether it may be missing.
+    """
+
+    values: tuple[str, ...]
+    missing: bool = False
+
+
+Domain: TypeAlias = "Numbers | Truths | Labels"
+
+
+@attrs.frozen(eq=False)
+class Operand:
+    """A part of an expression.
+
+    Attributes
+    ----------
+    domain
+        What its cells may be.
+    cells
+        The function from the cells of rows, by attribute, to its own; an array of no dimension for a constant.
+    """
+
+    domain: Domain
+    cells: Callable[[RowCells], Cells]
+
+
+def kind_of_domain(domain: Domain) -> str:
+    """Name a kind of cells for a reader."""
+    return {Numbers: "a number", Truths: "a truth", Labels: "a label"}[type(domain)]
+
+
+def domain_of(attribute: Attribute, date: DateUnit | None) -> Domain:
+    """Return the domain of an attribute's cells.
+
+    Raises
+    ------
+    InputError
+        If nobody lists its values.
+    """
+    match attribute:
+        case Numeric():
+            return Numbers(attribute.lower, attribute.upper, missing=attribute.missing, date=date)
+        case Boolean():
+            return Truths(attribute.missing)
+        case Categorical():
+            return Labels(attribute.values, attribute.missing)
+    raise InputError(f"'{attribute.name}' is open, and an expression needs values that are listed")
+
+
+def labels_of(values: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """Return the labels of a list, each value once, and the place of each text of the list among them, -1 at the end.
+
+    Raises
+    ------
+    InputError
+        If there are very many, or one is blank.
+    """
+    known: dict[Form, int] = {}
+    found, places = list[str](), list[int]()
+    for value in values:
+        form = of_text(value)
+        if form is None:
+            raise InputError("makes a blank label; write a text that is seen")
+        if form not in known:
+            known[form] = len(found)
+            found.append(value)
+        places.append(known[form])
+    if len(found) > MOST_LABELS:
+        raise InputError(f"makes more than {MOST_LABELS:,} labels; group some of them first")
+    return tuple(found), np.array([*places, -1], dtype=np.int32)
+
+
+def as_number(part: Operand) -> Operand:
+    """Return a number, a truth as 0 or 1.
+
+    Raises
+    ------
+    InputError
+        If it is a label.
+    """
+    match part.domain:
+        case Numbers():
+            return part
+        case Truths(missing):
+            values = np.array([0.0, 1.0, math.nan])
+            return Operand(Numbers(0.0, 1.0, True, missing), lambda rows: values[part.cells(rows)])
+    raise InputError("computes with a label, which is no number; declare the column numeric, or compare the label")
+
+
+def as_labels(part: Operand) -> Operand:
+    """Return labels, of a truth or of whole numbers in a small range.
+
+    Raises
+    ------
+    InputError
+        If it is another number.
+    """
+    match part.domain:
+        case Labels():
+            return part
+        case Truths(missing):
+            return Operand(Labels(("false", "true"), missing), part.cells)
+        case Numbers(low, high, whole=True) if part.domain.bounded and high - low < MOST_LABELS:
+            first = math.ceil(low)
+            values = tuple(label_of(float(number)) for number in range(first, math.floor(high) + 1))
+
+            def places(rows: RowCells) -> Cells:
+                cells = part.cells(rows)
+                return np.where(np.isnan(cells), -1, np.nan_to_num(cells) - first).astype(np.int32)
+
+            return Operand(Labels(values, part.domain.missing), places)
+    raise InputError("text() takes a label, a truth, or whole numbers in a small range, such as text(year(born))")
+
+
+def unified(parts: Sequence[Operand]) -> tuple[Domain, list[Callable[[RowCells], Cells]]]:
+    """Return one domain of several parts, and the cells of each in it.
+
+    Raises
+    ------
+    InputError
+        If they are of different kinds.
+    """
+    if any(isinstance(part.domain, Numbers) for part in parts) and all(
+        isinstance(part.domain, Numbers | Truths) for part in parts
+    ):
+        parts = [as_number(part) for part in parts]
+    domains = [part.domain for part in parts]
+    missing = any(domain.missing for domain in domains)
+    cells = [part.cells for part in parts]
+    numbers = [domain for domain in domains if isinstance(domain, Numbers)]
+    labels = [domain for domain in domains if isinstance(domain, Labels)]
+    if len(numbers) == len(parts):
+        low, high = min(one.low for one in numbers), max(one.high for one in numbers)
+        return Numbers(low, high, all(one.whole for one in numbers), missing), cells
+    if len(labels) == len(parts):
+        values, places = labels_of([value for one in labels for value in one.values])
+        first, moved = 0, list[Callable[[RowCells], Cells]]()
+        for part, one in zip(parts, labels, strict=True):
+            own = np.append(places[first : first + len(one.values)], np.int32(-1))
+            moved.append(_moved(part, own))
+            first += len(one.values)
+        return Labels(values, missing), moved
+    if any(isinstance(domain, Numbers | Labels) for domain in domains):
+        kinds = " and ".join(dict.fromkeys(kind_of_domain(domain) for domain in domains))
+        raise InputError(f"puts {kinds} into one column; make them of one kind")
+    return Truths(missing), cells
+
+
+def _moved(part: Operand, places: NDArray[np.int32]) -> Callable[[RowCells], Cells]:
+    return lambda rows: places[part.cells(rows)]  # -1, of a missing one, is the last

@@ -1,0 +1,255 @@
+"""Expressions for derived columns: the part of Python's own grammar whose value follows from one row.
+
+An expression is parsed by Python's parser and never run by Python. Each node that is accepted becomes an operation with
+a public domain. Anything else is refused: attributes of objects, indices, calls of other functions, comprehensions.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.expression_cells import Domain, Labels, Operand, as_labels
+from dpframework.facts.expression_dates import date_part
+from dpframework.facts.expression_operations import (
+    absolute,
+    arithmetic,
+    binned,
+    choice,
+    compared,
+    concatenated,
+    constant,
+    extreme,
+    filled,
+    is_missing,
+    logic,
+    member,
+    monotone,
+    negation,
+    negative,
+    root,
+)
+
+MOST_LETTERS, MOST_DEPTH = 4_000, 40
+_SIGNS: dict[type[ast.AST], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+}  # fmt: skip
+_TRUTHS = MappingProxyType({"true": True, "false": False})
+_ONE: dict[str, Callable[[Operand], Operand]] = {
+    "abs": absolute,
+    "sqrt": root,
+    "floor": lambda part: monotone(part, np.floor, whole=True),
+    "ceil": lambda part: monotone(part, np.ceil, whole=True),
+    "round": lambda part: monotone(part, np.round, whole=True),
+    "missing": is_missing,
+    "text": as_labels,
+    **{name: functools.partial(date_part, name) for name in ("year", "month", "day", "weekday", "hour")},
+}
+#: The functions that an expression may call.
+FUNCTIONS = (*_ONE, "min", "max", "cut", "fill", "column")
+
+
+def parsed(text: str) -> ast.expr:
+    """Return the syntax of an expression, of limited size and depth.
+
+    Raises
+    ------
+    InputError
+        If it is no expression.
+    """
+    if len(text) > MOST_LETTERS:
+        raise InputError(f"has more than {MOST_LETTERS:,} letters; derive parts of it as columns of their own")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise InputError(f"'{text}' is no expression; write one such as weight / (height / 100) ** 2") from None
+    _require_accepted(found)
+    level: list[ast.AST] = [found]
+    for _ in range(MOST_DEPTH):
+        level = [inner for outer in level for inner in ast.iter_child_nodes(outer)]
+        if not level:
+            return found
+    raise InputError(f"is nested deeper than {MOST_DEPTH} levels; derive parts of it as columns of their own")
+
+
+_ACCEPTED = (
+    ast.Name, ast.Load, ast.Constant, ast.UnaryOp, ast.unaryop, ast.BinOp, ast.operator, ast.BoolOp, ast.boolop,
+    ast.Compare, ast.cmpop, ast.IfExp, ast.Call, ast.List, ast.Tuple, ast.Set,
+)  # fmt: skip
+
+
+def _require_accepted(tree: ast.expr) -> None:
+    for node in ast.walk(tree):
+        plain = isinstance(node, _ACCEPTED) and not (isinstance(node, ast.Call) and node.keywords)
+        if not plain or (isinstance(node, ast.Call) and not isinstance(node.func, ast.Name)):
+            raise _not_accepted(node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in FUNCTIONS:
+            name = node.func.id
+            raise InputError(f"calls '{name}', which is no function of expressions; {nearest(name, FUNCTIONS)}")
+
+
+def _not_accepted(node: ast.AST) -> InputError:
+    return InputError(
+        f"holds '{ast.unparse(node)[:60]}', which an expression may not; see 'Expressions' in the format of studies"
+    )
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Return the columns that an expression reads, each once, in the order of their first use.
+
+    Raises
+    ------
+    InputError
+        If it is no expression.
+
+    Examples
+    --------
+    >>> names_in("weight / (height / 100) ** 2"), names_in('column("body weight") > 80')
+    (('weight', 'height'), ('body weight',))
+    """
+    found: dict[tuple[int, int], str] = {}
+    tree = parsed(text)
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and id(node) not in called and node.id not in _TRUTHS:
+            found[node.lineno, node.col_offset] = node.id
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "column":
+            found[node.lineno, node.col_offset] = _name_of_column(node)
+    return tuple(dict.fromkeys(found[place] for place in sorted(found)))
+
+
+def _name_of_column(call: ast.Call) -> str:
+    given = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
+    if len(call.args) != 1 or call.keywords or not given or not isinstance(given[0], str):
+        raise InputError('column() takes the name of a column in quotes, such as column("body weight")')
+    return given[0]
+
+
+def expression(text: str, domains: Mapping[str, Domain]) -> Operand:
+    """Return an expression with its domain, given those of the columns.
+
+    Parameters
+    ----------
+    text
+        The expression.
+    domains
+        The domain of each column that it may read.
+
+    Raises
+    ------
+    InputError
+        If it is none, reads an unknown column, or has an operation that is not accepted.
+
+    Examples
+    --------
+    >>> from dpframework.facts.expression_cells import Numbers
+    >>> expression("age // 10", {"age": Numbers(0, 120)}).domain
+    Numbers(low=0.0, high=12.0, whole=True, missing=False, date=None)
+    """
+    return _Reader(domains).part(parsed(text))
+
+
+class _Reader:
+    def __init__(self, domains: Mapping[str, Domain]) -> None:
+        self._domains = domains
+
+    def part(self, node: ast.expr) -> Operand:
+        match node:
+            case ast.Name(id=name) if name not in self._domains and name in _TRUTHS:
+                return constant(_TRUTHS[name])
+            case ast.Name(id=name):
+                return self._column(name)
+            case ast.Constant(value=value) if isinstance(value, str | bool | int | float):
+                return constant(_number(value))
+            case ast.UnaryOp(op=ast.USub(), operand=inner):
+                return self._minus(inner)
+            case ast.UnaryOp(op=ast.UAdd(), operand=inner):
+                return self.part(inner)
+            case ast.UnaryOp(op=ast.Not(), operand=inner):
+                return negation(self.part(inner))
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _SIGNS:
+                return self._computed(_SIGNS[type(op)], self.part(left), self.part(right))
+            case ast.BoolOp(op=op, values=values):
+                return logic([self.part(value) for value in values], all_of=isinstance(op, ast.And))
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                sides = [left, *others]
+                tests = [self._test(op, a, b) for op, a, b in zip(ops, sides, sides[1:], strict=False)]
+                return tests[0] if len(tests) == 1 else logic(tests, all_of=True)
+            case ast.IfExp(test=test, body=body, orelse=other):
+                return choice(self.part(test), self.part(body), self.part(other))
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
+                return self._called(name, args, node)
+        raise _not_accepted(node)
+
+    def _minus(self, inner: ast.expr) -> Operand:
+        if isinstance(inner, ast.Constant) and isinstance(inner.value, int | float):
+            return constant(-float(_number(inner.value)))
+        return negative(self.part(inner))
+
+    def _column(self, name: str) -> Operand:
+        if name not in self._domains:
+            raise InputError(f"reads the column '{name}', which is not in the schema; {nearest(name, self._domains)}")
+        return Operand(self._domains[name], lambda rows: rows[name])
+
+    @staticmethod
+    def _computed(sign: str, left: Operand, right: Operand) -> Operand:
+        labels = [isinstance(part.domain, Labels) for part in (left, right)]
+        if sign == "+" and any(labels):
+            if not all(labels):
+                raise InputError("puts a label and a number together; write text(...) around what is no label")
+            return concatenated(left, right)
+        return arithmetic(sign, left, right)
+
+    def _test(self, op: ast.cmpop, left: ast.expr, right: ast.expr) -> Operand:
+        if isinstance(op, ast.In | ast.NotIn):
+            found = member(self.part(left), _listed(right, "in"))
+            return negation(found) if isinstance(op, ast.NotIn) else found
+        if type(op) not in _SIGNS:
+            raise InputError("holds 'is', which an expression may not; write == or missing(...)")
+        return compared(_SIGNS[type(op)], self.part(left), self.part(right))
+
+    def _called(self, name: str, args: Sequence[ast.expr], call: ast.Call) -> Operand:
+        if name == "column":
+            return self._column(_name_of_column(call))
+        wanted = {"cut": 3, "fill": 2, **dict.fromkeys(_ONE, 1)}.get(name)
+        if wanted is not None and len(args) != wanted:
+            raise InputError(f"{name}() takes {wanted} {'argument' if wanted == 1 else 'arguments'}, not {len(args)}")
+        if name in _ONE:
+            return _ONE[name](self.part(args[0]))
+        if name == "fill":
+            return filled(self.part(args[0]), self.part(args[1]))
+        if name == "cut":
+            cuts, names = _listed(args[1], "cut()"), _listed(args[2], "cut()")
+            if any(isinstance(cut, str | bool) for cut in cuts) or not all(isinstance(one, str) for one in names):
+                raise InputError("cut() takes a list of numbers, and a list of texts")
+            return binned(self.part(args[0]), [float(cut) for cut in cuts], [str(one) for one in names])
+        return extreme([self.part(arg) for arg in args], largest=name == "max")
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 1 << 53:
+        raise InputError("has a whole number of more than 53 bits, which no float holds exactly")
+    return value
+
+
+def _listed(node: ast.expr, what: str) -> list[float | str | bool]:
+    """Return a list of constants."""
+    values: list[float | str | bool] = []
+    for one in node.elts if isinstance(node, ast.List | ast.Tuple | ast.Set) else [None]:
+        sign = -1 if isinstance(one, ast.UnaryOp) and isinstance(one.op, ast.USub) else 1
+        inner = one.operand if isinstance(one, ast.UnaryOp) and sign == -1 else one
+        value = _TRUTHS.get(inner.id) if isinstance(inner, ast.Name) else getattr(inner, "value", None)
+        if not isinstance(value, str | bool | int | float) or (sign == -1 and isinstance(value, str | bool)):
+            raise InputError(f'{what} takes a list of constants, such as ["a", "b"] or [18, 65]')
+        values.append(_number(value) if sign == 1 else -float(_number(value)))
+    return values

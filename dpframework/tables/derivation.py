@@ -1,0 +1,65 @@
+"""Derived columns of a block of rows, on the grid of a schema, from the codes and values of the columns they read.
+
+Whatever reads a table encodes the columns of its files first, and then makes the derived ones of their codes and
+values. So a derived cell follows from cells that are in the schema's domain, of its own row alone, in every container
+and engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpframework.facts.attributes import Attribute, Numeric
+from dpframework.facts.derived_columns import DerivedColumn
+from dpframework.facts.schema import Schema
+from dpframework.tables.encoding import MISSING, EncodedCells, EncodedColumn, cells_of_numbers, settled
+
+if TYPE_CHECKING:
+    from dpframework.facts.expression_cells import Cells
+
+
+def with_derived(schema: Schema, encoded: Mapping[str, EncodedColumn]) -> dict[str, EncodedColumn]:
+    """Return the encoded columns of some rows, with those of the schema's derived columns.
+
+    Parameters
+    ----------
+    schema
+        The public facts.
+    encoded
+        The columns that derived ones read, at least, each of shape (rows,).
+    """
+    found = dict(encoded)
+    cells: dict[str, Cells] = {}
+    for column in schema.derive:
+        for name in column.inputs:
+            if name not in cells:
+                cells[name] = read_cells(schema[name], found[name])
+        found[column.name] = derived(schema, column, cells)
+    return found
+
+
+def read_cells(attribute: Attribute, column: EncodedColumn) -> Cells:
+    """Return the cells of a column as an expression reads them."""
+    if column.values is not None:
+        return column.values
+    codes = column.codes.astype(np.int32)
+    if attribute.missing_code is not None:
+        codes[codes == attribute.missing_code] = MISSING
+    return codes
+
+
+def derived(schema: Schema, column: DerivedColumn, cells: Mapping[str, Cells]) -> EncodedColumn:
+    """Return a derived column, given the cells of those that it reads."""
+    return settled(schema[column.name], derived_cells(schema, column, cells), column.outside)
+
+
+def derived_cells(schema: Schema, column: DerivedColumn, cells: Mapping[str, Cells]) -> EncodedCells:
+    """Return the cells of a derived column before those outside of its domain are treated."""
+    attribute = schema[column.name]
+    made = column.cells(schema.derivation_inputs, cells)
+    if isinstance(attribute, Numeric):
+        return cells_of_numbers(attribute, made)
+    return EncodedCells(made)  # whose mark of a missing cell is the same
