@@ -25,6 +25,7 @@ exactly. What is best is best for rows that are added or removed; under replace-
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections import defaultdict
@@ -89,7 +90,7 @@ class Workload:
         if len(self.wanted) > MOST_SETS:
             raise InputError(f"{len(self.wanted):,} marginals are more than {MOST_SETS:,}; take fewer or a lower order")
 
-    @property
+    @functools.cached_property
     def sizes(self) -> tuple[int, ...]:
         """The attributes' numbers of values."""
         return tuple(a.size for a in self.of)
