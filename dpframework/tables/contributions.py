@@ -21,7 +21,6 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.ids import ids_of
 from dpframework.tables.silence import silenced
-from dpframework.tables.siphash import siphash
 
 if TYPE_CHECKING:
     import polars as pl
@@ -58,20 +57,26 @@ def kept_rows(
     """
     import polars as pl
 
+    from dpframework.tables.unit_kernels import first_of_each, places_in_units
+
     named = ids_of(ids, f"{source}: the column of ids")
     if policy is OutOfDomain.ERROR:
         named.require_all(f"{source}: the id column '{unit.id}'")
-    rows = pl.DataFrame({"id": named.series}).with_row_index("row").filter(pl.col("id").is_not_null())
-    rows = rows.with_columns(place=pl.int_range(pl.len()).over("id"), of=pl.len().over("id"))
-    few, many = rows.filter(pl.col("of") <= unit.rows), rows.filter(pl.col("of") > unit.rows)
-    if not many.height:
-        return few["row"]
-    units = many.select("id").unique().with_row_index("unit")
-    many = many.join(units, on="id").drop("id")
-    hashed = _row_keys(key, units["id"], many["unit"].to_numpy(), many["place"].to_numpy())
-    many = many.with_columns(key=pl.Series(hashed)).sort("unit", "key", "place")
-    chosen = many.filter(pl.int_range(pl.len()).over("unit") < unit.rows)
-    return pl.concat([few["row"], chosen["row"]]).sort()
+    present = named.series.is_not_null().arg_true()
+    codes = (named.series.gather(present).rank("dense").to_numpy() - 1).astype(np.uint32)
+    places, sizes = places_in_units(codes)
+    many = np.flatnonzero(sizes[codes] > unit.rows)
+    if not len(many):
+        return present
+    large = sizes > unit.rows
+    number = np.cumsum(large) - 1
+    first = np.flatnonzero((places == 0) & large[codes])
+    ids_of_large = named.series.gather(present.gather(first[np.argsort(codes[first])]))
+    units = number[codes[many]]
+    hashed = _row_keys(key, ids_of_large, units, places[many])
+    kept = np.ones(len(codes), dtype=np.bool_)
+    kept[many] = first_of_each(np.argsort(hashed, kind="stable"), units, unit.rows)  # a tie goes to the earlier row
+    return present.filter(pl.Series(kept))
 
 
 def unit_codes(ids: Any, rows: pl.Series) -> NDArray[np.uint32]:
@@ -96,6 +101,8 @@ def _row_keys(key: bytes, ids: pl.Series, units: NDArray[Any], places: NDArray[A
 
     A keyed hash of the id is the key of the unit, under which the place is hashed.
     """
+    from dpframework.tables.siphash import siphash
+
     hashed = [hashlib.blake2b(one.encode("utf-8", "surrogatepass"), digest_size=16, key=key).digest() for one in ids]
     unit_keys = np.frombuffer(b"".join(hashed), dtype="<u8").astype(np.uint64).reshape(-1, 2)[units]
     return siphash(unit_keys[:, 0], unit_keys[:, 1], places.astype(np.uint64))
