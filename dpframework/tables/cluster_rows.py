@@ -14,6 +14,7 @@ from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.tables.files import Piece
 from dpframework.tables.holder import Derivation, Mask, SampleOf
+from dpframework.tables.related_caches import RelatedCaches
 from dpframework.tables.worker_answers import Read
 
 
@@ -81,7 +82,7 @@ class ClusterRows:
     kept
         What queries have kept of their sums (private).
     around
-        What is kept of the rows that these are a part of, and of its other parts (private).
+        The caches of the rows that these are a part of, and of its parts (private).
     samples
         Those that these rows are made of: they are not forgotten before, since they cannot be made again from rows.
     """
@@ -90,7 +91,7 @@ class ClusterRows:
     number: int
     lineage: tuple[Derivation | SampleOf, ...] = ()
     kept: dict[Hashable, Any] = attrs.field(factory=dict)
-    around: tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None = None
+    around: RelatedCaches | None = None
     samples: tuple[ClusterRows, ...] = ()
 
     def made(self, by: Cut, numbers: tuple[int, ...], attribute: Attribute | None) -> list[ClusterRows]:
@@ -99,8 +100,8 @@ class ClusterRows:
         kept: list[dict[Hashable, Any]] = [{} for _ in numbers]
         parts = attribute is None and isinstance(by, Attribute | Cases)  # and each row is in one
         found, samples = [], self._samples()
-        for number, own in zip(numbers, kept, strict=True):
-            around = (self.kept, [other for other in kept if other is not own]) if parts else None
+        for k, (number, own) in enumerate(zip(numbers, kept, strict=True)):
+            around = RelatedCaches(self.kept, kept, k) if parts else None
             found.append(ClusterRows(self.table, number, (*self.lineage, step), own, around, samples)._until_dropped())
         return found
 

@@ -246,7 +246,7 @@ class Dask(Engine):
 
     def kept_around(self, rows: ClusterRows) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
         """See `Engine`."""
-        return rows.around
+        return None if rows.around is None else rows.around.of_others()
 
     def drop(self, rows: ClusterRows) -> None:
         """Drop rows as `Engine` says. Parts without a handle are dropped without it."""

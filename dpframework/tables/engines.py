@@ -26,6 +26,7 @@ from dpframework.tables.blocks import Block, cells_of, packed
 from dpframework.tables.counts import wide
 from dpframework.tables.files import TableFiles
 from dpframework.tables.keys import merged
+from dpframework.tables.related_caches import RelatedCaches
 from dpframework.tables.table import Table
 
 MOST_ROWS = 1 << 20  # of a block: what kernels need beside its codes stays small
@@ -211,7 +212,7 @@ class _Rows(list[Block]):
     def __init__(self, blocks: Iterable[Block]) -> None:
         super().__init__(blocks)
         self.kept: dict[Hashable, Any] = {}
-        self.around: tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None = None
+        self.around: RelatedCaches | None = None
 
 
 class _Blocks(Engine):
@@ -245,13 +246,14 @@ class _Blocks(Engine):
         blocks = self.map(rows, functools.partial(_parts, by, packs=self.mapped))
         parts = [_Rows(part) for part in zip(*blocks, strict=True)]
         if isinstance(by, Attribute | Cases):  # each row is in a part
-            for part in parts:
-                part.around = self.kept(rows), [other.kept for other in parts if other is not part]
+            kept = [part.kept for part in parts]
+            for k, part in enumerate(parts):
+                part.around = RelatedCaches(self.kept(rows), kept, k)
         return parts
 
     def kept_around(self, rows: Sequence[Block]) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
         """See `Engine`."""
-        return rows.around if isinstance(rows, _Rows) else None
+        return rows.around.of_others() if isinstance(rows, _Rows) and rows.around is not None else None
 
     def sample(self, rows: Sequence[Block], drawn: Callable[[int], NDArray[np.bool_]]) -> list[Block]:
         """See `Engine`."""

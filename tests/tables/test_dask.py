@@ -478,8 +478,9 @@ def test_what_is_kept_around_parts_is_told_only_where_each_row_is_in_one() -> No
     for cut in (ill, dpf.Cases([dpf.Equals("ill", "true")])):
         one, other = whole.made(cut, (2, 3), None)
         assert one.around is not None
-        assert one.around[0] is whole.kept
-        assert [kept is other.kept for kept in one.around[1]] == [True]
+        above, others = one.around.of_others()
+        assert above is whole.kept
+        assert [kept is other.kept for kept in others] == [True]
     (part,) = whole.made((dpf.Equals("ill", "true"),), (4,), None)
     assert part.around is None
     (derived,) = whole.made(dpf.Cases([dpf.Equals("ill", "true")]), (5,), dpf.Boolean("told"))

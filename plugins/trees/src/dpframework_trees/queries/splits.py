@@ -93,7 +93,8 @@ class SplitScores(CriterionScores, CandidateScores):
         candidates: Candidates = inputs["candidates"]
         on_grid = _attributes_on_grid(candidates)
         keys = [(SplitScores, self.target, int(candidates.attributes[k])) for k in on_grid]
-        known = [_of_relatives(engine.kept_around(rows), key) for key in keys]
+        around = engine.kept_around(rows)
+        known = [_of_relatives(around, key) for key in keys]
         only = on_grid[[table is None for table in known]]
         counted = yield Counting(self, {"candidates": candidates, "only": only})
         start, tables = 0, []
