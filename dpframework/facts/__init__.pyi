@@ -60,6 +60,7 @@ from .privacy import (
     rational_above as rational_above,
     root_below as root_below,
 )
+from .public_tables import PublicTable as PublicTable
 from .read_options import ReadOptions as ReadOptions
 from .schema import MOST_ROWS as MOST_ROWS, Schema as Schema
 from .shortener import Shortener as Shortener, otherwise as otherwise, shortened as shortened

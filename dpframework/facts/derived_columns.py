@@ -12,6 +12,7 @@ from dpframework.facts.attributes import Attribute, View
 from dpframework.facts.column_options import DateUnit
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.public_tables import PublicTable, as_public_table
 from dpframework.facts.toml import begun_with, refuse_unknown
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.values import finite_number, listed, plain_number, positive_count, printable_name, visible_text
@@ -73,6 +74,8 @@ class DerivedColumn:
         What becomes of a result outside of the domain that is declared: "clamp" or "missing".
     view
         The side in a two-view table; by default that of the columns it is made of, if they are of one.
+    lookup
+        A public table in which the result of the expression is looked up, or None.
 
     Raises
     ------
@@ -89,6 +92,7 @@ class DerivedColumn:
     values: tuple[str, ...] = attrs.field(default=(), converter=_texts, kw_only=True)
     outside: OutOfDomain = attrs.field(default=OutOfDomain.CLAMP, converter=_outside, kw_only=True)
     view: View | None = attrs.field(default=None, converter=_view, kw_only=True)
+    lookup: PublicTable | None = attrs.field(default=None, converter=as_public_table, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         printable_name(self.name, "a derived column's name")
@@ -147,9 +151,10 @@ class DerivedColumn:
     @property
     def said(self) -> str:
         """The expression and what is declared, for plans and reports."""
-        more = {key: value for key, value in self.to_dict().items() if key not in ("name", "value")}
+        more = {key: value for key, value in self.to_dict().items() if key not in ("name", "value", "lookup")}
         shown = [f"{key} {', '.join(map(str, v)) if isinstance(v, list) else v}" for key, v in more.items()]
-        return f"{self.name} = {self.value}" + (f" ({'; '.join(shown)})" if shown else "")
+        table = "" if self.lookup is None else f", looked up in {self.lookup}"
+        return f"{self.name} = {self.value}{table}" + (f" ({'; '.join(shown)})" if shown else "")
 
     def to_dict(self) -> dict[str, Any]:
         """Return it in a JSON-safe form, as a file writes it, defaults left out."""
@@ -166,6 +171,8 @@ class DerivedColumn:
             form["outside"] = self.outside.value
         if self.view is not None:
             form["view"] = self.view.value
+        if self.lookup is not None:
+            form["lookup"] = self.lookup.to_dict()
         return form
 
     @classmethod
@@ -174,6 +181,11 @@ class DerivedColumn:
         if not isinstance(form, Mapping):
             raise InputError(f"derived column number {position} must be a table, written as [[derive]]")
         where = f"derived column '{form['name']}': " if "name" in form else f"derived column number {position}: "
+        if "table" in form:  # who reads a file of a schema or a study has read it before
+            raise InputError(f"{where}names a file, and nobody said in which folder; load the schema from its file")
+        for key in ("key", "column"):
+            if key in form:
+                raise InputError(f"{where}has '{key}' without table; it names a column of a public table's file")
         refuse_unknown(form, [field.name for field in attrs.fields(cls)], f"{where}unknown key")
         for key in ("name", "value"):
             if not isinstance(form.get(key), str):
@@ -205,30 +217,24 @@ def derive(
     values: Sequence[str] | None = None,
     outside: OutOfDomain | str = OutOfDomain.CLAMP,
     view: View | str | None = None,
+    lookup: PublicTable | Mapping[str, Any] | None = None,
 ) -> DerivedColumn:
     """Describe a column that is made of others, in each row by itself, for `Schema(..., derive=[...])`.
 
-    An expression is written as in Python: numbers, texts and truths; columns by their names, or `column("any name")`;
-    `+ - * / // % **`; `< <= > >= == !=`; `in` and `not in` a list; `and`, `or`, `not`; `a if condition else b`; labels
-    put together by `+`; and the functions `abs`, `min`, `max`, `floor`, `ceil`, `round`, `sqrt`, `cut`, `fill`,
-    `missing`, `text`, `year`, `month`, `day`, `weekday` and `hour`.
-
     What it reads are cells after they were put into the schema's domain. So its own domain follows from theirs, and
     never from the rows. A result is missing where a cell that it needs is, and where it is undefined, such as a
-    quotient by 0; `fill(x, 0)` puts something in its place. Neighbouring tables stay neighbours: a row that is added,
-    removed or replaced is one row of the table with its derived cells, and no other row changes.
+    quotient by 0. Neighbouring tables stay neighbours: one row gives one row, and no other row changes.
 
     Parameters
     ----------
     name
         The column's name, not that of another.
     value
-        The expression.
+        The expression, written as in Python (see the page on the format of studies for all that it can say).
     lower, upper
         The bounds of a number. They may be left out where bounds follow from the columns that it is made of.
     bins, cuts
-        The grid of a number, as for `Numeric`. By default whole numbers in a small range have a bin each, and others
-        16 of equal width.
+        The grid of a number, as for `Numeric`; by default a bin for each of few whole numbers, else 16 of equal width.
     values
         The list of labels, or of numbers that are to be labels. By default all labels that may come out.
     outside
@@ -236,6 +242,8 @@ def derive(
         "missing" only.
     view
         The side in a two-view table.
+    lookup
+        A public table, or a mapping of keys to values: the cell is what it says of the result, missing if nothing.
 
     Raises
     ------
@@ -247,13 +255,13 @@ def derive(
     >>> from dpframework.facts.attributes import Numeric
     >>> from dpframework.facts.schema import Schema
     >>> bmi = derive("bmi", "weight / (height / 100) ** 2", lower=10, upper=60, bins=10)
-    >>> schema = Schema([Numeric("weight", 30, 200, bins=17), Numeric("height", 120, 220, bins=10)], derive=[bmi])
-    >>> schema["bmi"].domain_text
-    'from 10 to 60, 9 cuts'
+    >>> Schema([Numeric("weight", 30, 200, bins=17), Numeric("height", 120, 220, bins=10)], derive=[bmi])["bmi"].size
+    10
     """
     return DerivedColumn(
-        name, value, lower=lower, upper=upper, bins=bins, cuts=cuts, values=values, outside=outside, view=view
-    )
+        name, value, lower=lower, upper=upper, bins=bins, cuts=cuts, values=values, outside=outside, view=view,
+        lookup=lookup,
+    )  # fmt: skip
 
 
 @functools.lru_cache(maxsize=4096)

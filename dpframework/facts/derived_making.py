@@ -13,6 +13,7 @@ from dpframework.facts.canonical import of_text
 from dpframework.facts.derived_columns import DerivedColumn, Input
 from dpframework.facts.errors import InputError
 from dpframework.facts.expression_cells import Cells, Labels, Numbers, Operand, RowCells, Truths, as_labels, domain_of
+from dpframework.facts.expression_lookup import looked_up
 from dpframework.facts.expressions import expression
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.toml import begun_with
@@ -26,6 +27,8 @@ def made(column: DerivedColumn, inputs: tuple[tuple[str, Input], ...]) -> tuple[
     """Return the attribute, and what makes its cells: numbers, or codes."""
     with begun_with(f"derived column '{column.name}': "):
         part = expression(column.value, {name: domain_of(*read) for name, read in inputs})
+        if column.lookup is not None:
+            part = looked_up(part, column.lookup)
         if column.values and isinstance(part.domain, Numbers):
             part = _as_listed(column, part)
         if not isinstance(part.domain, Numbers):

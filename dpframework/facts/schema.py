@@ -25,8 +25,10 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import read_text, write_whole
 from dpframework.facts.notebook import html_table
 from dpframework.facts.outputs import FileKind
+from dpframework.facts.public_tables import with_tables
 from dpframework.facts.read_options import ReadOptions, as_read_options
-from dpframework.facts.toml import begun_with, parsed_toml, refuse_unknown, toml_lines
+from dpframework.facts.schema_text import schema_text
+from dpframework.facts.toml import begun_with, parsed_toml, refuse_unknown
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.values import listed, positive_count, printable_name
 
@@ -349,14 +351,7 @@ class Schema:
         name = "smokes"
         kind = "boolean"
         """
-        form = self.to_dict()
-        entries, derived = form.pop("attribute"), form.pop("derive", [])
-        form.pop("read", None)
-        blocks = [toml_lines(form)] if form else []
-        blocks += [] if self.read.is_plain else [self.read.dumps()]
-        blocks += ["[[attribute]]\n" + toml_lines(entry) for entry in entries]
-        blocks += ["[[derive]]\n" + toml_lines(entry) for entry in derived]
-        return "\n".join(blocks)
+        return schema_text(self.to_dict(), self.read)
 
     @typechecked
     def dump(self, path: str | os.PathLike[str]) -> None:
@@ -370,12 +365,15 @@ class Schema:
         write_whole(Path(path), self.dumps(), SCHEMA_FILE)
 
 
-def read_schema(path: Path) -> Schema:
+def read_schema(path: Path, private: Iterable[Path] = ()) -> Schema:
     """Read a schema as `Schema.load` does, for the framework's own code, whose types a checker knows.
 
-    To look at types while it runs would cost a command a tenth of the time that it takes to plan a study.
+    To look at types while it runs would cost a command a tenth of the time that it takes to plan a study. `private` are
+    the files of the private table, none of which is a public table.
     """
-    return _schema_of_text(read_text(path, "a schema file in TOML"), path.name)
+    text = read_text(path, "a schema file in TOML")
+    with begun_with(f"{path.name}: "):
+        return _schema_of(with_tables(parsed_toml(text, "a schema file"), path.parent, private))
 
 
 def _schema_of_text(text: str, source: str) -> Schema:

@@ -16,6 +16,7 @@ from dpframework.facts.errors import InputError, first_line, nearest
 from dpframework.facts.inner_paths import inner_path, require_inside
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Amount, Relation, exact, positive
+from dpframework.facts.public_tables import with_tables
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema, read_schema
 from dpframework.facts.toml import begun_with, kind_of, read_toml, refuse_unknown, required_table, required_text
@@ -204,11 +205,13 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
         steps = _steps(form)
         schema_file = inner_path(required_text(data_form, "schema", "[data] "), path.parent, "[data] schema")
         require_inside(schema_file, path.parent)
-        schema = read_schema(schema_file)
+        private = [data.folder / file for file in data.files] if data.place is None else []
+        schema = read_schema(schema_file, private)
         if "read" in form:  # what the study says of a file goes before what the schema does
             schema = attrs.evolve(schema, read=ReadOptions.of(form["read"]).over(schema.read))
         if "derive" in form:  # after those of the schema, which they may read
-            schema = attrs.evolve(schema, derive=(*schema.derive, *derived_columns(form["derive"])))
+            own = derived_columns(with_tables(form, path.parent, private)["derive"])
+            schema = attrs.evolve(schema, derive=(*schema.derive, *own))
         if data.two_views:
             require_views(schema)
         study = _study(privacy, schema, data.out_of_domain)

@@ -162,10 +162,11 @@ def test_derived_columns_are_those_of_memory(engine: dpf.Dask, place: Path) -> N
     derive = [
         dpf.derive("bmi", "weight / (age + 1)", bins=8, view="left"),
         dpf.derive("group", "colour + text(bmi > 2 and not ill)"),
+        dpf.derive("warm", "colour", lookup={"red": True}),
     ]
     schema = attrs.evolve(SCHEMA, derive=derive)
     made = dpf.Study(schema, epsilon=20, relation="replace-one")
-    made.add("tables", dpf.miner("crosstab", attributes=["bmi", "group"], epsilon=9))
+    made.add("tables", dpf.miner("crosstab", attributes=["bmi", "group", "warm"], epsilon=9))
     made.add("mean", dpf.miner("mean", attribute="bmi", epsilon=9))
     files = dpf.TableFiles(place, schema)
     found, expected = made.run(files, engine=engine, seed=3), made.run(files.read(), seed=3)

@@ -297,6 +297,7 @@ WHOLE = schema_of(
     dpf.derive("d", "a * b", lower=-9, upper=9, bins=6),
     dpf.derive("e", "sex + text(d > 0)"),
     dpf.derive("f", "(a > 0) + ill", values=["0", "1", "2"]),
+    dpf.derive("g", "sex", lookup={"f": 2.5, "m": 4}),
 )
 
 
@@ -305,7 +306,7 @@ def test_a_schema_writes_its_derived_columns_and_reads_them_back():
     assert dpf.Schema.from_dict(WHOLE.to_dict()) == WHOLE
     assert pickle.loads(pickle.dumps(WHOLE)) == WHOLE
     assert WHOLE.column_names == ("a", "b", "sex", "ill")
-    assert WHOLE.names[4:] == ("d", "e", "f")
+    assert WHOLE.names[4:] == ("d", "e", "f", "g")
     other = schema_of(dpf.derive("d", "a * b", lower=-9, upper=8, bins=6), *WHOLE.derive[1:])
     assert other.fingerprint != WHOLE.fingerprint
 
@@ -363,7 +364,7 @@ def test_duckdb_derives_the_same_cells(tmp_path):
     for k in range(2):
         frame(300 + k).write_parquet(tmp_path / f"{k}.parquet")
     study = dpf.Study(WHOLE, epsilon=1000)
-    study.add("cells", dpf.miner("marginals", attributes=["d", "e", "f"], order=3, epsilon=900))
+    study.add("cells", dpf.miner("marginals", attributes=["d", "e", "f", "g"], order=4, epsilon=900))
     study.add("mean", dpf.miner("mean", attribute="d", epsilon=90))
     files = dpf.TableFiles(tmp_path / "*.parquet", WHOLE)
     expected = study.run(files.read(), seed=1)

@@ -40,6 +40,11 @@ def _domain_from_data(costs):
     return np.minimum((costs - costs.min()) / width, 9)
 
 
+def _numbered_as_found(costs):
+    """A lookup whose list of labels is what the rows of this table lead to."""
+    return np.unique(costs // 11, return_inverse=True)[1]
+
+
 PLANTED = {
     "a join that multiplies rows": (_multiplied, "each row must give one row"),
     "an any over all rows": (
@@ -47,6 +52,7 @@ PLANTED = {
         "follow from its own row",
     ),
     "a domain taken from data": (_with(_domain_from_data), "follow from its own row"),
+    "a lookup whose labels are numbered as rows show them": (_with(_numbered_as_found), "follow from its own row"),
     "a derived cell that reads the row before": (
         _with(lambda costs: np.roll(costs, 1) // 11),
         "follow from its own row",

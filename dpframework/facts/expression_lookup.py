@@ -1,0 +1,48 @@
+"""The operation of expressions that looks cells up in a public table."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpframework.facts.canonical import of_text
+from dpframework.facts.errors import InputError
+from dpframework.facts.expression_cells import Labels, Numbers, Operand, Truths, as_labels, labels_of
+from dpframework.facts.public_tables import PublicTable
+
+
+def looked_up(part: Operand, table: PublicTable) -> Operand:
+    """Return what a public table says of each cell, missing where it says nothing.
+
+    Only values that a cell of the domain leads to are in the new domain, which so is public.
+
+    Raises
+    ------
+    InputError
+        If the cells are numbers that may be any, or none leads to a value.
+    """
+    if isinstance(part.domain, Numbers) and not part.domain.whole:
+        raise InputError("looks up a number that may be no whole one; write floor(...) or cut(...) around it")
+    keys = as_labels(part)
+    assert isinstance(keys.domain, Labels)
+    of = {of_text(key): value for key, value in table.pairs}
+    values = [of.get(of_text(label)) for label in keys.domain.values]
+    known = [value for value in values if value is not None]
+    if not known:
+        raise InputError(
+            f"finds no cell, such as '{keys.domain.values[0]}', in its public table; compare how both are written"
+        )
+    missing = keys.domain.missing or len(known) < len(values)
+    if isinstance(known[0], bool):
+        codes = np.array([*(-1 if value is None else int(value) for value in values), -1], dtype=np.int32)
+        return Operand(Truths(missing), lambda rows: codes[keys.cells(rows)])
+    if isinstance(known[0], float):
+        numbers = np.array([*(math.nan if value is None else value for value in values), math.nan])
+        ends = [float(value) for value in known]
+        whole = all(end.is_integer() for end in ends)
+        return Operand(Numbers.between(ends, whole=whole, missing=missing), lambda rows: numbers[keys.cells(rows)])
+    labels, places = labels_of([str(value) for value in known])
+    found = iter(places.tolist())
+    moved = np.array([*(-1 if value is None else next(found) for value in values), -1], dtype=np.int32)
+    return Operand(Labels(labels, missing), lambda rows: moved[keys.cells(rows)])

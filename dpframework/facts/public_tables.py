@@ -1,0 +1,217 @@
+"""Public tables by which rows get another cell: for each key one value, or none.
+
+A lookup is a join that neither adds nor drops rows. A key has one value at most, and a row whose key is not there gets
+a missing cell. So each row gives one row, and its new cell follows from its own key: neighbouring tables stay
+neighbours, and every sensitivity holds as before. The table is part of the schema, and so of its fingerprint and of
+every plan's hash.
+"""
+
+from __future__ import annotations
+
+import csv
+import fnmatch
+import functools
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, final
+
+import attrs
+
+from dpframework.facts.canonical import TRUTHS, Form, of_text
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.files import read_text
+from dpframework.facts.inner_paths import inner_path, require_inside
+from dpframework.facts.toml import begun_with
+from dpframework.facts.typechecks import typechecked
+from dpframework.facts.values import finite_number, plain_number, visible_text
+
+#: What a key leads to.
+Value: TypeAlias = str | float | bool
+
+MOST_KEYS = 100_000
+
+
+def _pairs(given: Mapping[Any, Any] | Sequence[tuple[Any, Any]]) -> tuple[tuple[str, Value], ...]:
+    """Return pairs in the order of their keys, each key once, and values of one kind."""
+    pairs = [(key, _value(value)) for key, value in (given.items() if isinstance(given, Mapping) else given)]
+    if not pairs:
+        raise InputError("has no key with a value; give one at least")
+    if len(pairs) > MOST_KEYS:
+        raise InputError(f"has more than {MOST_KEYS:,} keys; leave out those that no row has")
+    if len({type(value) for _, value in pairs}) > 1:
+        raise InputError("has values of several kinds; give texts, or numbers, or truths")
+    found: dict[Form, tuple[str, Value]] = {}
+    for key, value in pairs:
+        form = of_text(visible_text(key, "each of its keys"))
+        _, earlier = found.setdefault(form or "", (key.strip(), value))
+        if earlier != value:
+            values = f"'{earlier}' and '{value}'"
+            raise InputError(f"has the key '{key.strip()}' twice, with {values}; a row would become two, so keep one")
+    return tuple(sorted(found.values()))
+
+
+def _value(given: Any) -> Value:
+    match given:
+        case bool():
+            return given
+        case int() | float():
+            return finite_number(given, "each of its values") + 0.0
+    return visible_text(given, "each of its values")
+
+
+@final
+@attrs.frozen(cache_hash=True)
+class PublicTable:
+    """A public table that has one value for each of its keys.
+
+    It must be public: nothing of it may come from the private table, and nothing protects what it says.
+
+    Attributes
+    ----------
+    pairs
+        Each key with its value, a text, a number or a truth, all of one kind. A mapping is accepted. Keys are compared
+        by their canonical forms, as labels are, so that "7.0" and "7" are one.
+
+    Raises
+    ------
+    InputError
+        If a key has two values, there is none, or values are of several kinds.
+
+    Examples
+    --------
+    >>> table = PublicTable({"10115": "Berlin", "20095": "Hamburg"})
+    >>> len(table.pairs), table.digest[:8]
+    (2, '93b3ca5e')
+    """
+
+    pairs: tuple[tuple[str, Value], ...] = attrs.field(converter=_pairs, repr=False)
+
+    @classmethod
+    @typechecked
+    def read(cls, path: str | os.PathLike[str], column: str, key: str | None = None) -> PublicTable:
+        """Read a public table from a CSV file in UTF-8, whose first line names the columns.
+
+        Parameters
+        ----------
+        path
+            The file.
+        column
+            The column of values. A blank one is missing. If all are numbers they are read as such, and texts such as
+            "007" are none.
+        key
+            The column of keys; by default the first.
+
+        Raises
+        ------
+        InputError
+            If it cannot be read, lacks a column, or is not such a table.
+        """
+        return _read(Path(path), column, key)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """The SHA-256, in hex, of its keys and values, whatever file they came from."""
+        text = json.dumps(list(self.pairs), separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def __str__(self) -> str:
+        """Say how many keys it has, and which ones and what for by their hash."""
+        keys = "1 key" if len(self.pairs) == 1 else f"{len(self.pairs):,} keys"
+        return f"a public table of {keys} with the SHA-256 {self.digest}"
+
+    def to_dict(self) -> dict[str, Value]:
+        """Return the pairs in a JSON-safe form."""
+        return {key: plain_number(value) if type(value) is float else value for key, value in self.pairs}
+
+
+def as_public_table(given: PublicTable | Mapping[str, Any] | None) -> PublicTable | None:
+    """Return a public table, or one of a mapping, as the converter of an attrs field."""
+    if given is None or isinstance(given, PublicTable):
+        return given
+    if not isinstance(given, Mapping):
+        raise InputError("lookup must be a table of keys and values, such as { a = 1, b = 2 }")
+    with begun_with("its lookup "):
+        return PublicTable(given)
+
+
+def _read(path: Path, column: str, key: str | None) -> PublicTable:
+    with begun_with(f"{path}: "):
+        rows = csv.reader(io.StringIO(read_text(path, "a public table in CSV")), strict=True)
+        try:
+            names, *cells = [row for row in rows if row] or [[]]
+        except csv.Error as error:
+            raise InputError(f"is not CSV: {error}") from None
+        if any(len(row) != len(names) for row in cells):
+            raise InputError(
+                "has lines of different lengths; separate cells by commas, and put texts with commas in quotes"
+            )
+        if not names:
+            raise InputError("is empty; its first line must name the columns")
+        own = names[0] if key is None else key
+        for name in (own, column):
+            if names.count(name) != 1:
+                says = f"has no column '{name}'; {nearest(name, names)}" if name not in names else f"has '{name}' twice"
+                raise InputError(says)
+        first, second = names.index(own), names.index(column)
+        found = [(row[first], row[second]) for row in cells if of_text(row[second]) is not None]
+        values = _of_one_kind([value for _, value in found])
+        return PublicTable([(name, value) for (name, _), value in zip(found, values, strict=True)])
+
+
+def _of_one_kind(texts: Sequence[str]) -> Sequence[Value]:
+    forms = [of_text(text) for text in texts]
+    truths = [text.strip().lower() in TRUTHS for text in texts]
+    if all(truths):
+        return [form == 1.0 for form in forms]
+    if any(truths) or not all(isinstance(form, float) for form in forms):
+        return [text.strip() for text in texts]
+    return [form for form in forms if form is not None]
+
+
+def with_tables(form: Mapping[str, Any], folder: Path, private: Iterable[Path] = ()) -> Mapping[str, Any]:
+    """Return a schema's or a study's form in which each public table that a derived column names is read.
+
+    Parameters
+    ----------
+    form
+        What the file holds.
+    folder
+        Its folder, in which the tables are.
+    private
+        Paths and patterns of the private table's files, which are no public tables.
+
+    Raises
+    ------
+    InputError
+        If a path leads out of the folder or to the private table, or the file cannot be read.
+    """
+    derived = form.get("derive")
+    if not isinstance(derived, list):
+        return form
+    return {**form, "derive": list(_with_tables(derived, folder, [os.path.realpath(place) for place in private]))}
+
+
+def _with_tables(derived: Sequence[Any], folder: Path, private: Sequence[str]) -> Iterator[Any]:
+    for entry in derived:
+        if not isinstance(entry, Mapping) or "table" not in entry:
+            yield entry
+            continue
+        with begun_with(f"derived column '{entry.get('name')}': "):
+            if "lookup" in entry:
+                raise InputError("has both table and lookup; give one of the two")
+            given = {name: entry.get(name) for name in ("table", "key", "column")}
+            for name, value in given.items():
+                if value is not None and not isinstance(value, str):
+                    raise InputError(f"{name} must be a text")
+            path = inner_path(str(given["table"]), folder, "table")
+            require_inside(path, folder)
+            if any(fnmatch.fnmatchcase(os.path.realpath(path), place) for place in private):
+                raise InputError(
+                    f"table '{given['table']}' is the private table itself; a lookup needs one that anyone may know"
+                )
+            table = _read(path, str(given["column"] or entry.get("name")), given["key"])
+        yield {**{name: value for name, value in entry.items() if name not in given}, "lookup": table}
