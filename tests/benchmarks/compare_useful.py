@@ -113,24 +113,27 @@ class Runs:
         return {
             "runs": len(self.found),
             "useful": float(np.mean([quality.useful.sum() for quality in qualities])),
+            "different": float(np.mean([quality.different.sum() for quality in qualities])),
+            "empty": float(np.mean(np.concatenate([quality.nothing for quality in qualities]) > 0)) if some else None,
             "shown": len(true) / len(self.found),
             "none": float(np.mean([len(one) == 0 for one in self.found])),
             "jaccard": float(np.median(true)) if some else None,
             "error": float(np.median(np.abs(true - noisy))) if some else None,
             "significant": float(np.mean(p <= SIGNIFICANT)) if some else None,
             "coverage": self.coverage(lambda one: one) if some else None,
+            "coverage_of_supports": self.coverage(lambda one: one, of="support") if some else None,
             "coverage_unadjusted": self.coverage(lambda one: attrs.evolve(one, shown_from=0.0)) if some else None,
             "stars": float(stars.sum()) / len(self.found),
             "wrong_stars": int((stars & (p > SIGNIFICANT)).sum()),
         }
 
-    def coverage(self, read: Callable[[Redescription], Redescription]) -> float:
-        """Return the share of intervals that hold the exact index."""
+    def coverage(self, read: Callable[[Redescription], Redescription], of: str = "jaccard") -> float:
+        """Return the share of intervals that hold the exact index, or support."""
         held = [
-            low <= exact.jaccard <= high
+            low <= (exact.jaccard if of == "jaccard" else exact.both.value) <= high
             for found in self.found
             for one, exact in zip(found, exact_counts(found, self.table), strict=True)
-            for low, high in [read(one).jaccard_interval()]
+            for low, high in [getattr(read(one), f"{of}_interval")()]
         ]
         return float(np.mean(held))
 
@@ -175,8 +178,8 @@ def run(given: argparse.Namespace) -> None:
 
 
 def cells(made: dict[str, Any]) -> str:
-    """Return useful (shown) / median true index / median error / coverage in percent."""
-    some = f"{made['useful']:.1f} ({made['shown']:.1f})"
+    """Return useful, different (shown) / median true index / median error / coverage in percent."""
+    some = f"{made['useful']:.1f}, {made['different']:.1f} ({made['shown']:.1f})"
     if made["jaccard"] is None:
         return some
     private = f" / {made['error']:.3f} / {100 * made['coverage']:.0f}" if made["epsilon"] else ""

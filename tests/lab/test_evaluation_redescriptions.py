@@ -13,6 +13,7 @@ from scipy.stats import spearmanr
 import dpframework as dpf
 from dpframework.facts.descriptions import And, Equals, Not, Or
 from dpframework.lab.evaluation import exact_counts, matched, redescription_quality
+from dpframework.lab.evaluation.different import leave_out_each, without_nothing
 from dpframework.lab.evaluation.redescriptions import kept
 from dpframework.results.noisy import Noisy
 from dpframework.results.redescription import Redescription
@@ -99,9 +100,73 @@ def test_useful_are_those_that_are_significant_within_their_supports_alike_and_d
     assert redescription_quality(found, table).to_dict()["useful"] == 2
 
 
+def planted(rows=1000, **sets):
+    """Return a table of Booleans, each true for a range of rows, or for several."""
+    masks = {name: np.isin(np.arange(rows), np.r_[tuple(spans)]) for name, spans in sets.items()}
+    return table_of([masks[name].astype(int) for name in NAMES])
+
+
+def test_different_findings_leave_out_complements_and_near_copies_and_the_same_attributes():
+    # a and c are true for 400 rows; b and d for 300 others, so that "a or b" is not "a"
+    table = planted(a=[slice(0, 400)], b=[slice(400, 700)], c=[slice(0, 400)], d=[slice(400, 700)])
+    complement, both = shown(Not(A), Not(C)), shown(Or([A, B]), Or([C, E]))
+    found = [shown(A, C), complement, shown(B, E), both, shown(Not(B), Not(E)), shown(And([Not(A), Not(B)]), Not(C))]
+    quality = redescription_quality(found, table)
+    # only the complements repeat what stands before them; the last is no match
+    assert quality.useful.tolist() == [True, True, True, True, True, False]
+    assert quality.different.tolist() == [True, False, True, True, False, False]
+    again = redescription_quality([both, shown(And([Not(A), Not(B)]), And([Not(C), Not(E)]))], table)
+    assert again.useful.tolist() == [True, True]
+    assert again.different.tolist() == [True, False]
+    assert redescription_quality(found[1:], table).different.tolist() == [True, True, True, False, False]
+
+
+def test_a_complement_in_other_words_is_the_same_finding():
+    table = planted(a=[slice(0, 400)], b=[slice(420, 1000)], c=[slice(0, 400)], d=[slice(420, 1000)])
+    quality = redescription_quality([shown(A, C), shown(B, E)], table)
+    assert quality.useful.tolist() == [True, True]
+    assert quality.different.tolist() == [True, False]
+
+
+def test_of_the_same_attributes_one_is_counted_and_literals_that_say_nothing_make_no_attribute():
+    table = planted(a=[slice(0, 500)], b=[slice(300, 700)], c=[slice(0, 500)], d=[slice(300, 700)])
+    both, apart = shown(And([A, B]), And([C, E])), shown(And([A, Not(B)]), And([C, Not(E)]))
+    quality = redescription_quality([both, apart], table)
+    assert quality.useful.tolist() == [True, True]
+    assert quality.different.tolist() == [True, False]
+    rare = planted(a=[slice(0, 300)], b=[slice(300, 309)], c=[slice(0, 300)], d=[slice(300, 309)])
+    quality = redescription_quality([shown(Or([A, B]), Or([C, E])), shown(A, C)], rare)
+    assert quality.nothing.tolist() == [2, 0]
+    assert quality.empty == quality.to_dict()["empty"] == 0.5
+    assert redescription_quality(
+        [shown(Or([A, B]), C)], planted(a=[slice(0, 300)], b=[slice(300, 310)], c=[slice(0, 300)], d=[slice(0, 0)])
+    ).nothing.tolist() == [0]
+
+
+def test_literals_are_left_out_in_any_place_of_a_description():
+    said = And([Or([A, Not(B)]), Not(Or([C, And([A, E])]))])
+    assert [str(one) for one in leave_out_each(said)] == [
+        "b != true and not (c = true or (a = true and d = true))",
+        "a = true and not (c = true or (a = true and d = true))",
+        "(a = true or b != true) and not (a = true and d = true)",
+        "(a = true or b != true) and not (c = true or d = true)",
+        "(a = true or b != true) and not (c = true or a = true)",
+    ]
+    assert not list(leave_out_each(A))
+    assert not list(leave_out_each(Not(A)))
+
+
+def test_of_literals_that_repeat_each_other_one_stays():
+    (block,) = dpf.InMemory().load(planted(a=[slice(0, 300)], b=[slice(0, 300)], c=[slice(0, 50)], d=[slice(0, 0)]))
+    assert without_nothing(And([A, B]), block) in (A, B)
+    assert without_nothing(Or([A, C]), block) == A
+    assert without_nothing(And([A, C]), block) == C
+    assert without_nothing(Or([A, Not(C)]), block) == Or([A, Not(C)])
+
+
 def test_nothing_found_has_no_figures():
     quality = redescription_quality([], table_of([[0]] * 4)).to_dict()
-    assert quality.pop("count") == quality.pop("useful") == 0
+    assert quality.pop("count") == quality.pop("useful") == quality.pop("different") == 0
     assert all(math.isnan(value) for value in quality.values())
     assert "no redescriptions" in str(redescription_quality([], table_of([[0]] * 4)))
     two = redescription_quality([shown(A, C), shown(B, E)], table_of([[1]] * 4))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
+from dpframework.lab.evaluation.different import DIFFERENT, are_different, literals_of_nothing
 from dpframework.lab.evaluation.rows import columns_of, number_of_rows
 from dpframework.lab.evaluation.trial import NOT_PRIVATE
 from dpframework.results.noisy import Noisy
@@ -27,8 +28,6 @@ USEFUL_JACCARD = 0.6
 """A useful redescription has at least this exact Jaccard index."""
 USEFUL_SHARE = 0.7
 """Either side of a useful redescription holds for no more than this share of the rows."""
-DIFFERENT = 0.8
-"""A useful redescription has a lower Jaccard index of supports than this with each useful one before it."""
 _BLOCK = 1 << 13  # rows: what is unpacked at a time when sets of rows are compared
 
 Floats = NDArray[np.float64]
@@ -81,6 +80,11 @@ class RedescriptionQuality:
         Which are useful: significant on the exact counts, with sides that hold for `USEFUL_SHARE` of the rows at most
         and an exact index of `USEFUL_JACCARD` at least, and for other rows (`DIFFERENT`) than the useful ones that
         stand before it.
+    different
+        Which of the useful ones are findings of their own: none before is of the same attributes, of nearly the same
+        rows or of the complement's (`dpframework.lab.evaluation.different`).
+    nothing
+        How many literals of each say nothing, shape (redescriptions,).
     """
 
     noisy: Floats
@@ -89,6 +93,13 @@ class RedescriptionQuality:
     p_values: Floats
     rows: int
     useful: NDArray[np.bool_]
+    different: NDArray[np.bool_]
+    nothing: NDArray[np.int64]
+
+    @property
+    def empty(self) -> float:
+        """The share with a literal that says nothing, NaN without redescriptions."""
+        return float(np.mean(self.nothing > 0)) if len(self.nothing) else math.nan
 
     @property
     def significant(self) -> float:
@@ -123,6 +134,8 @@ class RedescriptionQuality:
         return {
             "count": float(len(self.true)),
             "useful": float(self.useful.sum()),
+            "different": float(self.different.sum()),
+            "empty": self.empty,
             "significant": self.significant,
             "jaccard": middle,
             "jaccard_low": low,
@@ -138,7 +151,8 @@ class RedescriptionQuality:
         low, middle, high = self.quartiles
         return (
             f"{len(self.true)} redescriptions, {self.significant:.0%} with a p-value up to {SIGNIFICANT}; "
-            f"{self.useful.sum()} useful and different\n"
+            f"{self.useful.sum()} useful, {self.different.sum()} different findings; "
+            f"{self.empty:.0%} with a literal that says nothing\n"
             f"true Jaccard index: median {middle:.2f}, quartiles {low:.2f} and {high:.2f}\n"
             f"noisy one: median error {self.error:.3f}, Spearman correlation {self.spearman:.2f}\n"
             f"{NOT_PRIVATE}"
@@ -156,15 +170,18 @@ def redescription_quality(found: Iterable[Redescription], table: Table) -> Redes
     InputError
         If a description does not fit the table's schema.
     """
-    shown = list(found)
+    shown, columns = list(found), columns_of(table)
     exact = exact_counts(shown, table)
+    useful = _useful(exact, table)
     return RedescriptionQuality(
         np.array([one.jaccard for one in shown], dtype=np.float64),
         np.array([one.jaccard for one in exact], dtype=np.float64),
         np.array([one.both.value for one in exact], dtype=np.float64),
         np.array([one.p_value for one in exact], dtype=np.float64),
         number_of_rows(table),
-        _useful(exact, table),
+        useful,
+        are_different(shown, useful, columns),
+        literals_of_nothing(shown, columns),
     )
 
 
