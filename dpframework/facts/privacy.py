@@ -297,7 +297,11 @@ class ByRelation:
 
     def to_dict(self) -> dict[str, str | None]:
         """Return both amounts, exactly, as plans and ledgers write them."""
-        return {r.value: None if (amount := self.under(r)) is None else str(amount) for r in Relation}
+        added, replaced = self.add_or_remove_one, self.replace_one
+        return {
+            Relation.ADD_OR_REMOVE_ONE.value: None if added is None else str(added),
+            Relation.REPLACE_ONE.value: None if replaced is None else str(replaced),
+        }
 
     @classmethod
     def from_dict(cls, form: Mapping[str, str | None]) -> ByRelation:
