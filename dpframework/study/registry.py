@@ -28,6 +28,7 @@ from dpframework.tables.engines import Engine
 GROUP = "dpframework"
 #: The plugin that the core is.
 CORE = "dpframework"
+_HOOKS = [name for name in vars(hookspecs) if name.startswith("dpframework_")]
 
 
 @attrs.frozen
@@ -153,9 +154,9 @@ class Registry:
     def _register(self, plugin: str, module: Any) -> None:
         try:
             # pluggy ignores a marked function that no hook is named after, so a typing error would go unseen.
-            known = [name for name in vars(hookspecs) if name.startswith("dpframework_")]
             marked = self._hooks.marked(module)
-            misspelt = [(name, nearest(name, known)) for name in marked if name not in known]
+            unknown = set(marked).difference(_HOOKS)
+            misspelt = [(name, nearest(name, _HOOKS)) for name in sorted(unknown)] if unknown else []
             implements = self._hooks.register(module, plugin, marked)
         except (Exception, SystemExit) as error:
             self._report(plugin, f"cannot be registered ({type(error).__name__}: {_reason(error)})")
