@@ -111,7 +111,7 @@ def steered(
         new, reached = not here <= reached, reached | here
         if new and aims != (None,):
             kept += 1
-            yield rows, Transcript(tuple(gate.events), outcome, refused)
+            yield rows, Transcript(tuple(gate.events), outcome, refused, gate.public_seed)
         if new and len(gate.events) <= LONG:
             left += _beside(aims, len(gate.events), constants)
 
