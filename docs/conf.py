@@ -72,9 +72,9 @@ nitpick_ignore_regex = [
     # rows as an engine holds them: whatever it likes
     (r"py:.*", r"Rows"),
     # private types, in signatures of functions that only their own package calls
-    (r"py:.*", r"dpframework(_trees|_greedy|_distance)?\.[\w.]+\._\w+"),
+    (r"py:.*", r"dpframework(_trees|_greedy|_distance|_tables)?\.[\w.]+\._\w+"),
     # type variables
-    (r"py:.*", r"(dpframework(_trees|_greedy|_distance)?\.[\w.]+\.)?[A-Z]"),
+    (r"py:.*", r"(dpframework(_trees|_greedy|_distance|_tables)?\.[\w.]+\.)?[A-Z]"),
 ]
 
 # What can be run or saved has a button that copies it; what a command prints has none

@@ -15,6 +15,7 @@ READERS = {
         "classifiers",
         "redescriptions",
         "distances",
+        "tables",
         "study-format",
         "engines",
         "cluster",
@@ -52,7 +53,7 @@ READERS = {
 }
 ROOMS = """
     facts results tables formulas queries mechanisms plan run accountant checks basics study ledger verify reports lab
-    evaluation experiment skeleton trees greedy distance
+    evaluation experiment skeleton trees greedy distance synthetic
 """
 BELOW = {
     "checks": ["checks/*"],

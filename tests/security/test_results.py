@@ -27,6 +27,7 @@ MINERS = {
     "distances": ("dp-dilca", {"context_size": 1}),
     "serenade": ("serenade-cs", {"min_support": 5}),
     "matched": ("matched-trees", {}),
+    "synthetic": ("synthetic-table", {"rounds": 2, "method": "rounds"}),
 }
 VALUES = [None, "x", "", -1, 0, 1.5, True, [], {}, [1], {"a": 1}, 1e300, 10**30, "é\n", [[None]], "delete"]
 CHANGES = 60  # of each result: those that crash are many, so few are enough to meet some

@@ -1,0 +1,203 @@
+"""The ways to choose which marginals are measured: planned, and released.
+
+- **independent**: the one-way marginals get the whole budget.
+- **tree** (McKenna, Miklau and Sheldon 2021, MST): d - 1 times a pair of attributes that joins two parts is selected
+  by its distance from the product of the released one-way marginals, and measured; so the pairs make a tree.
+- **rounds** (as Liu, Vietri and Wu 2021, and McKenna and others 2022, but with a fixed number of rounds): each round
+  selects the marginal that the model so far describes worst, measures it, and fits the model again.
+
+What a selection is given follows from releases and from public randomness, so that its sensitivity is 1 (see
+`queries.ModelDistances`). Which marginals may be selected follows from sizes and earlier selections.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts import Attribute
+from dpframework.mechanisms import Calibration
+from dpframework.plan import Node, repeat, sequential, step
+from dpframework.run import PrivateTable
+from dpframework_tables import singles
+from dpframework_tables.budgets import TableBudget
+from dpframework_tables.candidates import candidate_sets, room_for, tree_for
+from dpframework_tables.junction import JunctionTree, Set
+from dpframework_tables.model import TURNS, Measured, Model, fit
+from dpframework_tables.queries import ModelDistances, NamedMarginal
+from dpframework_tables.sampling import sampled_rows
+
+CHOOSE, MEASURE = "choose", "measure"
+TREE_SINGLES, TREE_CHOOSE = Fraction(15, 100), Fraction(15, 100)  # of the budget
+ROUNDS_CHOOSE = Fraction(1, 10)  # of what one-way marginals leave
+FEW_TURNS = 8  # of a fit between rounds
+MOST_DRAWN = 200_000  # rows of a model that are compared with the table
+
+
+Array: TypeAlias = "NDArray[np.float64]"
+
+
+# Not slotted: the cached property needs an instance dictionary.
+@final
+@attrs.frozen(eq=False, slots=False)
+class Method:
+    """A way to make a model, over some attributes.
+
+    Attributes
+    ----------
+    name
+        "independent", "tree" or "rounds".
+    among
+        The attributes, of two codes or more each.
+    budget
+        The budget.
+    share
+        Of the budget, for one-way marginals before rounds.
+    rounds
+        How many marginals are measured after the one-way ones, by "rounds".
+    order
+        The most attributes of a marginal, by "rounds".
+    max_cells
+        The most cells of the junction tree.
+    rows
+        The public number of rows, if there is one.
+    most_rows
+        The most rows that there may be, if that is public.
+    """
+
+    name: str
+    among: tuple[Attribute, ...]
+    budget: TableBudget
+    share: Fraction
+    rounds: int
+    order: int
+    max_cells: int
+    rows: int | None
+    most_rows: int | None
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The numbers of codes of the attributes."""
+        return tuple(a.size for a in self.among)
+
+    @property
+    def times(self) -> int:
+        """How many marginals are selected and measured."""
+        if not self.sets:
+            return 0
+        return len(self.among) - 1 if self.name == "tree" else self.rounds
+
+    @functools.cached_property
+    def sets(self) -> list[Set]:
+        """The marginals that may be selected."""
+        if self.name == "tree":
+            return list(itertools.combinations(range(len(self.among)), 2))
+        if self.name == "independent":
+            return []
+        sets = candidate_sets(self.sizes, self.order, self.max_cells)
+        alone = [(a,) for a in range(len(self.among))]
+        most = self.max_cells / self.rounds
+        return sets if room_for(self.sizes, sets, alone, JunctionTree.of(self.sizes, alone), most) else []
+
+    def plan(self) -> dict[str, Node]:
+        """Plan the releases, by the names of their nodes."""
+        times = self.times
+        if not times:
+            return dict(singles.plan(self.among, self.budget, Fraction(1)))
+        share, sets = self._share, self.sets
+        nodes = singles.plan(self.among, self.budget, share)
+        most = max(math.prod(self.sizes[a] for a in one) for one in sets)
+        choose, measure = self._shares(1 - share)
+        chosen = step(CHOOSE, ModelDistances(self.among, sets), self.budget.selector(choose / times), uses=list(nodes))
+        counter = self.budget.counter(measure / times)
+        measured = step(MEASURE, NamedMarginal(self.among, most), counter, uses=[CHOOSE])
+        return {**nodes, MEASURE: repeat(times, sequential(chosen, measured))}
+
+    @property
+    def _share(self) -> Fraction:
+        return TREE_SINGLES if self.name == "tree" else self.share
+
+    def _shares(self, left: Fraction) -> tuple[Fraction, Fraction]:
+        """Return the shares of selections and of measurements."""
+        choose = TREE_CHOOSE if self.name == "tree" else left * ROUNDS_CHOOSE
+        return choose, left - choose
+
+    def mine(self, table: PrivateTable) -> Model:
+        """Make the releases, and fit the model."""
+        alone = singles.release(table, self.among, self.budget)
+        rows = singles.number_of_rows(alone, self.rows, self.most_rows)
+        measured = [
+            Measured.beside((k,), one.counts, one.variance, np.full(len(one.counts), rows / len(one.counts)))
+            for k, one in enumerate(alone)
+        ]
+        model = fit(JunctionTree.of(self.sizes, [one.of for one in measured]), measured, rows)
+        if not self.times:
+            return model
+        return self._tree(table, model) if self.name == "tree" else self._rounds(table, model)
+
+    def _tree(self, table: PrivateTable, model: Model) -> Model:
+        """Select pairs that join two parts, measure each, and fit the model to all of them at the end."""
+        sets, part = self.sets, list(range(len(self.among)))
+        means = [model.marginal((k,)) for k in range(len(self.among))]
+        flat, found = np.concatenate(means), list(model.measured)
+        for _ in range(self.times):
+            possible = tuple(k for k, (a, b) in enumerate(sets) if part[a] != part[b])
+            one = self._positions(table.release(CHOOSE, marginals=flat, possible=possible))
+            found.append(self._measured(table, one, np.outer(means[one[0]], means[one[1]]) / model.rows))
+            joined = {part[a] for a in one}
+            part = [min(joined) if p in joined else p for p in part]
+        return fit(JunctionTree.of(self.sizes, [one.of for one in found]), found, model.rows, model)
+
+    def _rounds(self, table: PrivateTable, model: Model) -> Model:
+        """Select what the model describes worst, measure it, fit again, and so on."""
+        sets, noise = self.sets, _error_of_noise(table.calibration(MEASURE), self.budget)
+        for turn in range(self.times):
+            known = [one.of for one in model.measured]
+            most = self.max_cells * (turn + 1) / self.times
+            possible = tuple(room_for(self.sizes, sets, known, model.tree, most))
+            drawn, total = self._drawn(table, model), max(round(model.rows), 1)
+            chosen = table.release(CHOOSE, drawn=drawn, rows_meant=total, possible=possible, noise=noise)
+            one = self._positions(chosen)
+            new = self._measured(table, one, _expected(model, one, drawn))
+            turns = TURNS if turn == self.times - 1 else FEW_TURNS
+            model = fit(tree_for(self.sizes, known, model.tree, one), [*model.measured, new], model.rows, model, turns)
+        return model
+
+    def _drawn(self, table: PrivateTable, model: Model) -> NDArray[Any]:
+        """Return rows of the model, about as many as there are, in the smallest type."""
+        number = min(max(round(model.rows), 1), MOST_DRAWN)
+        found = sampled_rows(model, number, int(table.public_random().integers(2**63)))
+        return found.astype(np.min_scalar_type(max(self.sizes) - 1))
+
+    def _positions(self, names: Sequence[str]) -> Set:
+        place = {a.name: k for k, a in enumerate(self.among)}
+        return tuple(place[name] for name in names)
+
+    def _measured(self, table: PrivateTable, one: Set, expected: Array) -> Measured:
+        names = tuple(self.among[a].name for a in one)
+        counts = np.asarray(table.release(MEASURE, marginal=names), dtype=np.float64)
+        return Measured.beside(one, counts.reshape(expected.shape), table.calibration(MEASURE).variance, expected)
+
+
+def _error_of_noise(calibration: Calibration, budget: TableBudget) -> int:
+    """Return about the mean size of the noise of a count, in rows."""
+    return round(math.sqrt(calibration.variance * (2 / math.pi if budget.zcdp else 1 / 2)))
+
+
+def _expected(model: Model, one: Set, drawn: NDArray[Any]) -> Array:
+    """Return what the model expects of a marginal, from rows drawn of it where no clique holds it."""
+    try:
+        return model.marginal(one)
+    except KeyError:
+        shape = model.tree.shape(one)
+        cell = np.ravel_multi_index(tuple(drawn[:, a].astype(np.int64) for a in one), shape)
+        counts = np.bincount(cell, minlength=math.prod(shape)).reshape(shape)
+        return np.asarray(counts * (model.rows / len(drawn)))

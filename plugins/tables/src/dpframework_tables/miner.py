@@ -1,0 +1,199 @@
+"""Synthetic tables: rows of a model whose marginals are measured with noise.
+
+Sources: McKenna, Sheldon and Miklau 2019 (models from noisy marginals), McKenna, Miklau and Sheldon 2021 (a tree of
+pairs), Liu, Vietri and Wu 2021 and McKenna and others 2022 (rounds that select what the model describes worst). Claim:
+pure epsilon, or the rho of zCDP; no assumptions. The number of rounds, which marginals may be selected, and the limit
+of the model's size are public; what is drawn from the model is post-processing.
+
+What differs from these papers, and why:
+
+- all numbers of a plan stand beforehand: rounds are not added or made dearer as the run goes;
+- permute-and-flip selects in pure epsilon: never worse than the exponential mechanism (McKenna and Sheldon 2020), and
+  K-norm noise measures one-way marginals;
+- a fit that believes a table as far as its noise leaves open (see `model`), in numpy, on a junction tree of at most
+  `max_cells` cells;
+- method, rounds and shares follow from predicted noise (see `choice`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts import (
+    MOST_ROWS,
+    Boolean,
+    Categorical,
+    InputError,
+    Numeric,
+    Open,
+    Schema,
+    is_whole_number,
+    list_of_names,
+    one_of,
+    positive,
+    positive_rho,
+    share_of_budget,
+    whole_number,
+)
+from dpframework.plan import Node, PlannedPart, post, sequential
+from dpframework.results import ErrorBound
+from dpframework.run import Example, Miner, PrivateTable, Witness
+from dpframework_tables.budgets import TableBudget
+from dpframework_tables.choice import METHODS, Facts
+from dpframework_tables.methods import Method
+from dpframework_tables.synthetic_rows import MeasuredMarginal, SyntheticRows
+
+MAX_CELLS = 130_000
+MOST_MAX_CELLS = 1 << 24
+_INFERRED = "no bound is known for marginals that were not measured; those that were have the errors of their counts"
+
+
+def _rows(value: Any) -> int | None:
+    if value is not None and not (is_whole_number(value) and value <= MOST_ROWS):
+        raise InputError(f"rows is {value!r}; a positive whole number up to {MOST_ROWS:,} is needed, or nothing")
+    return None if value is None else int(value)
+
+
+@final
+@attrs.frozen
+class SyntheticTable(Miner):
+    """A table of synthetic rows, from a model whose marginals are measured with noise.
+
+    Parameters
+    ----------
+    epsilon
+        The budget; or
+    rho
+        the budget in zCDP, for a study with a delta. Give one of the two.
+    method
+        "auto": by public facts, see `choice`. "independent": one-way marginals alone. "tree": pairs that connect all
+        attributes, selected by how far they are from independence. "rounds": each round selects the marginal that the
+        model so far describes worst, measures it, and fits the model again.
+    rounds
+        How many marginals are measured besides one-way ones, with method "rounds"; by default by predicted noise.
+    order
+        The most attributes of a marginal in rounds, 2 or 3; by default 3 where there are few enough of them.
+    max_cells
+        The most cells of the model, about 50 bytes each while it is fitted.
+    attributes
+        The columns of the synthetic table; by default all but open attributes. Numeric ones are cut as in the schema.
+    rows
+        How many rows are drawn; by default as many as there are, from the public number or the released ones.
+    singles_share
+        The share of the budget for one-way marginals before rounds; by default by predicted noise.
+
+    Examples
+    --------
+    >>> SyntheticTable(epsilon=1).method
+    'auto'
+    """
+
+    name = "synthetic-table"
+    result = SyntheticRows
+    epsilon: Fraction | None = attrs.field(default=None, converter=attrs.converters.optional(positive))
+    rho: Fraction | None = attrs.field(default=None, converter=attrs.converters.optional(positive_rho), kw_only=True)
+    method: str = attrs.field(default="auto", validator=one_of(("auto", *METHODS)), kw_only=True)
+    rounds: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()), kw_only=True)
+    order: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()), kw_only=True)
+    max_cells: int = attrs.field(default=MAX_CELLS, validator=whole_number(), kw_only=True)
+    attributes: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names, kw_only=True)
+    rows: int | None = attrs.field(default=None, converter=_rows, kw_only=True)
+    singles_share: Fraction | None = attrs.field(
+        default=None, converter=attrs.converters.optional(share_of_budget), kw_only=True
+    )
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse two budgets, none, and parameters that the method has no use for."""
+        if (self.epsilon is None) == (self.rho is None):
+            raise InputError("synthetic-table needs a budget: give epsilon, or rho in a study with a delta")
+        if self.order is not None and self.order not in (2, 3):
+            raise InputError(f"order is {self.order}; 2 or 3 is needed")
+        if self.max_cells > MOST_MAX_CELLS:
+            raise InputError(f"max_cells is {self.max_cells:,}; at most {MOST_MAX_CELLS:,} is accepted")
+        if self.singles_share is not None and not 0 < self.singles_share < 1:
+            raise InputError(f"singles_share is {self.singles_share}; a number between 0 and 1 is needed")
+        given = [name for name in ("rounds", "order", "singles_share") if getattr(self, name) is not None]
+        if given and self.method in ("independent", "tree"):
+            raise InputError(f"{given[0]} needs method = 'rounds'; method '{self.method}' has none")
+
+    def columns(self, schema: Schema) -> Schema:
+        """Return the schema of the synthetic table, without a number of rows.
+
+        Raises
+        ------
+        InputError
+            If an attribute is open or named twice, or if none is left.
+        """
+        names = self.attributes or [a.name for a in schema if not isinstance(a, Open)]
+        if len(set(names)) < max(len(names), 1):
+            raise InputError("attributes names one twice, or there is none; name each once")
+        for name in names:
+            if isinstance(schema[name], Open):
+                raise InputError(f"attribute '{name}' is open: nobody lists its values; leave it out of attributes")
+        return Schema([schema[name] for name in names])
+
+    def made_by(self, schema: Schema) -> Method:
+        """Return the method with its parameters on a schema."""
+        among = tuple(a for a in self.columns(schema) if a.size > 1)
+        if not among:
+            raise InputError("no attribute has two values or more; there is nothing to count")
+        budget = TableBudget(self.epsilon or self.rho or Fraction(0), self.rho is not None)
+        about = next((n for n in (schema.rows, schema.about_rows, schema.max_rows) if n is not None), None)
+        facts = Facts(tuple(a.size for a in among), budget, about)
+        name = facts.method() if self.method == "auto" else self.method
+        share = facts.share_of_singles() if self.singles_share is None else self.singles_share
+        rounds, order = self.rounds or facts.rounds(), self.order or facts.order()
+        return Method(name, among, budget, share, rounds, order, self.max_cells, schema.rows, schema.max_rows)
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan the one-way marginals, then selections and measurements in turn."""
+        nodes = self.made_by(schema).plan()
+        return sequential(*nodes.values(), post("rows", list(nodes)))
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return no attribute, since codes are counted."""
+        return ()
+
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the errors of what is measured: for other marginals, no bound is known."""
+        rest = ErrorBound("marginals that are not measured", None, "", note=_INFERRED, size=part.size)
+        return [*part.bounds_of_steps(), rest]
+
+    def mine(self, table: PrivateTable) -> SyntheticRows:
+        """Make the releases, fit the model, and draw rows from it."""
+        method = self.made_by(table.schema)
+        model = method.mine(table)
+        names = [a.name for a in method.among]
+        measured = [
+            MeasuredMarginal([names[a] for a in one.of], one.counts, one.variance, own)
+            for one, own in zip(model.measured, model.potentials, strict=True)
+        ]
+        number = self.rows or min(max(round(model.rows), 1), MOST_ROWS)
+        seed = int(table.public_random().integers(2**63))
+        return SyntheticRows(self.columns(table.schema), method.name, measured, model.rows, number, seed)
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return each method, a public number of rows, and a budget in zCDP."""
+        ill, town = Boolean("ill"), Categorical("town", ["A", "B", "C"])
+        schema = Schema([ill, town, Boolean("old", missing=True)], max_rows=9)
+        wide = Schema([ill, Numeric("age", 0, 90, cuts=[20, 40, 60]), Boolean("old")], max_rows=9)
+        counted, delta = attrs.evolve(schema, rows=6, max_rows=None), Fraction(1, 10**6)
+        one, other = {"ill": "true", "town": "B", "old": "true"}, {"ill": "false", "town": "A", "old": "false"}
+        aged = ({"ill": "true", "age": 30, "old": "true"}, {"ill": "false", "age": 10, "old": "false"})
+        few = [Witness([], None, one), Witness([], one, other)]
+        same = [Witness([(one, 5)], None, one), Witness([(one, 5)], one, other)]
+        return {
+            "rounds": Example(
+                wide, cls(2, method="rounds", rounds=2), witnesses=[Witness([], None, aged[0]), Witness([], *aged)]
+            ),
+            "independent": Example(schema, cls(2, method="independent"), witnesses=few),
+            "tree": Example(counted, cls(2, method="tree"), witnesses=same),
+            "rounds-zcdp": Example(
+                schema, cls(rho=Fraction(1, 2), method="rounds", rounds=1), delta=delta, witnesses=few
+            ),
+        }

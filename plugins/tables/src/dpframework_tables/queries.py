@@ -1,0 +1,240 @@
+"""The distances of marginals from a model, by which the next one is selected, and a marginal that is named at run time.
+
+All marginals that may be selected are counted once a block of rows, and kept as long as the block.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts import Attribute
+from dpframework.formulas import Cells, ScoreClaims, absolute, cells, public, score_claims
+from dpframework.queries import CandidateScores, CellCounts, Norm, Sensitivity
+from dpframework.tables import Block, Crosstab, JointCounts
+from dpframework_tables.junction import Set
+
+Integers = NDArray[np.int64]
+
+
+def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
+    return tuple(given)
+
+
+def _sets(given: Iterable[Iterable[int]]) -> tuple[Set, ...]:
+    return tuple(tuple(one) for one in given)
+
+
+_CELLS = cells("left", "entered")
+_EXPECTED = [public(name, 0, 2**31) for name in ("expected_left", "expected_entered")]
+
+
+def _off(counts: NDArray[Any], expected: NDArray[Any]) -> NDArray[Any]:
+    """Return by how much each count differs from the public number that is expected."""
+    return np.asarray(np.abs(counts.astype(np.int64) - expected))
+
+
+def _distance(counts: Integers, parameters: Mapping[str, Any]) -> float:
+    return float(_off(counts, np.array([float(parameters[str(one)]) for one in _EXPECTED])).sum())
+
+
+_DISTANCE = score_claims(
+    "model-distance",
+    Cells(_CELLS, absolute(_CELLS[0] - _EXPECTED[0]) + absolute(_CELLS[1] - _EXPECTED[1])),
+    1,
+    1,
+    2,
+    _distance,
+)
+
+_COUNTED: weakref.WeakKeyDictionary[Block, dict[object, Integers]] = weakref.WeakKeyDictionary()
+_LOCK = threading.Lock()
+
+
+@final
+@attrs.frozen
+class ModelDistances(CandidateScores):
+    """For each of some marginals, the l1 distance from what a model expects, less what noise would add.
+
+    Given at run time are what the model expects, the marginals that may be selected (`possible`, their places among
+    `sets`), and the error that noise makes of a cell (`noise`, in rows), which every cell of a marginal is charged for.
+    The model is given as the rows of each value of each attribute (`marginals`, one after another), where attributes
+    are taken to be independent, or as rows drawn from it (`drawn`, codes of shape (rows, attributes)), which stand for
+    `rows_meant` rows.
+
+    Attributes
+    ----------
+    of
+        The attributes.
+    sets
+        The marginals that may be selected, as positions that increase.
+    """
+
+    name = "model-distances"
+    integer = True
+    of: tuple[Attribute, ...] = attrs.field(converter=_attributes)
+    sets: tuple[Set, ...] = attrs.field(converter=_sets)
+
+    @property
+    def text(self) -> str:
+        """Say how many marginals there are."""
+        return f"distance of each of {self.answer_length:,} marginals from a model"
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(a.name for a in self.of)
+
+    @property
+    def answer_length(self) -> int:
+        """One score a marginal."""
+        return len(self.sets)
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """Return the sensitivity, which is 1 when a row is added or removed and 2 when one is replaced.
+
+        A score is the sum over a marginal's cells of `|count - expected|`, less a public number; what is expected
+        follows from releases and public randomness, and is the same on both tables. A row that is added is in one cell
+        of each marginal, whose count it changes by 1: so a score rises or falls by 1 at most, and one may rise while
+        another falls. A row that is replaced changes two counts of a marginal, or none.
+        """
+        source = "an l1 distance from a public table: one cell changes by 1, or two do"
+        return (Sensitivity(Norm.LINF, 1, 2, source=source),)
+
+    @property
+    def scored_formulas(self) -> tuple[ScoreClaims, ...]:
+        """The two cells that a replaced row is in, before and after; it changes no other."""
+        return (_DISTANCE,)
+
+    def candidates(self, **inputs: Any) -> Sequence[tuple[str, ...]]:
+        """Return the marginals that may be selected, as names of attributes."""
+        return [tuple(self.of[a].name for a in self.sets[k]) for k in inputs["possible"]]
+
+    def count(self, block: Block, **inputs: Any) -> Integers:
+        """Return this block's counts of all marginals, one after another."""
+        key = (self.of, self.sets)
+        with _LOCK:
+            kept = _COUNTED.setdefault(block, {})
+            if key in kept:
+                return kept[key]
+        found = self._joined([Crosstab([self.of[a] for a in one]).count(block) for one in self.sets])
+        found.flags.writeable = False
+        with _LOCK:
+            kept[key] = found
+        return found
+
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the cross table of each marginal."""
+        return JointCounts([Crosstab([self.of[a] for a in one]) for one in self.sets], self._joined)
+
+    def answer(self, counts: Integers, **inputs: Any) -> Integers:
+        """Return the scores of the marginals that may be selected."""
+        shapes = [tuple(self.of[a].size for a in one) for one in self.sets]
+        ends = np.cumsum([0, *(math.prod(shape) for shape in shapes)])
+        expected, noise = self._expected(inputs), int(inputs.get("noise", 0))
+        found = np.zeros(len(inputs["possible"]), dtype=np.int64)
+        for place, k in enumerate(inputs["possible"]):
+            own = counts[ends[k] : ends[k + 1]]
+            found[place] = _off(own, expected.of(self.sets[k], shapes[k])).sum() - noise * len(own)
+        return found
+
+    def _expected(self, inputs: Mapping[str, Any]) -> _Independent | _Drawn:
+        if "drawn" in inputs:
+            return _Drawn(np.asarray(inputs["drawn"]), int(inputs["rows_meant"]))
+        flat = np.asarray(inputs["marginals"], dtype=np.float64)
+        return _Independent(np.split(flat, np.cumsum([a.size for a in self.of])[:-1]))
+
+    def _joined(self, counts: Sequence[Integers]) -> Integers:
+        return np.concatenate([np.zeros(0, dtype=np.int64), *(own.ravel() for own in counts)])
+
+
+@final
+@attrs.frozen(eq=False)
+class _Independent:
+    """What is expected of attributes that are independent, rounded to whole rows."""
+
+    marginals: Sequence[NDArray[np.float64]]
+
+    def of(self, one: Set, shape: Sequence[int]) -> Integers:
+        """Return the expected counts of a marginal."""
+        table = np.ones(1)
+        for a in one:
+            own = self.marginals[a]
+            table = np.multiply.outer(table, own / max(float(own.sum()), 1e-300)).ravel()
+        return np.rint(table * float(self.marginals[one[0]].sum())).astype(np.int64)
+
+
+@final
+class _Drawn:
+    """What is expected by rows drawn from a model."""
+
+    def __init__(self, rows: NDArray[Any], meant: int) -> None:
+        self.meant = meant
+        self.columns = [rows[:, a].astype(np.int64) for a in range(rows.shape[1])]
+        self.last: tuple[Set, Integers] = ((), np.zeros(0, dtype=np.int64))
+
+    def of(self, one: Set, shape: Sequence[int]) -> Integers:
+        """Return the counts of a marginal among the rows."""
+        if self.last[0] != one[:-1]:  # marginals stand in the order of their first attributes
+            cell = np.zeros(len(self.columns[0]), dtype=np.int64)
+            for a, size in zip(one[:-1], shape, strict=False):
+                cell = cell * size + self.columns[a]
+            self.last = (one[:-1], cell)
+        cell = self.last[1] * shape[-1] + self.columns[one[-1]]
+        counts = np.bincount(cell, minlength=math.prod(shape))
+        if self.meant == len(cell):
+            return np.asarray(counts)
+        return np.asarray(np.rint(counts * (self.meant / len(cell))).astype(np.int64))
+
+
+@final
+@attrs.frozen
+class NamedMarginal(CellCounts):
+    """The marginal of some attributes, which are named at run time (`marginal`), in the order of their codes.
+
+    Attributes
+    ----------
+    of
+        The attributes.
+    most
+        The most cells that a marginal may have.
+    """
+
+    name = "named-marginal"
+    of: tuple[Attribute, ...] = attrs.field(converter=_attributes)
+    most: int
+
+    @property
+    def text(self) -> str:
+        """Say what it counts."""
+        return "marginal that was selected"
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Any of them."""
+        return tuple(a.name for a in self.of)
+
+    @property
+    def answer_length(self) -> int:
+        """The most cells that a marginal may have."""
+        return self.most
+
+    def count(self, block: Block, **inputs: Any) -> Integers:
+        """Return this block's counts of the cells."""
+        return self._crosstab(inputs["marginal"]).count(block).ravel()
+
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the cross table."""
+        return JointCounts([self._crosstab(inputs["marginal"])], lambda counts: counts[0].ravel())
+
+    def _crosstab(self, names: Iterable[str]) -> Crosstab:
+        known = {a.name: a for a in self.of}
+        return Crosstab([known[name] for name in names])

@@ -1,0 +1,84 @@
+"""Rows drawn from a model, clique by clique, from public randomness.
+
+Within each cell of a separator the rows are dealt out systematically: to cell c of a clique come the whole number
+below or above its share of the rows. So tables of the cliques err by rounding, and not by chance. Rows follow from the
+model and a seed, with any version of numpy: the raw numbers of its generators do not change.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework_tables.junction import Set
+from dpframework_tables.model import Array, Model
+
+
+@final
+class Draws:
+    """Numbers between 0 and 1, from a public seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._source = np.random.PCG64(seed)
+
+    def numbers(self, number: int) -> NDArray[np.float64]:
+        """Return numbers of 53 bits from 0 on, below 1."""
+        return np.asarray((self._source.random_raw(number) >> np.uint64(11)) * 2.0**-53)
+
+    def order(self, number: int) -> NDArray[np.int64]:
+        """Return so many places in random order."""
+        return np.argsort(self.numbers(number), kind="stable")
+
+
+def sampled_rows(model: Model, rows: int, seed: int) -> NDArray[np.uint16]:
+    """Return codes of rows, shape (rows, attributes), in random order.
+
+    Parameters
+    ----------
+    model
+        The model.
+    rows
+        How many.
+    seed
+        Public: what is drawn is no noise.
+    """
+    tree, draw = model.tree, Draws(seed)
+    found = np.zeros((rows, len(tree.sizes)), dtype=np.uint16)
+    for k, clique in enumerate(tree.cliques):
+        separator = tree.separator(k)
+        rest = tuple(a for a in clique if a not in separator)
+        if not rest:
+            continue
+        axes = [clique.index(a) for a in (*separator, *rest)]
+        table = model.tables[k].transpose(axes).reshape(math.prod(tree.shape(separator)), -1)
+        cells = _dealt(table, _cell_of(found, separator, tree.shape(separator)), draw)
+        for a, codes in zip(rest, np.unravel_index(cells, tree.shape(rest)), strict=True):
+            found[:, a] = codes
+    return found[draw.order(rows)]
+
+
+def _cell_of(rows: NDArray[np.uint16], of: Set, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    cell = np.zeros(len(rows), dtype=np.int64)
+    for a, size in zip(of, shape, strict=True):
+        cell = cell * size + rows[:, a]
+    return cell
+
+
+def _dealt(table: Array, given: NDArray[np.int64], draw: Draws) -> NDArray[np.int64]:
+    """Return a column of the table for each row, in proportion to the line of the table that it is given."""
+    shares = np.maximum(table, 0) + 1e-300
+    until = np.cumsum(shares / shares.sum(axis=1, keepdims=True), axis=1)
+    until[:, -1] = 1.0
+    order = draw.order(len(given))
+    order = order[np.argsort(given[order], kind="stable")]  # by line, within it in random order
+    lines = given[order]
+    numbers = np.bincount(given, minlength=len(table))
+    rank = np.arange(len(given)) - (np.cumsum(numbers) - numbers)[lines]
+    point = (rank + draw.numbers(len(table))[lines]) / numbers[lines]
+    place = np.searchsorted((until + np.arange(len(table))[:, np.newaxis]).ravel(), lines + point, side="right")
+    cells = np.empty(len(given), dtype=np.int64)
+    cells[order] = np.clip(place - lines * table.shape[1], 0, table.shape[1] - 1)
+    return cells

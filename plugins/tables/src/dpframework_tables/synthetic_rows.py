@@ -1,0 +1,255 @@
+"""A synthetic table: the marginals that were measured, the model that fits them, and rows drawn from it.
+
+All of it is post-processing of releases. Kept are the marginals, the model's potentials and a public seed, from which
+the rows follow; so a file of results stays small however many rows there are.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpframework.facts import MOST_ROWS, InputError, Schema, nearest, write_whole
+from dpframework.results import Kept, Noisy
+from dpframework.tables import Table
+from dpframework_tables.frames import frame_of
+from dpframework_tables.junction import JunctionTree, cells_of, cliques_of
+from dpframework_tables.model import Measured, Model, model_of
+from dpframework_tables.sampling import sampled_rows
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MOST_CELLS = 1 << 25  # of a model that is read from a file
+_SAME = attrs.cmp_using(eq=np.array_equal)
+_SHOWN = 40  # marginals of a printed list
+POST_PROCESSING = (
+    "Synthetic rows, made by dpframework from differentially private releases. Whatever is read from them is "
+    "post-processing and costs no privacy."
+)
+
+
+def _names(given: Iterable[str]) -> tuple[str, ...]:
+    return tuple(given)
+
+
+def _numbers(given: ArrayLike) -> NDArray[np.float64]:
+    found = np.array(given, dtype=np.float64)
+    found.flags.writeable = False
+    return found
+
+
+@final
+@attrs.frozen
+class MeasuredMarginal:
+    """A marginal that was measured, and its potential in the model.
+
+    Attributes
+    ----------
+    names
+        The attributes, in the order of the synthetic table's columns.
+    counts
+        In rows, with noise, unbiased: an axis an attribute. They may be negative.
+    variance
+        Of the noise of each count.
+    potential
+        What the model adds to the logarithm of a row's probability in each cell.
+    """
+
+    names: tuple[str, ...] = attrs.field(converter=_names)
+    counts: NDArray[np.float64] = attrs.field(converter=_numbers, eq=_SAME)
+    variance: float = attrs.field(converter=float)
+    potential: NDArray[np.float64] = attrs.field(converter=_numbers, eq=_SAME)
+
+    @property
+    def standard_error(self) -> float:
+        """The standard deviation of the noise of each count, in rows."""
+        return math.sqrt(self.variance)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        tables = {"counts": self.counts.tolist(), "potential": self.potential.tolist()}
+        return {"attributes": list(self.names), "variance": self.variance, **tables}
+
+
+def _measured(given: Iterable[MeasuredMarginal]) -> tuple[MeasuredMarginal, ...]:
+    return tuple(given)
+
+
+# Not slotted: cached properties need an instance dictionary.
+@final
+@attrs.frozen(slots=False)
+class SyntheticRows(Kept):
+    """A synthetic table.
+
+    Attributes
+    ----------
+    schema
+        The public facts about its columns.
+    method
+        How it was made: "independent", "tree" or "rounds".
+    measured
+        The marginals that were measured. What other attributes have to do with each other is inferred.
+    total
+        How many rows the model is of.
+    rows
+        How many rows are drawn.
+    seed
+        Public: from it and the model the rows follow.
+    """
+
+    called = "a synthetic table"
+    schema: Schema
+    method: str
+    measured: tuple[MeasuredMarginal, ...] = attrs.field(converter=_measured)
+    total: float = attrs.field(converter=float)
+    rows: int = attrs.field(converter=int)
+    seed: int = attrs.field(converter=int)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what makes no table: other attributes or shapes than the schema's, and a model too large to fit."""
+        if not (0 < self.rows <= MOST_ROWS and 0 <= self.seed < 2**64 and 0 < self.total < math.inf):
+            raise InputError("a synthetic table needs a number of rows, a total and a seed that are whole or positive")
+        places = {name: k for k, name in enumerate(self.schema.names)}
+        sets = [tuple(places[name] for name in one.names) for one in self.measured]
+        for of, one in zip(sets, self.measured, strict=True):
+            shape = tuple(self._sizes[a] for a in of)
+            if list(of) != sorted(set(of)) or not of or shape not in {one.counts.shape} & {one.potential.shape}:
+                raise InputError(f"the marginal of {' by '.join(one.names)} does not have a number for each cell")
+            if not (np.isfinite(one.counts).all() and np.isfinite(one.potential).all() and one.variance >= 0):
+                raise InputError(f"the marginal of {' by '.join(one.names)} has numbers that are not finite")
+        if cells_of(self._sizes, cliques_of(self._sizes, sets)) > MOST_CELLS:
+            raise InputError(f"the model of a synthetic table has more than {MOST_CELLS:,} cells")
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        return tuple(a.size for a in self.schema)
+
+    @functools.cached_property
+    def model(self) -> Model:
+        """The model."""
+        places = {name: k for k, name in enumerate(self.schema.names)}
+        given = [
+            Measured(tuple(places[name] for name in one.names), one.counts, one.variance, 1.0, one.potential)
+            for one in self.measured
+        ]
+        tree = JunctionTree.of(self._sizes, [one.of for one in given])
+        return model_of(tree, given, [one.potential for one in self.measured], self.total)
+
+    @functools.cached_property
+    def codes(self) -> NDArray[Any]:
+        """The codes of the rows, shape (rows, attributes)."""
+        found = sampled_rows(self.model, self.rows, self.seed)
+        found.flags.writeable = False
+        return found
+
+    def __getitem__(self, names: str | tuple[str, ...]) -> MeasuredMarginal:
+        """Return the measurement of one attribute or of several, the last one if there are more.
+
+        Raises
+        ------
+        InputError
+            If it was not measured: what the rows say of it is inferred.
+        """
+        wanted = {names} if isinstance(names, str) else set(names)
+        for one in reversed(self.measured):
+            if set(one.names) == wanted:
+                return one
+        known = [" by ".join(one.names) for one in self.measured]
+        text = " by ".join([names] if isinstance(names, str) else names)
+        raise InputError(f"the marginal of {text} was not measured, it is inferred; {nearest(text, known)}")
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the rows as a polars dataframe, with numbers drawn within their bins and null for missing values."""
+        return frame_of(self.schema, self.codes, self.seed + 1)
+
+    def to_table(self) -> Table:
+        """Return the rows as a table, to be mined: what is found in it is post-processing."""
+        return Table.from_codes(attrs.evolve(self.schema, rows=self.rows), self.codes.T)
+
+    def write(self, path: str | Path) -> list[Path]:
+        """Write the rows as CSV or Parquet, and beside them their schema and where they come from.
+
+        Parameters
+        ----------
+        path
+            A new file, ending in .csv or .parquet. The others are named after it: `.schema.toml`, and
+            `.provenance.json`, which says that reading these rows is post-processing, what was measured with which
+            error, and what is only inferred.
+
+        Returns
+        -------
+        list of Path
+            The three files.
+
+        Raises
+        ------
+        InputError
+            If the ending is another, or a file exists or cannot be written.
+        """
+        rows = Path(path)
+        if rows.suffix not in (".csv", ".parquet"):
+            raise InputError(f"{rows}: its name does not say in which format to write it; end it in .csv or .parquet")
+        beside = [rows.with_suffix(".schema.toml"), rows.with_suffix(".provenance.json")]
+        for one in (rows, *beside):
+            if one.exists():
+                raise InputError(f"{one}: exists already, and is never replaced; give another name")
+        frame, content = self.to_frame(), io.BytesIO()
+        frame.write_csv(content) if rows.suffix == ".csv" else frame.write_parquet(content)
+        write_whole(rows, content.getvalue())
+        write_whole(beside[0], attrs.evolve(self.schema, rows=self.rows).dumps())
+        write_whole(beside[1], json.dumps(self.provenance(), indent=2) + "\n")
+        return [rows, *beside]
+
+    def provenance(self) -> dict[str, Any]:
+        """Return where the rows come from, JSON-safe: what was measured, with which standard error in rows."""
+        measured = [{"marginal": list(one.names), "standard error": one.standard_error} for one in self.measured]
+        return {
+            "what": POST_PROCESSING,
+            "post-processing": True,
+            "method": self.method,
+            "rows": self.rows,
+            "seed": self.seed,
+            "measured": measured,
+            "inferred": "all other marginals; small groups and rare cells are not to be relied on",
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form that `from_dict` reads."""
+        return {
+            "schema": self.schema.to_dict(),
+            "method": self.method,
+            "measured": [one.to_dict() for one in self.measured],
+            "total": self.total,
+            "rows": self.rows,
+            "seed": str(self.seed),  # many readers of JSON round whole numbers of 63 bits
+        }
+
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> SyntheticRows:
+        """See `Kept`."""
+        measured = [
+            MeasuredMarginal(one["attributes"], one["counts"], one["variance"], one["potential"])
+            for one in form["measured"]
+        ]
+        schema = Schema.from_dict(form["schema"])
+        return cls(schema, str(form["method"]), measured, form["total"], form["rows"], int(form["seed"]))
+
+    def __str__(self) -> str:
+        lines = [f"{self.rows:,} synthetic rows of {len(self.schema)} attributes, method {self.method}."]
+        for one in self.measured[:_SHOWN]:
+            margin = math.ceil(Noisy(0, one.variance).margin())
+            lines.append(f"measured: {' by '.join(one.names)}, each count within ±{margin} rows")
+        if len(self.measured) > _SHOWN:
+            lines.append(f"and {len(self.measured) - _SHOWN} more, in to_json")
+        lines.append("All other marginals are inferred. Reading the rows is post-processing.")
+        return "\n".join(lines)

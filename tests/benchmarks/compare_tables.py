@@ -1,0 +1,200 @@
+"""How near synthetic tables come to a table: not private, since it looks at the exact rows.
+
+    python tests/benchmarks/compare_tables.py run --tables adult nltcs --out tables.jsonl
+    python tests/benchmarks/compare_tables.py run --methods mbi-mst --peer PYTHON private-pgm --out tables.jsonl
+    python tests/benchmarks/compare_tables.py show tables.jsonl
+
+For each table, epsilon, method and seed: rows are divided into four fifths that the method sees, and a fifth for tests.
+Measured are the total variation of all marginals of three attributes from those of the rows that were seen, mean and
+largest; the area under the ROC curve, on the test rows, of boosted trees (scikit-learn) trained on the synthetic rows;
+CPU seconds and peak memory of a process that does nothing else. "pure" methods have delta 0, the others zCDP at 1e-9.
+`rows` is no method: the exact rows, halved for the marginals, and as they are for the trees. Runs are seeded. Jobs that
+a file holds are not done again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from benchmark_tasks import default_data
+from classifier_tasks import read_task
+from numpy.typing import NDArray
+
+TABLES = ("adult", "mushroom", "nursery-urgent", "nltcs")
+METHODS = ("auto", "independent", "tree", "rounds")
+DELTA = "1e-9"
+Codes = NDArray[np.int64]
+
+
+def rows_of(data: Path, name: str, seed: int) -> tuple[Any, Codes, Codes, int]:
+    """Return a schema, the rows that are seen and those for tests, and the place of the class."""
+    table, target = read_task(data, name)
+    codes = table.codes.T.astype(np.int64)
+    order = np.random.default_rng(seed).permutation(len(codes))
+    cut = len(codes) * 4 // 5
+    return table.schema, codes[order[:cut]], codes[order[cut:]], table.schema.index(target)
+
+
+def distances(one: Codes, other: Codes, sizes: list[int]) -> NDArray[np.float64]:
+    """Return the total variation of each marginal of three attributes."""
+    found = []
+    for of in itertools.combinations(range(len(sizes)), 3):
+        shape = tuple(sizes[a] for a in of)
+        tables = [
+            np.bincount(np.ravel_multi_index(tuple(rows[:, a] for a in of), shape), minlength=int(np.prod(shape)))
+            / len(rows)
+            for rows in (one, other)
+        ]
+        found.append(np.abs(tables[0] - tables[1]).sum() / 2)
+    return np.array(found)
+
+
+def auc(train: Codes, test: Codes, target: int, sizes: list[int]) -> float | None:
+    """Return the area under the curve of a class of two values, .5 where rows hold one only; None for more values."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.metrics import roc_auc_score
+
+    if sizes[target] != 2:
+        return None
+    if len(set(train[:, target])) < 2:
+        return 0.5
+    others = [a for a in range(len(sizes)) if a != target]
+    model = HistGradientBoostingClassifier(random_state=0, max_iter=60)
+    model.fit(train[:, others], train[:, target])
+    return float(roc_auc_score(test[:, target], model.predict_proba(test[:, others])[:, 1]))
+
+
+def synthetic(job: dict[str, Any], data: Path) -> dict[str, Any]:
+    """Return the rows of one of our methods, in this process, with what they cost."""
+    import resource
+
+    import dpframework as dpf
+    from dpframework.facts import exact
+    from dpframework.facts.privacy import rho_below
+
+    schema, seen, _, _ = rows_of(data, job["table"], job["seed"])
+    schema = dpf.Schema(list(schema), about_rows=len(seen))
+    table = dpf.Table.from_codes(schema, seen.T)
+    method, _, kind = job["method"].partition("-")
+    epsilon = exact(job["epsilon"], "epsilon")
+    pure = kind == "pure"
+    budget: dict[str, Any] = {"epsilon": epsilon} if pure else {"rho": rho_below(epsilon, exact(DELTA, "delta"))}
+    begun = time.process_time()
+    study = dpf.Study(schema, epsilon=epsilon, delta=0 if pure else DELTA)
+    study.add("rows", dpf.miner("synthetic-table", method=method, **budget))
+    found = study.run(table, seed=job["seed"])["rows"]
+    codes = found.codes
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    said = {"made": found.method, "cells": found.model.tree.cells, "measured": len(found.measured)}
+    return {"codes": codes, "cpu": time.process_time() - begun, "mib": used, **said}
+
+
+def of_peer(job: dict[str, Any], data: Path, peer: tuple[str, str]) -> dict[str, Any]:
+    """Return the rows of a mechanism of `mbi`, in an environment of its own."""
+    schema, seen, _, _ = rows_of(data, job["table"], job["seed"])
+    script = Path(__file__).with_name("synthetic_rows_of_mbi.py")
+    with tempfile.TemporaryDirectory() as folder:
+        given, out = Path(folder) / "rows.npz", Path(folder) / "out.npz"
+        np.savez(given, codes=seen, sizes=np.array([a.size for a in schema]))
+        numbers = [str(job["epsilon"]), DELTA, str(job["seed"])]
+        mechanism = job["method"].removeprefix("mbi-")
+        call = [peer[0], str(script), peer[1], mechanism, str(given), str(out), *numbers]
+        subprocess.run(call, check=True, stdout=subprocess.DEVNULL)
+        with np.load(out) as held:
+            return {"codes": held["codes"], "cpu": float(held["cpu"]), "mib": float(held["mib"])}
+
+
+def measured(job: dict[str, Any], data: Path, peer: tuple[str, str]) -> dict[str, Any]:
+    """Return what one job shows."""
+    schema, seen, test, target = rows_of(data, job["table"], job["seed"])
+    sizes = [a.size for a in schema]
+    if job["method"] == "rows":
+        half = len(seen) // 2
+        off, area = distances(seen[:half], seen[half:], sizes), auc(seen, test, target, sizes)
+        return {**job, "mean": off.mean(), "largest": off.max(), "auc": area}
+    made = of_peer(job, data, peer) if job["method"].startswith("mbi-") else synthetic(job, data)
+    codes = np.asarray(made.pop("codes"), dtype=np.int64)
+    off, area = distances(codes, seen, sizes), auc(codes, test, target, sizes)
+    return {**job, "mean": off.mean(), "largest": off.max(), "auc": area, **made}
+
+
+def jobs(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield the jobs that are not in the file yet."""
+    out = Path(arguments.out)
+    done = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+    known = {tuple(one[key] for key in ("table", "epsilon", "method", "seed")) for one in done}
+    for seed, table, epsilon, method in itertools.product(
+        range(arguments.seeds), arguments.tables, arguments.epsilon, arguments.methods
+    ):
+        own = [method] if method.startswith("mbi-") or method == "rows" else [f"{method}-pure", f"{method}-zcdp"]
+        for one in own:
+            if (table, epsilon, one, seed) not in known:
+                yield {"table": table, "epsilon": epsilon, "method": one, "seed": seed}
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Do each job in a process of its own, so that its memory is its own."""
+    for job in jobs(arguments):
+        call = [sys.executable, __file__, "job", json.dumps(job), "--data", str(arguments.data)]
+        done = subprocess.run([*call, "--peer", *arguments.peer], capture_output=True, text=True, check=True)
+        with Path(arguments.out).open("a") as file:
+            file.write(done.stdout.splitlines()[-1] + "\n")
+        print(done.stdout.splitlines()[-1][:200], flush=True)
+
+
+def show(arguments: argparse.Namespace) -> None:
+    """Print a table for each measure: a row for each method, a column for each table and epsilon."""
+    found: dict[tuple[str, str, float], list[dict[str, Any]]] = defaultdict(list)
+    for line in Path(arguments.out).read_text().splitlines():
+        one = json.loads(line)
+        found[one["method"], one["table"], one["epsilon"]].append(one)
+    methods = list(dict.fromkeys(method for method, _, _ in found))
+    columns = sorted({(table, epsilon) for _, table, epsilon in found})
+    for measure in ("mean", "largest", "auc", "cpu", "mib"):
+        print(f"\n| {measure} | " + " | ".join(f"{table}, {epsilon:g}" for table, epsilon in columns) + " |")
+        print("|---" * (len(columns) + 1) + "|")
+        for method in methods:
+            cells = []
+            for table, epsilon in columns:
+                own = [one[measure] for one in found[method, table, epsilon] if one.get(measure) is not None]
+                worst = max if measure in ("cpu", "mib") else np.mean
+                cells.append(f"{worst(own):.3g}" if own else "")
+            print(f"| {method} | " + " | ".join(cells) + " |")
+
+
+def main() -> None:
+    """Run what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name in ("run", "show", "job"):
+        command = commands.add_parser(name)
+        command.add_argument("--data", type=Path, default=default_data())
+        command.add_argument("--peer", nargs=2, default=("", ""), metavar=("PYTHON", "REPOSITORY"))
+        if name == "run":
+            command.add_argument("--tables", nargs="+", default=TABLES)
+            command.add_argument("--methods", nargs="+", default=METHODS)
+            command.add_argument("--epsilon", nargs="+", type=float, default=[0.1, 1.0, 10.0])
+            command.add_argument("--seeds", type=int, default=5)
+            command.add_argument("--out", required=True)
+        else:
+            command.add_argument("out" if name == "show" else "job")
+    arguments = parser.parse_args()
+    if arguments.command == "job":
+        print(json.dumps(measured(json.loads(arguments.job), arguments.data, tuple(arguments.peer))))
+    else:
+        {"run": run, "show": show}[arguments.command](arguments)
+
+
+if __name__ == "__main__":
+    main()
