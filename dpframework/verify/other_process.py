@@ -2,11 +2,13 @@
 
 An engine with workers counts in processes where no miner has run. A query that reads what a run left behind, such as a
 global that `mine` sets, answers otherwise there. So plugins' queries are asked again in one spawned process for all of
-them, on the same rows.
+them, on the same rows. It starts before any table is shown to them, since a process inherits more than its code from
+the one that starts it: the environment, the working folder, limits and priorities.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import importlib.util
@@ -15,6 +17,7 @@ import os
 import pickle
 import subprocess
 import sys
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, final
 
@@ -24,7 +27,6 @@ import numpy as np
 from dpframework.facts.errors import first_line
 from dpframework.facts.packages import distributions
 from dpframework.facts.schema import Schema
-from dpframework.mechanisms import Mechanism
 from dpframework.queries import PiecewiseScores, Query
 from dpframework.queries.answers import answer_of
 from dpframework.verify.answer_changes import measure
@@ -74,13 +76,63 @@ class AskedHere:
         return None if b"__main__" in sent else sent
 
 
-def differences(asked: Sequence[AskedHere]) -> list[str | None]:
-    """Ask queries again in one new process, and say for each how its answer differs.
+@final
+class OtherProcess:
+    """A new process that waits for questions. In such a process there is none, and nothing is answered."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        if CHILD in os.environ:
+            return
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), CHILD: "1"}
+        command = [sys.executable, "-c", f"from {__name__} import answer_all; answer_all()"]
+        with contextlib.suppress(OSError):
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+            )
+            self.end = weakref.finalize(self, _end, self._process)
+
+    def answers(self, sent: list[bytes]) -> list[Any] | None:
+        """Return its answers to some questions, None for one that it cannot read; or None without a process.
+
+        It answers once.
+        """
+        if self._process is None:
+            return None
+        files = {
+            name: file
+            for name, module in list(sys.modules.items())
+            if (file := getattr(module, "__file__", None)) and any(name.encode() in one for one in sent)
+        }
+        try:
+            out, _ = self._process.communicate(pickle.dumps((files, sent)), timeout=SECONDS)
+            answers: list[Any] = pickle.loads(out)
+        except (subprocess.SubprocessError, OSError, EOFError, pickle.UnpicklingError):
+            return None
+        finally:
+            self.end()
+        return answers
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def differences(asked: Sequence[AskedHere], other: OtherProcess | None = None) -> list[str | None]:
+    """Ask queries again in a new process, and say for each how its answer differs.
 
     None where it does not, and for a query that cannot be sent.
+
+    Parameters
+    ----------
+    asked
+        The queries.
+    other
+        The process, if it was started before.
     """
     sent = {k: question for k, one in enumerate(asked) if (question := one.pickled) is not None}
-    answers = _asked_elsewhere(list(sent.values())) if sent and CHILD not in os.environ else None
+    answers = (other or OtherProcess()).answers(list(sent.values())) if sent else None
     found: list[str | None] = [None] * len(asked)
     for k, answer in zip(sent, answers or [], strict=False):
         if answer is not None and not _same(asked[k].answer, answer):
@@ -92,8 +144,8 @@ def differences(asked: Sequence[AskedHere]) -> list[str | None]:
     return found
 
 
-def is_foreign(component: Query | Mechanism) -> bool:
-    """Tell whether some code of a query or mechanism is not the project's, whose own tests try it in all ways."""
+def is_foreign(component: object) -> bool:
+    """Tell whether some code of a miner, query or mechanism is not the project's, whose own tests try it all."""
     packages = {kind.__module__.partition(".")[0] for kind in type(component).__mro__}
     return any(
         package not in (CORE, *sys.stdlib_module_names) and _distribution(package) != _distribution(CORE)
@@ -129,30 +181,6 @@ def _shown(answer: Any) -> str:
     if isinstance(numbers, str):
         return numbers
     return ", ".join(f"{number:g}" for number in numbers[:SHOWN]) + (", ..." if len(numbers) > SHOWN else "")
-
-
-def _asked_elsewhere(sent: list[bytes]) -> list[Any] | None:
-    """Return the answers of a new process to some questions, None for one that it cannot read; or None without one."""
-    files = {
-        name: file
-        for name, module in list(sys.modules.items())
-        if (file := getattr(module, "__file__", None)) and any(name.encode() in one for one in sent)
-    }
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), CHILD: "1"}
-    command = [sys.executable, "-c", f"from {__name__} import answer_all; answer_all()"]
-    try:
-        done = subprocess.run(
-            command,
-            input=pickle.dumps((files, sent)),
-            capture_output=True,
-            env=environment,
-            timeout=SECONDS,
-            check=True,
-        )
-        answers: list[Any] = pickle.loads(done.stdout)
-    except (subprocess.SubprocessError, OSError, EOFError, pickle.UnpicklingError):
-        return None
-    return answers
 
 
 def answer_all() -> None:

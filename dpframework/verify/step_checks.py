@@ -12,7 +12,7 @@ from dpframework.mechanisms import Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import QueryFacts
 from dpframework.verify.losses import LossReport, check_losses
-from dpframework.verify.other_process import AskedHere, differences, is_foreign
+from dpframework.verify.other_process import AskedHere, OtherProcess, differences, is_foreign
 from dpframework.verify.patience import Patience
 from dpframework.verify.probes import Probe
 from dpframework.verify.query_trace import QueryCall, call_answers, evaluate, fitting, takes_any_answers, trace_queries
@@ -59,6 +59,7 @@ class StepChecks:
         self.steps: dict[str, str] = {}
         self.sensitivities: dict[Any, SensitivityReport] = {}
         self._asked: dict[Any, AskedHere] = {}
+        self._other: OtherProcess | None = None
         self._units: set[Any] = set()
         self._alike: dict[Any, list[tuple[str, SensitivityReport]]] = {}
         self.samplers: dict[Mechanism, SamplerReport] = {}
@@ -66,6 +67,8 @@ class StepChecks:
 
     def check(self, subject: Subject, patience: Patience) -> None:
         """Check the queries of a subject's runs that were not checked before."""
+        if self._other is None and is_foreign(subject.miner):
+            self._other = OtherProcess()  # now, before its code sees a table
         for asked in trace_queries(subject):
             if patience.over:
                 self._left_out.append(f"the sensitivity of {asked.query.text}")
@@ -77,11 +80,16 @@ class StepChecks:
 
     def ask_elsewhere(self) -> None:
         """Ask the queries again in one new process, and note those that answer otherwise there."""
+        if not self._asked:
+            return
         asked, self._asked = self._asked, {}
-        for key, problem in zip(asked, differences(list(asked.values())), strict=True):
+        other, self._other = self._other, None
+        for (key, one), problem in zip(asked.items(), differences(list(asked.values()), other), strict=True):
             if problem is not None:
                 found = self.sensitivities[key]
                 self.sensitivities[key] = attrs.evolve(found, wrong=(*found.wrong, problem))
+            if one.pickled is None:
+                self._left_out.append(f"asking {one.query.text} in another process, to which it cannot be sent")
 
     def problems(self) -> list[str]:
         """Return what does not hold, in words."""

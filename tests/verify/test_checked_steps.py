@@ -80,6 +80,11 @@ def subject(schema: dpf.Schema = SCHEMA, relation: Relation = ADD, rows: int = 1
     return Subject(One(), schema, relation, unit=unit)
 
 
+def told_of(query: Any, *rest: Any) -> Any:
+    """What would be sent to another process, but for one query that cannot be."""
+    return SimpleNamespace(query=query, rest=rest, pickled=None if query == Asks(1) else b"")
+
+
 class Checks:
     """Checks of which each search is noted, and takes no time."""
 
@@ -95,7 +100,7 @@ class Checks:
         patch.setattr(step_checks, "check_losses", self._compare)
         patch.setattr(step_checks, "call_answers", lambda subject, asked, tables: ("answers", tables))
         patch.setattr(step_checks, "_probes", lambda subject, asked: None)
-        patch.setattr(step_checks.AskedHere, "of", classmethod(lambda cls, query, *rest: (query, *rest)))
+        patch.setattr(step_checks.AskedHere, "of", classmethod(lambda cls, *given: told_of(*given)))
         self.checks: Any = StepChecks(replays, 5, self.left_out, self.told.append, **given)
 
     def _search(self, query: Query, schema: Any, relation: Relation, **given: Any) -> SensitivityReport:
@@ -148,7 +153,8 @@ def test_of_queries_that_are_alike_three_are_searched(monkeypatch: pytest.Monkey
     one.checks._search(at, call(Asks(9, worth=2)), Patience())
     assert len(one.searched) == 5
     assert [len(key) for key in one.checks._asked] == [3] * 5
-    query, schema, rows, derived, inputs = next(iter(one.checks._asked.values()))
+    first = next(iter(one.checks._asked.values()))
+    query, (schema, rows, derived, inputs) = first.query, first.rest
     assert (query, schema, derived, inputs) == (Asks(1), SCHEMA, (("d", "c"),), {"a": 1})
     assert rows == bytes(k * k % 6 for k in range(30))
     one.checks._search(at, call(Count()), Patience())
@@ -252,9 +258,9 @@ def test_what_was_reached_is_noted_of_each_step(monkeypatch: pytest.MonkeyPatch)
 def test_problems_are_those_of_what_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     one, asked = Checks(monkeypatch), list[Any]()
 
-    def differing(given: list[Any]) -> list[str | None]:
-        asked.append([query for query, *_ in given])
-        return ["is odd" if query.number == 2 else None for query, *_ in given]
+    def differing(given: list[Any], other: Any) -> list[str | None]:
+        asked.append(([each.query for each in given], other))
+        return ["is odd" if each.query.number == 2 else None for each in given]
 
     monkeypatch.setattr(step_checks, "differences", differing)
     for number in (1, 2):
@@ -264,8 +270,9 @@ def test_problems_are_those_of_what_does_not_hold(monkeypatch: pytest.MonkeyPatc
     first, *others = one.checks.problems()
     assert first.splitlines()[0] == "add-or-remove-one: asks 2: is odd"
     assert others == [str(SimpleNamespace(passed=False))] * 2
+    assert one.left_out == ["asking asks 1 in another process, to which it cannot be sent"]
     one.checks.problems()
-    assert asked == [[Asks(1), Asks(2)], []]
+    assert asked == [([Asks(1), Asks(2)], None)]  # once
     assert [one.wrong for one in one.checks.sensitivities.values()] == [(), ("is odd",)]
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import resource
+import subprocess
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -15,6 +18,7 @@ from dpframework.verify.other_process import AskedHere, differences, is_foreign
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])
 CHOSEN: set[int] = set()  # as a miner fills it
+LIMIT = 3000  # files that are open at once: more than a process is allowed otherwise
 
 
 @attrs.frozen
@@ -45,6 +49,30 @@ class Raises(InChosenTowns):
 
     def count(self, block: dpf.Block, **inputs: Any) -> Any:
         return np.array([block.rows + min(CHOSEN) - min(CHOSEN)])
+
+
+@attrs.frozen
+class FirstOfAll(InTowns):
+    """Counts the rows, and beside it those of the first table of all: in a limit, which new processes inherit."""
+
+    name = "first-of-all"
+    answer_length = 2
+
+    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> Any:
+        (counted,) = super().evaluate(engine, rows, **inputs)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft < LIMIT:
+            soft = LIMIT + int(counted)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        return np.array([counted, soft - LIMIT])
+
+
+@attrs.frozen
+class Unsent(InTowns):
+    """The same towns, by what cannot be sent."""
+
+    name = "unsent"
+    chosen: Callable[[], list[int]] = attrs.field(default=lambda: [0, 2], eq=False)
 
 
 @attrs.frozen
@@ -110,10 +138,32 @@ def test_verify_and_the_query_suite_say_so(chosen: None) -> None:
         suite.test_answers_are_the_same_in_another_process()
 
 
+@pytest.fixture
+def limit() -> Any:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, limits[0]), limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_the_process_is_older_than_what_a_run_leaves_for_others_and_what_it_is_not_asked_is_said(limit: None) -> None:
+    found = verify_examples(
+        "towns",
+        {"first": Example(SCHEMA, Towns(FirstOfAll())), "unsent": Example(SCHEMA, Towns(Unsent()))},
+        replays=100,
+        runs=0,
+        relations=[dpf.Relation.ADD_OR_REMOVE_ONE],
+    )
+    (told,) = found.problems()
+    assert "first-of-all: answers" in told
+    assert "in a new process" in told
+    assert found.left_out == ("asking unsent in another process, to which it cannot be sent",)
+
+
 def test_the_projects_own_queries_need_no_process_and_a_process_starts_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(other_process, "_asked_elsewhere", lambda sent: pytest.fail("a process was started"))
+    monkeypatch.setattr(subprocess, "Popen", lambda *given, **options: pytest.fail("a process was started"))
     assert not is_foreign(dpf.queries.Count())
     assert is_foreign(InTowns())
     suite = type("TestCount", (QueryConformance,), {"queries": {"rows": (dpf.queries.Count(), SCHEMA, {})}})()

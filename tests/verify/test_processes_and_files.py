@@ -23,7 +23,16 @@ from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Count, PiecewiseScores, Query
 from dpframework.verify import files_watched, other_process
 from dpframework.verify.files_watched import watched_files
-from dpframework.verify.other_process import AskedHere, _answer, _Questions, _same, _shown, differences, is_foreign
+from dpframework.verify.other_process import (
+    AskedHere,
+    OtherProcess,
+    _answer,
+    _Questions,
+    _same,
+    _shown,
+    differences,
+    is_foreign,
+)
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])
 
@@ -104,8 +113,7 @@ def test_each_difference_belongs_to_its_question(monkeypatch: pytest.MonkeyPatch
             sent.append(questions)
             return None if answers == (None,) else list(answers)
 
-        monkeypatch.setattr(other_process, "_asked_elsewhere", elsewhere)
-        return differences(questions)
+        return differences(questions, SimpleNamespace(answers=elsewhere))
 
     unsent = asked(np.array([9]), Given(lambda: 0))
     questions = [asked(np.array([1]), Count()), unsent, asked(np.array([2]), Count()), asked(np.array([3]), Count())]
@@ -130,31 +138,59 @@ def test_each_difference_belongs_to_its_question(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_process_is_asked_with_the_files_of_the_modules(monkeypatch: pytest.MonkeyPatch) -> None:
-    ran: list[Any] = []
+    monkeypatch.delenv(other_process.CHILD, raising=False)
+    made: list[Any] = []
 
-    def run(command: list[str], **options: Any) -> Any:
-        ran.append((command, options))
-        return SimpleNamespace(stdout=pickle.dumps([1, None]))
+    class Process:
+        def __init__(self, command: list[str], **options: Any) -> None:
+            made.append(self)
+            self.command, self.options, self.calls = command, options, []
 
-    monkeypatch.setattr(subprocess, "run", run)
-    assert other_process._asked_elsewhere([b"it names dpframework.verify.many", b"and more"]) == [1, None]
-    ((command, options),) = ran
-    files, sent = pickle.loads(options["input"])
+        def communicate(self, *given: Any, **limits: Any) -> Any:
+            self.calls.append((given, limits))
+            if isinstance(answer[0], Exception) and given:
+                raise answer[0]
+            return answer[0], None
+
+        def kill(self) -> None:
+            self.calls.append("killed")
+
+    monkeypatch.setattr(subprocess, "Popen", Process)
+    answer: list[Any] = [pickle.dumps([1, None])]
+    assert OtherProcess().answers([b"it names dpframework.verify.many", b"and more"]) == [1, None]
+    (one,) = made
+    ((given,), limits), *ended = one.calls
+    files, sent = pickle.loads(given)
+    assert limits == {"timeout": 120}
+    assert ended == ["killed", ((), {})]
     assert sent == [b"it names dpframework.verify.many", b"and more"]
     assert files["dpframework.verify.many"] == sys.modules["dpframework.verify.many"].__file__
     assert "dpframework.verify" in files
     assert "dpframework.queries" not in files
-    assert command == [sys.executable, "-c", "from dpframework.verify.other_process import answer_all; answer_all()"]
-    assert (options["timeout"], options["check"], options["capture_output"]) == (120, True, True)
-    environment = options["env"]
+    assert one.command == [
+        sys.executable, "-c", "from dpframework.verify.other_process import answer_all; answer_all()"
+    ]  # fmt: skip
+    environment = one.options["env"]
     assert environment[other_process.CHILD] == "1"
     assert environment["PYTHONPATH"].split(os.pathsep) == [path for path in sys.path if path]
-    for error in (subprocess.TimeoutExpired("a", 1), subprocess.CalledProcessError(1, "a"), OSError()):
-        monkeypatch.setattr(subprocess, "run", lambda *_, error=error, **__: (_ for _ in ()).throw(error))
-        assert other_process._asked_elsewhere([b"a"]) is None
-    for stdout in (b"", b"no pickle"):
-        monkeypatch.setattr(subprocess, "run", lambda *_, out=stdout, **__: SimpleNamespace(stdout=out))
-        assert other_process._asked_elsewhere([b"a"]) is None
+    assert [one.options[pipe] for pipe in ("stdin", "stdout", "stderr")] == [
+        subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL
+    ]  # fmt: skip
+    for answer[0] in (subprocess.TimeoutExpired("a", 1), OSError(), b"", b"no pickle"):
+        assert OtherProcess().answers([b"a"]) is None
+    waiting = OtherProcess()
+    assert made[-1].calls == []
+    del waiting
+    assert made[-1].calls == ["killed", ((), {})]
+
+    def missing(*given: Any, **options: Any) -> Any:
+        raise OSError
+
+    monkeypatch.setattr(subprocess, "Popen", missing)
+    assert OtherProcess().answers([b"a"]) is None
+    monkeypatch.setenv(other_process.CHILD, "1")
+    monkeypatch.setattr(subprocess, "Popen", Process)
+    assert OtherProcess().answers([b"a"]) is None
 
 
 def test_questions_bring_their_modules_from_files(tmp_path: Path) -> None:

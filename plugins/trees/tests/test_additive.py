@@ -100,6 +100,10 @@ def test_a_model_is_kept_drawn_and_printed():
     assert first.values[:, 0].tolist() in [ys[: len(first.values)] for ys in drawn]
     axes = model.plot_term("size")
     assert [label.get_text() for label in axes.get_xticklabels()] == list(model.term("size").labels)
+    for name in ("size", "colour"):
+        *lines, _ = model.plot_term(name).lines  # the last one is at 0
+        drawn = [(x, y) for line in lines for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)]
+        assert sorted(drawn) == sorted((k, y) for values in model.term(name).values.T for k, y in enumerate(values))
     assert "colour" in str(model)
     with pytest.raises(dpf.InputError, match="not in the model"):
         model.term("weight")
