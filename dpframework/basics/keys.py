@@ -33,8 +33,8 @@ from dpframework.plan.parts import PlannedPart
 from dpframework.queries.keys import Keys
 from dpframework.results.by_key import ByKey
 from dpframework.results.error_bounds import BoundKind, ErrorBound
-from dpframework.results.keys import KeyTable
-from dpframework.run.miner import Example, Miner
+from dpframework.results.keys import KeyTable, ReleasedKeys
+from dpframework.run.miner import Example, Miner, Witness
 from dpframework.run.private_table import PrivateTable
 
 BY_KEY = "by key"
@@ -167,9 +167,14 @@ class KeysMiner(Miner):
         """Return keys of one attribute, and of one beside another, where the number of rows is public too."""
         schema = Schema([Open("town")])
         beside = Schema([Open("town"), Boolean("ill")], rows=6)
+        # the row leaves a town that is not shown, for one that is, and comes to the other outcome there
+        rows = [{"town": town, "ill": ill} for town, ill in (("a", True), ("b", True), ("a", False))]
+        moved = Witness([(rows[0], 1), (rows[1], 4)], rows[1], rows[2], {"keys": ReleasedKeys(("a",), (5,))})
         return {
             "keys": Example(schema, cls("town", epsilon=1, delta="0.05")),
-            "rows-public": Example(beside, cls("town", epsilon=2, delta="0.1", each={"histogram": "ill"})),
+            "rows-public": Example(
+                beside, cls("town", epsilon=2, delta="0.1", each={"histogram": "ill"}), witnesses=[moved]
+            ),
             "zcdp": Example(
                 schema, cls("town", rho=Fraction(1, 2), delta="0.05"), EXAMPLE_DELTA + Fraction(1, 10), loose=_NEW_KEYS
             ),

@@ -32,7 +32,7 @@ from dpframework.queries.base import Norm
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.marginal_tables import MarginalTable, MarginalTables
 from dpframework.results.noisy import Noisy
-from dpframework.run.miner import Example
+from dpframework.run.miner import Example, Witness
 from dpframework.run.private_table import PrivateTable
 
 _LISTED = 12  # error bounds of single marginals; of more, one bound for each number of attributes
@@ -227,6 +227,8 @@ class MarginalsMiner(BasicMiner):
         schema = Schema([Boolean("ill"), Categorical("town", ["A", "B", "C"]), Boolean("old")])
         wide = Schema([Boolean("ill", missing=True), Numeric("age", 0, 90, cuts=[20, 40, 60])])
         counted = attrs.evolve(schema, rows=6)
+        # all sets that differ change the residuals less than these two attributes do
+        most = Witness([(_row("A"), 5)], _row("A"), _row("C", old=True))
         return {
             "blocks": Example(schema, cls(epsilon=1)),
             "laplace": Example(wide, cls(epsilon=1, noise="laplace")),
@@ -234,8 +236,12 @@ class MarginalsMiner(BasicMiner):
             "zcdp": Example(
                 schema, cls(of=[["ill", "town"], "old"], weights=[2, 1], rho=Fraction(1, 8)), EXAMPLE_DELTA
             ),
-            "zcdp-rows-public": Example(counted, cls(rho=Fraction(1, 8)), EXAMPLE_DELTA),
+            "zcdp-rows-public": Example(counted, cls(rho=Fraction(1, 8)), EXAMPLE_DELTA, witnesses=[most]),
         }
+
+
+def _row(town: str, *, old: bool = False) -> dict[str, Any]:
+    return {"ill": False, "town": town, "old": old}
 
 
 def _residual_variances(

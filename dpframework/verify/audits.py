@@ -131,9 +131,9 @@ class _Audit:
             worst = max(worst, witnessed)
         tail = self._tail()
         if tail is not None and subject.claim is None:
-            telling = max(tail.tails, key=lambda one: one.tightness if one.epsilon else -1.0)
-            claim, delta, worst = telling.epsilon, telling.delta, telling.needed
-            pair = Violation.on(subject, f"the epsilon that the runs need is {worst:.6g} of {claim:.6g}", *tail.tables)
+            on, telling = self._telling(tail)
+            claim, delta, worst = telling.telling.epsilon, telling.telling.delta, telling.telling.needed
+            pair = Violation.on(on, f"the epsilon that the runs need is {worst:.6g} of {claim:.6g}", *telling.tables)
         lost = worst or (tail and any(Weigher(subject, one).loss(*tail.tables) for one in [*transcripts, *steered]))
         if claim and not lost and not behaviour.violations and not subject.patience.over:
             behaviour.lost_nothing([*transcripts, *steered])
@@ -191,10 +191,24 @@ class _Audit:
         if subject.claim is not None and not (subject.delta or subject.exact_delta):
             return None
         self.tell("how much probability lies beyond the claim")
-        tail = check_tail_of(subject, runs=max(self.replays // 6, 200), seed=self.seed)
+        tail = check_tail_of(subject, runs=max(self.replays // 6, 200), seed=self.seed, tests=1 + len(self.witnesses))
         if not tail.passed:
             self.behaviour.found("tail", tail.what, *tail.tables, None)
         return tail
+
+    def _telling(self, tail: TailReport) -> tuple[Subject, TailReport]:
+        """Test the claim on the tables of the witnesses, too, and return the most telling of all tests."""
+        found = [(self.subject, tail)]
+        for witness in self.witnesses:
+            self.tell("how much probability lies beyond the claim, of a witness")
+            shown = witnessed(self.subject, witness, self.rng)
+            given: dict[str, Any] = {"runs": tail.runs, "seed": self.seed, "tests": 1 + len(self.witnesses)}
+            of_witness = check_tail_of(shown.subject, tables=shown.tables, **given)
+            if not of_witness.passed:
+                violations = self.behaviour.violations
+                violations.setdefault("tail", Violation.on(shown.subject, of_witness.what, *shown.tables))
+            found.append((shown.subject, of_witness))
+        return max(found, key=lambda one: (not one[1].passed, one[1].telling.tightness))
 
     def _witnessed(self, claim: Fraction) -> float:
         """Replay the witnesses, and return the largest loss that they show."""

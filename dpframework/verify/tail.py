@@ -123,6 +123,11 @@ class TailReport:
         }
 
     @property
+    def telling(self) -> Tail:
+        """The point that comes nearest to its claim, or is farthest beyond it."""
+        return max(self.tails, key=lambda tail: tail.tightness if tail.epsilon else -1.0)
+
+    @property
     def what(self) -> str:
         """One line a point of the claim."""
         return "\n".join(
@@ -177,8 +182,14 @@ def check_tail(
     return check_tail_of(subject, runs=runs, seed=seed)
 
 
-def check_tail_of(subject: Subject, *, runs: int, seed: int) -> TailReport:
-    """Compare how often a subject's runs lose more than epsilon with the plan's claim (see `check_tail`)."""
+def check_tail_of(
+    subject: Subject, *, runs: int, seed: int, tables: tuple[Rows, Rows] | None = None, tests: int = 1
+) -> TailReport:
+    """Compare how often a subject's runs lose more than epsilon with the plan's claim (see `check_tail`).
+
+    On the tables given, or on those that a search finds. Of so many such tests together, all of a true claim, a share
+    of `FALSE_ALARM` fails.
+    """
     points: list[tuple[float, float, str]] = []
     exact = subject.exact_delta  # below it nothing is claimed, and at it perhaps
     deltas = {*DELTAS, subject.delta or DELTAS[0], exact or DELTAS[0]}
@@ -194,10 +205,11 @@ def check_tail_of(subject: Subject, *, runs: int, seed: int) -> TailReport:
             )
         points.append((float(total), float(delta), subject.charged_by(delta)))
     rng = np.random.default_rng(seed)
-    tables = _worst_pair(subject, rng, searched=runs // TRANSCRIPTS)
+    if tables is None:
+        tables = _worst_pair(subject, rng, searched=runs // TRANSCRIPTS)
     losses = _losses(subject, tables, rng, runs)
     runs = len(losses)
-    slack = math.sqrt(math.log(len(points) / FALSE_ALARM) / (2 * runs))
+    slack = math.sqrt(math.log(tests * len(points) / FALSE_ALARM) / (2 * runs))
     tails = []
     for epsilon, claimed, by in points:
         found = _beyond(losses, epsilon)

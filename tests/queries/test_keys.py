@@ -245,7 +245,7 @@ def test_an_engine_that_lets_listed_counts_out_only_is_refused_before_anything_i
 
 class TestKeysMiner(MinerConformance):
     miner = dpf.basics.KeysMiner
-    replays = 800
+    replays = 500
     min_tightness = 0.9
 
 

@@ -32,7 +32,7 @@ from dpframework_trees.additive.queries import NumberRows, numeric
 from dpframework_trees.additive.regression_model import AdditiveRegression
 from dpframework_trees.additive.residuals import ResidualCounts, Residuals
 from dpframework_trees.additive.terms import Term, centred_terms
-from dpframework_trees.additive.witnesses import SCHEMA, added, replaced
+from dpframework_trees.additive.witnesses import SCHEMA, added, opposed
 from dpframework_trees.estimates import noise_variance
 from dpframework_trees.parameters import other_attributes
 
@@ -72,8 +72,7 @@ class DPAdditiveRegression(Miner):
         price = Numeric("price", 0, 10, bins=2)
         schema = Schema([*(a for a in SCHEMA if a.name != "grade"), price], max_rows=SCHEMA.max_rows)
         witnesses = [
-            attrs.evolve(own, one=_priced(own.one), other=_priced(own.other))
-            for own in (added("grade"), replaced("grade"))
+            attrs.evolve(own, one=_priced(own.one), other=_priced(own.other)) for own in (added("grade"), opposed())
         ]
         missing = attrs.evolve(schema.replace(attrs.evolve(price, missing=True)), rows=12)
         return {
@@ -181,5 +180,7 @@ def _of_codes(intercept: float, terms: Collection[Term]) -> list[float]:
 
 
 def _priced(row: Mapping[str, object] | None) -> Mapping[str, object] | None:
-    """Return a row of the examples with the highest price for its grade."""
-    return None if row is None else {**{name: row[name] for name in row if name != "grade"}, "price": 10}
+    """Return a row of the examples with the highest price for its grade, or the lowest."""
+    if row is None:
+        return None
+    return {**{name: row[name] for name in row if name != "grade"}, "price": 10 if row["grade"] == "bad" else 0}

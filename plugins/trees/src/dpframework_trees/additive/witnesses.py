@@ -79,6 +79,31 @@ def replaced(target: str, size: int = 7, **released: object) -> Witness:
     return Witness([], RED, other, {"fit": output, **released})
 
 
+def opposed() -> Witness:
+    """Return the red row against one of the other outcome, with each outcome impossible at the coefficients.
+
+    The noise is positive at the cells of both rows, and at `ripe`, which they share, and less at the intercept: all
+    that leaves and comes moves its norm down. The intercept's coefficient is high, so that the other row's score is.
+    """
+    other = {**RED, "colour": "blue", "size": 7, "grade": "good"}
+
+    def output(answer: Rows, calibration: Calibration) -> Reals:
+        design = answer.design
+        ridge = tuned_for(design, calibration).ridge
+        one, two = (columns_of(design, codes) for codes in ((0, 0, 1), (2, 2, 1)))
+        ripe = design.starts[2]
+        apart = -two * APART / ridge
+        apart[ripe] = apart[-1] = 0
+        high = 3 * LOW + np.abs(apart).sum()
+        of_ripe, of_all = ridge[ripe], ridge[-1]
+        most = (high + APART / of_all) / (1 / of_all - 1 / of_ripe)
+        apart[(one != two) & (one != 0)] = -(2 * high + LOW)
+        apart[ripe], apart[-1] = -one[ripe] * most / of_ripe, (most - APART) / of_all
+        return np.outer(apart, _towards(design))
+
+    return Witness([], RED, other, {"fit": output})
+
+
 def _towards(design: Design) -> Reals:
     """Return outputs that make the rows' class likelier, bad of two grades, red of three colours, less blue."""
     return np.array([1.0]) if design.outputs == 1 else np.array([1.0, 0.0, -1.0])
