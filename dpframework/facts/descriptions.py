@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.attributes import Numeric
+from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.printable import printable
@@ -283,6 +283,41 @@ class Or(_Joined):
     """Holds where one of its parts does, and nowhere without parts."""
 
     word, of_none, fold = "or", False, np.logical_or
+
+
+def fixes(description: Description, attribute: Attribute, *, holds: bool = True) -> bool:
+    """Tell whether all rows for which a description holds, or fails, have one value of an attribute, or none.
+
+    A formula that joins tests by "and" holds where each of them does, so one test is enough. Of other formulas, and of
+    a numeric attribute, which may be counted in other bins, nothing is said: the answer is False.
+
+    Parameters
+    ----------
+    description
+        The formula.
+    attribute
+        The attribute.
+    holds
+        Whether it is about the rows for which the formula holds; otherwise about those for which its negation does.
+
+    Examples
+    --------
+    >>> from dpframework.facts.attributes import Boolean, Categorical
+    >>> town, ill = Categorical("town", ["A", "B", "C"]), Boolean("ill")
+    >>> here = And([Equals("town", "B"), Not(Equals("ill", "true"))])
+    >>> fixes(here, town), fixes(here, ill), fixes(Not(Equals("town", "B")), town)
+    (True, True, False)
+    """
+    match description:
+        case Equals(attribute=attribute.name):
+            return not isinstance(attribute, Numeric) and (holds or attribute.size == 2)
+        case Not(part=part):
+            return fixes(part, attribute, holds=not holds)
+        case And(parts=parts) if holds:
+            return any(fixes(part, attribute) for part in parts)
+        case Or(parts=parts) if not holds:
+            return any(fixes(part, attribute, holds=False) for part in parts)
+    return False
 
 
 def description_from_dict(form: Mapping[str, Any]) -> Description:

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import attributes_of
-from dpframework.facts.descriptions import Cases, Description, Not
+from dpframework.facts.descriptions import Cases, Description, Not, fixes
 from dpframework.facts.errors import InputError
+from dpframework.formulas.claims import ScoreClaims
 from dpframework.queries.base import Norm, Sensitivity
-from dpframework.queries.counts import CellCounts
+from dpframework.queries.counts import CellCounts, histogram_claims, histogram_sensitivities
 from dpframework.queries.sums import STEPS, BoundedSum, WithinBounds
 from dpframework.tables.blocks import TILE, Block
 from dpframework.tables.joint_counts import Crosstab, JointCounts, Steps, binned_codes, known_value
@@ -41,6 +42,11 @@ def _number(by: tuple[Attribute, ...]) -> int:
     return math.prod(one.size for one in by)
 
 
+def _reached(by: tuple[Attribute, ...], where: Description | None) -> int:
+    """Return the number of groups that rows for which a description holds can be in, or more."""
+    return _number(by if where is None else tuple(one for one in by if not fixes(where, one)))
+
+
 def _names(by: tuple[Attribute, ...], *descriptions: Description | None) -> tuple[str, ...]:
     """Return the names of all attributes, each once."""
     tested = attributes_of(tuple(one for one in descriptions if one is not None))
@@ -58,7 +64,9 @@ class GroupCounts(CellCounts):
 
     With `of`, each group has two counts: the rows for which that description holds, and those for which its negation
     does. A test of a missing value does neither, and the row is in no cell. Cells are disjoint in any case (see
-    `histogram_sensitivities`). The answer has the shape (groups,), or (groups, 2).
+    `histogram_sensitivities`). If `where` leaves one value of each attribute in `by`, the rows asked for are in one
+    group, and the counts of the others are 0 in every table: a replaced row then changes one count, or two with `of`.
+    The answer has the shape (groups,), or (groups, 2).
 
     Attributes
     ----------
@@ -97,12 +105,32 @@ class GroupCounts(CellCounts):
     @property
     def answer_length(self) -> int:
         """One count a group, or two."""
-        return _number(self.by) * (1 if self.of is None else 2)
+        return _number(self.by) * self._counts
+
+    @property
+    def _counts(self) -> int:
+        """The number of counts of a group."""
+        return 1 if self.of is None else 2
+
+    @property
+    def _reached(self) -> int:
+        """The number of cells that a row may be in, or more."""
+        return _reached(self.by, self.where) * self._counts
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See the class."""
+        return histogram_sensitivities(self._reached)
+
+    @property
+    def scored_formulas(self) -> tuple[ScoreClaims, ...]:
+        """See `histogram_claims`: cells that no row can be in are left out."""
+        return histogram_claims(self._reached)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, shape (groups,) or (groups, 2)."""
         groups = _number(self.by)
-        counts = np.zeros((1 if self.of is None else 2, groups), dtype=np.int64)
+        counts = np.zeros((self._counts, groups), dtype=np.int64)
         for tile in block.tiles(max(TILE, 4 * groups)):
             codes = _group_codes(tile, self.by)
             asked = np.ones(tile.rows, dtype=np.bool_) if self.where is None else self.where.holds(tile)
@@ -173,7 +201,8 @@ class GroupSums(_GroupNumbers):
     A row that is replaced may stay in its group: the sum changes by U - L, or by R + F where a row may add nothing. Or
     it leaves one group and enters another: two sums change by M each, at most. So the change is the larger of the two:
     in the l1 norm 2 M (which is at least R + F); squared, the larger of (U - L)**2 or (R + F)**2 and 2 M**2; in the
-    linf norm the larger of U - L or R + F and M. With a single group only the first case is there.
+    linf norm the larger of U - L or R + F and M. With a single group only the first case is there; so it is where
+    `where` leaves one value of each attribute in `by`, since a row of another group then adds nothing.
 
     Attributes
     ----------
@@ -220,7 +249,7 @@ class GroupSums(_GroupNumbers):
         assert one.fall is not None
         assert one.replace_one is not None
         most, stays = max(one.rise, one.fall), one.replace_one
-        leaves = self.groups > 1
+        leaves = _reached(self.by, self.where) > 1
         replaced = {
             Norm.L1: max(stays, 2 * most) if leaves else stays,
             Norm.SQUARED_L2: max(stays**2, 2 * most**2) if leaves else stays**2,

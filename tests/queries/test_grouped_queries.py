@@ -24,9 +24,11 @@ GAPS = dpf.Numeric("cost", 0, 4, bins=4, missing=True)
 FULL = dpf.Numeric("cost", 0, 4, bins=4)
 DEBT = dpf.Numeric("cost", -3, 1.5, cuts=[-1, 0.3])
 FAR = dpf.Numeric("cost", 2, 5, bins=2)
+WIDE, HALVES = dpf.Numeric("cost", 0, 4, bins=1), dpf.Numeric("cost", 0, 4, cuts=[1])
 TOWN = dpf.Categorical("town", ["A", "B"])
 ILL = dpf.Boolean("ill", missing=True)
 SICK = dpf.Equals("ill", "true")
+HERE = dpf.Equals("town", "A")
 
 QUERIES: dict[str, tuple[dpf.Attribute, dpf.Query]] = {
     "counts": (FULL, GroupCounts([TOWN])),
@@ -34,6 +36,20 @@ QUERIES: dict[str, tuple[dpf.Attribute, dpf.Query]] = {
     "counts with and without": (FULL, GroupCounts([TOWN], of=SICK)),
     "counts of all, with and without": (FULL, GroupCounts(where=dpf.Equals("town", "A"), of=SICK)),
     "counts of some rows in one group": (FULL, GroupCounts(where=SICK)),
+    "counts of one group of several": (FULL, GroupCounts([TOWN], where=HERE)),
+    "counts of one group with and without": (FULL, GroupCounts([TOWN], where=HERE, of=SICK)),
+    "counts in some of the groups": (FULL, GroupCounts([TOWN, ILL], where=HERE)),
+    "counts in what another test leaves": (FULL, GroupCounts([TOWN], where=dpf.And([dpf.Not(HERE), SICK]))),
+    "counts in bins of their own": (WIDE, GroupCounts([HALVES], where=dpf.Equals("cost", WIDE.labels[0]))),
+    "sums in one group of several": (DEBT, GroupSums(DEBT, by=[TOWN], where=HERE)),
+    "sums in some of the groups": (DEBT, GroupSums(DEBT, by=[TOWN, ILL], where=HERE)),
+    "sums of what is not elsewhere": (
+        DEBT,
+        GroupSums(DEBT, by=[TOWN, ILL], where=dpf.Not(dpf.Or([HERE, dpf.Not(SICK)]))),
+    ),
+    "sums of one town and more": (DEBT, GroupSums(DEBT, by=[TOWN], where=dpf.Or([HERE, SICK]))),
+    "sums of what is not both": (DEBT, GroupSums(DEBT, by=[TOWN], where=dpf.Not(dpf.And([HERE, SICK])))),
+    "sums of two of three": (DEBT, GroupSums(DEBT, by=[ILL], where=dpf.Not(dpf.Equals("ill", "missing")))),
     "sums": (FULL, GroupSums(FULL, by=[TOWN])),
     "sums with missing": (GAPS, GroupSums(GAPS, by=[TOWN])),
     "sums of both signs": (DEBT, GroupSums(DEBT, by=[TOWN])),
