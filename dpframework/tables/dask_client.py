@@ -116,9 +116,10 @@ class Connection:
         """Return Dask's settings of certificates."""
         from distributed.security import Security
 
-        if not self.ca or not self.certificate or not self.key:
+        files = [os.path.expanduser(file) for file in (self.ca, self.certificate, self.key) if file is not None]
+        if not files:
             return Security(require_encryption=False)
-        ca, certificate, key = map(os.path.expanduser, (self.ca, self.certificate, self.key))
+        ca, certificate, key = files
         return Security(tls_ca_file=ca, tls_client_cert=certificate, tls_client_key=key, require_encryption=True)
 
 

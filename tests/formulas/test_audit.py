@@ -169,6 +169,8 @@ SPOILS: dict[str, tuple[tuple[Shape, Claim], Callable[[Argument], Argument], str
     "another formula's argument": (FALL, of_shape(Parts(sum_over_classes(n**3) / rows_of_part)), "a goal"),
     "a lost case": (FALL, without("(= (+ c rest) 0.0)"), "no goal describes"),
     "a lost sign": (FALL, without("(assert (< "), "never negative"),
+    "a sign the other way round": (FALL, replaced("(assert (< ", "(assert (> "), "never negative"),
+    "a sign of what is not said": (FALL, replaced("(assert (< ", "(assert (<= "), "never negative"),
     "a sign of other tables": (FALL, lambda one: attrs.evolve(one, goals=(*one.goals[:-1], one.goals[-1].replace(
         "; the claim", "(assert (= c 5.0))\n; the claim"))), "never negative"),
     "a smaller claim": (FALL, of_claim(Claim("fall", 1 - 3 / rows)), "has the bound"),

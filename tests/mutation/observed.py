@@ -7,6 +7,8 @@ that run its line, the quick ones first. What numba compiles nobody sees running
 from __future__ import annotations
 
 import ast
+import functools
+import inspect
 import json
 import os
 import re
@@ -100,20 +102,68 @@ class Observed:
 def likely_first(tests: list[str], mutant: Mutant) -> list[str]:
     """Return files of tests, first those that name most often what encloses a mutant's line, or its module.
 
-    A folder is doctests: of its modules the mutant's own comes first.
+    To those of a target come the files that are about its module, as its room's tests are and those that import it, and
+    name it. A folder is doctests: of its modules the mutant's own comes first.
     """
     module = Path(mutant.module)
-    tree = ast.parse(module.read_text(encoding="utf-8"))
-    named = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef))
-    around = {node.name for node in named if node.lineno <= mutant.line <= (node.end_lineno or 0)}
-    words = re.compile(rf"\b({'|'.join(map(re.escape, sorted({*around, module.stem})))})\b")
+    words = words_around(mutant)
 
     def mentions(test: str) -> int:
         file = Path(test.partition("::")[0])
         return len(words.findall(file.read_text(encoding="utf-8"))) if file.is_file() else -1
 
-    files = sorted(tests, key=mentions, reverse=True)
+    listed = {test.partition("::")[0] for test in tests}
+    more = [test for test in about(module) if test not in listed and mentions(test) > 0]
+    files = sorted([*tests, *more], key=mentions, reverse=True)
     return [mutant.module, *files] if module.parent.as_posix() in tests else files
+
+
+def words_around(mutant: Mutant) -> re.Pattern[str]:
+    """Return what finds the names of the definitions that enclose a mutant's line, and that of its module."""
+    module = Path(mutant.module)
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    named = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef))
+    around = {node.name for node in named if node.lineno <= mutant.line <= (node.end_lineno or 0)}
+    return re.compile(rf"\b({'|'.join(map(re.escape, sorted({*around, module.stem})))})\b")
+
+
+def about(module: Path) -> list[str]:
+    """Return the files of tests of a module's room, and those that import it, without the audits of whole miners."""
+    plugin = Path(*module.parts[:2]) / "tests" if module.parts[0] == "plugins" else None
+    folder = plugin or Path("tests", module.parts[1])
+    dotted = ".".join(module.with_suffix("").parts[3 if plugin else 0 :])
+    imported = re.compile(rf"(from|import) {re.escape(dotted)}\b")
+    found = [file for file in _test_files() if file.parent == folder or imported.search(_text(file))]
+    return [file.as_posix() for file in found if file.name != "test_conformance.py"]
+
+
+@functools.cache
+def _test_files() -> list[Path]:
+    folders = [Path("tests"), *sorted(Path("plugins").glob("*/tests"))]
+    return [file for folder in folders for file in sorted(folder.rglob("test_*.py"))]
+
+
+@functools.cache
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
+
+
+class NearestFirst:
+    """What pytest runs first: tests whose code names what is changed, then the others, and at last all slow tests."""
+
+    def __init__(self, words: re.Pattern[str]) -> None:
+        self.words = words
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: (item.get_closest_marker("slow") is not None, not self._names(item)))
+
+    def _names(self, item: pytest.Item) -> bool:
+        try:
+            code = inspect.getsource(getattr(item, "function", None) or object)
+        except (OSError, TypeError):  # a doctest, for one
+            return self.words.search(item.name) is not None
+        return self.words.search(code) is not None
 
 
 def is_compiled(module: str) -> bool:

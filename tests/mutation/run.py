@@ -9,10 +9,10 @@
 
 The folder `targets` says of each part which its modules and tests are, and what need not be noticed, with the reason.
 Before the first mutant the tests run once under coverage, to see which of them run which line; a mutant is shown to
-those. For a few mutants that takes longer than it saves: with `--at-once` each is shown to its target's tests, first to
-those that name what is changed. What lives is printed, and makes the command fail unless its target says why it cannot
-matter. Work goes on in copies of the project, in forks of a process that has imported what the tests need; what was
-tried is kept in a folder, so that a run that was stopped goes on.
+those. For a few mutants that takes longer than it saves: with `--at-once` each is shown to its target's tests and to
+all others about its module, first to those that name what is changed. What lives is printed, and makes the command fail
+unless its target says why it cannot matter. Work goes on in copies of the project, in forks of a process that has
+imported what the tests need; what was tried is kept in a folder, so that a run that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -43,7 +44,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from mutants import Mutant
-from observed import LONGEST, PATIENCE, Observed, Timed, is_compiled, likely_first
+from observed import LONGEST, PATIENCE, NearestFirst, Observed, Timed, is_compiled, likely_first, words_around
 from survivors import ROOT, Survivor
 from targets import Target, targets
 
@@ -84,6 +85,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--again", action="store_true", help="try those that lived once more")
     parser.add_argument("--at-once", action="store_true", help="do not see first which test runs which line")
+    parser.add_argument(
+        "--seconds", type=float, default=LONGEST, help="of tests that each is shown to at once (default: %(default)g)"
+    )
     parser.add_argument("--observe", action="store_true", help="see anew which test runs which line, first")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "dpframework-mutants")
     return parser.parse_args()
@@ -128,7 +132,7 @@ def _try(
         observed = _observed(target, targets, arguments, pool)
         tests = [observed.tests_of(mutant.module, mutant.line) for mutant in left]
         shown = [(mutant, few, observed.limit(few)) for mutant, few in zip(left, tests, strict=True)]
-    tried = [pool.submit(_outcome, target, *each) for each in shown]
+    tried = [pool.submit(_outcome, target, arguments.seconds, *each) for each in shown]
     found = []
     for future in as_completed(tried):
         found.append(future.result())
@@ -211,12 +215,12 @@ def _measured(modules: list[str], tests: list[str]) -> Observed:
     return Observed.read(kept)
 
 
-def _outcome(target: Target, mutant: Mutant, tests: list[str], limit: float | None) -> dict[str, Any]:
+def _outcome(target: Target, longest: float, mutant: Mutant, tests: list[str], limit: float | None) -> dict[str, Any]:
     """Try one mutant in this process's copy: whoever takes longer than the limit has been noticed.
 
-    Without a limit nobody knows how long its tests take: one that is not noticed in `LONGEST` lives, unless the test
-    that was running then takes several times as long as without the mutant. A test notices nothing if it fails without
-    the mutant, too: it is left out from then on.
+    Without a limit nobody knows how long its tests take: one that is not noticed in the longest time lives, unless the
+    test that was running then takes several times as long as without the mutant. A test notices nothing if it fails
+    without the mutant, too: it is left out from then on.
     """
     path = Path(mutant.module)
     source = path.read_text(encoding="utf-8")
@@ -224,7 +228,7 @@ def _outcome(target: Target, mutant: Mutant, tests: list[str], limit: float | No
     code, by = 0, "no test runs it"
     while tests:
         with _changed(path, mutant.code(source)):
-            code, printed, failed = _tested(tests, limit or LONGEST)
+            code, printed, failed = _tested(tests, limit or longest, near=None if limit else words_around(mutant))
         by = next((line for line in printed if line.startswith(("FAILED", "ERROR"))), f"exit code {code}")
         if -code in LATE and limit is None:
             code = _prolonged(path, mutant.code(source), Path(".running").read_text(encoding="utf-8"))
@@ -260,15 +264,21 @@ def _passes(test: str, tests: list[str]) -> bool:
     return test in SOUND
 
 
-def _tested(tests: list[str], limit: float, *options: str) -> tuple[int, list[str], str]:
-    """Run tests, but for those that fail without a mutant; return the exit code, what is printed, and which failed."""
+def _tested(
+    tests: list[str], limit: float, *options: str, near: re.Pattern[str] | None = None
+) -> tuple[int, list[str], str]:
+    """Run tests, but for those that fail without a mutant; return the exit code, what is printed, and which failed.
+
+    Those come first that name what is near the mutant.
+    """
     Path(".tests").write_text("\n".join(tests), encoding="utf-8")  # a command line would be too long
     Path(".failed").write_text("", encoding="utf-8")
     Path(".running").write_text("", encoding="utf-8")
 
     def run() -> int:
         timed = Timed(Path(".running"))
-        code = pytest.main([*OPTIONS, *options, *(f"--deselect={test}" for test in FAILING), "@.tests"], [timed])
+        plugins = [timed] if near is None else [timed, NearestFirst(near)]
+        code = pytest.main([*OPTIONS, *options, *(f"--deselect={test}" for test in FAILING), "@.tests"], plugins)
         Path(".failed").write_text(min(timed.failed, default=""), encoding="utf-8")  # the first that fails is the last
         return int(code)
 

@@ -59,3 +59,14 @@ def test_a_line_that_is_gone_or_stands_twice_is_told(tmp_path):
         line("a = 1")
     with pytest.raises(LookupError, match=r"2 lines of C\.f"):
         line("a = 1", within="C.f")
+
+
+def test_every_module_is_in_a_target_or_left_out_for_a_reason():
+    targeted = {module for file in FILES for module in _modules(tomllib.loads(file.read_text(encoding="utf-8")))}
+    entries = tomllib.loads((ROOT / "tests/mutation/in_no_target.toml").read_text(encoding="utf-8"))["files"]
+    sources = [ROOT / "dpframework", *sorted(ROOT.glob("plugins/*/src"))]
+    there = {path.relative_to(ROOT).as_posix() for source in sources for path in source.rglob("*.py")}
+    left = there - targeted
+    assert all(entry["reason"].strip() for entry in entries)
+    assert all(_modules({"modules": [glob]}) & left for entry in entries for glob in entry["modules"])
+    assert left - {module for entry in entries for module in _modules(entry)} == set()

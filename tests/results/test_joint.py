@@ -14,7 +14,7 @@ from dpframework.facts import Equals, Not
 from dpframework.lab.evaluation import exact_counts
 from dpframework.results import DESIGNS, OverlappingTables, Redescription, Redescriptions, Wanted
 from dpframework.results.joint_fit import Floats, Joint, as_cells, fit, trios
-from dpframework.results.joint_reading import Joined, laplace, sentences_of
+from dpframework.results.joint_reading import DEVIATIONS, Joined, laplace, sentences_of
 from dpframework.results.kernels import sum_states
 
 ROWS = 4000
@@ -171,6 +171,21 @@ def test_bounds_on_supports_are_kept() -> None:
         assert one.both.value >= 900
         assert max(one.left_support.value, one.right_support.value) <= 1900
     assert overlapping(counts).read(Wanted(0.58, ROWS, ROWS), np.random.default_rng(0))[0] == []
+
+
+def test_what_could_be_noise_is_not_read() -> None:
+    """By default a support is at least one deviation of the noise less than a star needs."""
+    counts = tables_of(TABLE, SIDES)
+
+    def read(variance: float) -> set[float]:
+        found, _ = overlapping(counts, variance).read(Wanted(0.58), np.random.default_rng(0))
+        return {round(one.both.value, 6) for one in found}
+
+    middle = sorted(read(1e-6))[len(read(1e-6)) // 2]
+    for share, kept in ((0.999, True), (1.001, False)):
+        found = read((share * middle / (DEVIATIONS - 1)) ** 2)
+        assert (middle in found) == kept
+        assert min(found) >= middle * share
 
 
 def test_intervals_of_noisy_tables_hold_and_no_star_is_wrong() -> None:

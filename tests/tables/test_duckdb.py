@@ -18,7 +18,7 @@ from dpframework.facts.errors import DoesNotFit
 from dpframework.plan import Step, walk
 from dpframework.queries.answers import answer_of
 from dpframework.study.registry import registry
-from dpframework.tables import duckdb_connection, duckdb_reading, grouping_sets
+from dpframework.tables import Crosstab, duckdb_connection, duckdb_engine, duckdb_reading, grouping_sets
 from dpframework.tables.duckdb_connection import DuckDBConnection
 from dpframework.tables.files import TableFiles
 from dpframework.tables.sql_text import SqlColumns
@@ -259,6 +259,18 @@ def test_what_it_does_not_serve_is_refused_before_anything_is_read(tmp_path: Pat
         with pytest.raises(dpf.InputError, match=said.replace("(", r"\(")):
             engine.open(TableFiles(place, schema))
     assert engine._opened is None or names_of_tables(engine) == []
+
+
+def test_a_table_of_too_many_cells_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    engine, rows = opened(parquet_of(TREE, 50, tmp_path / "t.parquet"))
+    table = Crosstab(TREE.attributes[:2])
+    monkeypatch.setattr(duckdb_engine, "MOST_CELLS", table.cells)
+    (found,) = engine.tables(rows, [table])
+    assert found.sum() == 50
+    monkeypatch.setattr(duckdb_engine, "MOST_CELLS", table.cells - 1)
+    with pytest.raises(dpf.InputError, match=f"tables of up to {table.cells - 1} cells, not {table.cells}$"):
+        engine.tables(rows, [table])
+    engine.close()
 
 
 def test_an_error_quotes_no_cell_and_leaves_no_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What comes out, and what is done with it: files, heat maps, metrics, embeddings."""
 
+import itertools
 import json
 import pickle
 
@@ -162,12 +163,12 @@ def test_euclidean_distance_of_the_embedding_is_the_metric(metric, table):
 
 def test_classical_scaling_of_random_points():
     rng = np.random.default_rng(0)
-    for dimensions in (1, 3, 6):
-        points = rng.normal(size=(7, dimensions))
+    for dimensions, scale in itertools.product((1, 3, 6), (1e-9, 1, 1e6)):
+        points = rng.normal(size=(7, dimensions), scale=scale)
         apart = np.sqrt(np.square(points[:, None] - points[None]).sum(axis=2))
         found = coordinates(apart)
         assert found.shape[1] <= dimensions
-        assert np.sqrt(np.square(found[:, None] - found[None]).sum(axis=2)) == pytest.approx(apart, abs=1e-9)
+        assert np.sqrt(np.square(found[:, None] - found[None]).sum(axis=2)) == pytest.approx(apart, abs=1e-9 * scale)
     assert coordinates(np.zeros((4, 4))).shape == (4, 0)
 
 
