@@ -53,6 +53,7 @@ GOAL = 0.95
 OPTIONS = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-n", "0", "-m", ""]  # slow tests, too
 # what tests import of others: a second each time, were it not imported before the fork
 OTHERS = ("hypothesis", "dp_accounting", "numba", "opendp.prelude", "pandas", "polars", "randomgen", "scipy.optimize")
+NEAREST = 3  # files of tests
 LATE = (signal.SIGXCPU, signal.SIGALRM, signal.SIGKILL)  # what ends tests that take too long; others are crashes
 RUNNING: set[int] = set()  # forks that this process waits for
 SOUND: set[str] = set()  # tests that pass without a mutant, as far as that was tried
@@ -218,29 +219,44 @@ def _measured(modules: list[str], tests: list[str]) -> Observed:
 def _outcome(target: Target, longest: float, mutant: Mutant, tests: list[str], limit: float | None) -> dict[str, Any]:
     """Try one mutant in this process's copy: whoever takes longer than the limit has been noticed.
 
-    Without a limit nobody knows how long its tests take: one that is not noticed in the longest time lives, unless the
-    test that was running then takes several times as long as without the mutant. A test notices nothing if it fails
-    without the mutant, too: it is left out from then on.
+    Without a limit nobody knows how long its tests take: the files of tests that are nearest to it come alone, since to
+    import the others takes longer than most mutants live. One that is not noticed in the longest time lives, unless the
+    test that was running then takes several times as long as without the mutant.
     """
     path = Path(mutant.module)
     source = path.read_text(encoding="utf-8")
     start = time.monotonic()
     code, by = 0, "no test runs it"
-    while tests:
-        with _changed(path, mutant.code(source)):
-            code, printed, failed = _tested(tests, limit or longest, near=None if limit else words_around(mutant))
-        by = next((line for line in printed if line.startswith(("FAILED", "ERROR"))), f"exit code {code}")
-        if -code in LATE and limit is None:
-            code = _prolonged(path, mutant.code(source), Path(".running").read_text(encoding="utf-8"))
-        if code <= 0 or _passes(failed, tests):
-            break
-        if not failed or failed in FAILING:
-            raise RuntimeError(f"tests of '{target.name}' cannot be run without a mutant either: {by}")
-        FAILING.add(failed)
+    for few in [tests] if limit else [tests[:NEAREST], tests[NEAREST:]]:
+        if few and not code:
+            near = None if limit else words_around(mutant)
+            code, by = _shown(target, path, mutant.code(source), few, limit or longest, near)
     before, after = mutant.lines(source)
     told = {"target": target.name, "before": before, "after": after, "digest": _digest(path)}
     told |= {"outcome": "killed" if code else "survived", "by": by[:200], "seconds": round(time.monotonic() - start, 1)}
     return attrs.asdict(mutant) | told
+
+
+def _shown(
+    target: Target, path: Path, changed: str, tests: list[str], limit: float, near: re.Pattern[str] | None
+) -> tuple[int, str]:
+    """Show a change to tests; return an exit code, other than 0 if it was noticed, and by what.
+
+    A test notices nothing if it fails without the change, too: it is left out from then on.
+    """
+    while True:
+        with _changed(path, changed):
+            code, printed, failed = _tested(tests, limit, near=near)
+        by = next((line for line in printed if line.startswith(("FAILED", "ERROR"))), f"exit code {code}")
+        if code == pytest.ExitCode.NO_TESTS_COLLECTED:
+            return 0, by
+        if -code in LATE and near is not None:
+            code = _prolonged(path, changed, Path(".running").read_text(encoding="utf-8"))
+        if code <= 0 or _passes(failed, tests):
+            return code, by
+        if not failed or failed in FAILING:
+            raise RuntimeError(f"tests of '{target.name}' cannot be run without a mutant either: {by}")
+        FAILING.add(failed)
 
 
 def _prolonged(path: Path, changed: str, test: str) -> int:
