@@ -219,7 +219,7 @@ SamplersName = Annotated[
     typer.Option(
         "--samplers",
         metavar="NAME",
-        help="Who turns random bits into noise: opendp, or arrays, which draws many numbers faster, as exactly.",
+        help="Who turns random bits into noise: arrays, for many numbers at once, or opendp for all, as exactly.",
     ),
 ]
 

@@ -90,7 +90,7 @@ def run(
     study: Annotated[Path, path_argument("STUDY", "A study file (.toml).")],
     out: Annotated[Path, NewFolder],
     seed: Seed = None,
-    samplers: SamplersName = "opendp",
+    samplers: SamplersName = "arrays",
     engine: EngineName = None,
     ledger: Annotated[
         Path | None,

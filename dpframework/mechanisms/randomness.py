@@ -1,8 +1,8 @@
 """Sources of randomness, the operating system's generator with exact samplers, or a seed for experiments.
 
-A real run draws integers: noise and selections through OpenDP's exact samplers (Canonne, Kamath and Steinke 2020),
-uniform integers from ChaCha20, keyed by the operating system. A seeded run draws from the same distributions by fast
-sampling; its result says that it is not private.
+A real run draws integers: noise and selections through exact samplers, OpenDP's (Canonne, Kamath and Steinke 2020) for
+few numbers and ours for many, uniform integers from ChaCha20, keyed by the operating system. A seeded run draws from
+the same distributions by fast sampling; its result says that it is not private.
 
 Noise made in floating point from a uniform number of 53 bits lies in a bounded interval: outcomes beyond it become
 impossible, on one neighbour and not on the other. So a mechanism is not handed the generator that such noise is made
@@ -176,7 +176,7 @@ class SystemRandomness(Randomness):
 
     private = True
 
-    def __init__(self, samplers: Samplers = Samplers.OPENDP) -> None:
+    def __init__(self, samplers: Samplers = Samplers.ARRAYS) -> None:
         self.samplers = Samplers(samplers)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -105,8 +105,8 @@ class RunSummary:
             return "NOT PRIVATE: the schema was inferred from private data, which no epsilon covers"
         if not self.private:
             return "NOT PRIVATE: this run was seeded, for experiments only; its results must not be published"
-        own = "; many numbers at once by dpframework's samplers" if self.samplers == "arrays" else ""
-        return f"private: drawn from the operating system's cryptographic generator{own}"
+        theirs = ", by OpenDP's samplers" if self.samplers == "opendp" else ""
+        return f"private: drawn from the operating system's cryptographic generator{theirs}"
 
     def made(self, plan: StudyPlan) -> dict[str, int]:
         """Return how often each planned step was released, by its path in the plan."""

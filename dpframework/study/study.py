@@ -343,7 +343,7 @@ class Study:
         table: Given,
         *,
         seed: int | None = None,
-        samplers: str = "opendp",
+        samplers: str = "arrays",
         engine: Engine | None = None,
         observers: Iterable[Observer] = (),
         accountant: Accountant[Any] | None = None,
@@ -359,8 +359,8 @@ class Study:
         seed
             For experiments only: draws are reproducible and the results say that they are not private.
         samplers
-            Who turns random bits into noise and choices: "opendp", or "arrays", which draws many numbers at once by
-            samplers of ours, as exactly and about a hundred times faster. Results name them.
+            Who turns random bits into noise and choices: "arrays", which draws many numbers at once by samplers of
+            ours and the rest by OpenDP's, or "opendp", as exactly, for all. Results name them.
         engine
             Where counts are evaluated; by default in this process's memory.
         observers

@@ -57,7 +57,7 @@ class StudyRun:
         table: Given,
         *,
         seed: int | None = None,
-        samplers: str = Samplers.OPENDP,
+        samplers: str = Samplers.ARRAYS,
         observers: Iterable[Observer] = (),
         accountant: Accountant[Any] | None = None,
         ledger: Recorder | None = None,

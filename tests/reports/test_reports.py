@@ -88,6 +88,14 @@ def test_markdown_after_a_private_run(study, table):
     assert "````text\n```\nhandmade | fence\n```\n````" in text
 
 
+def test_a_report_names_samplers_that_were_asked_for(study, table):
+    found = {name: study.run(table, samplers=name) for name in ("arrays", "opendp")}
+    texts = {name: markdown_report(results.plan, results) for name, results in found.items()}
+    assert {name: "by OpenDP's samplers" in text for name, text in texts.items()} == {"arrays": False, "opendp": True}
+    assert study.run(table).samplers == "arrays"
+    assert found["arrays"].plan.hash == found["opendp"].plan.hash
+
+
 def test_a_seeded_run_is_marked(study, table):
     results = study.run(table, seed=1)
     assert "**NOT PRIVATE: this run was seeded" in markdown_report(results.plan, results)
