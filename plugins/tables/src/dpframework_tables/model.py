@@ -6,7 +6,7 @@ The model of N rows has a potential t_S, one number a cell, for each measured se
 
 With y_S the noisy table, s_S the variance of its cells and m_S the model's table, the potentials minimise
 
-    Z(t) - sum over S of y_S . t_S + sum over S of l_S s_S |t_S|**2 / 2,
+    Z(t) - sum over S of y_S . t_S + sum over S of l_S s_S norm(t_S)**2 / 2,
 
 where Z is the sum over all x. That is convex, and where the gradient is 0, m_S = y_S - l_S s_S t_S. So a cell of E rows
 that the other sets expect moves by about (y - E) E v / (E v + s), v = 1 / l_S: the best linear estimate where
