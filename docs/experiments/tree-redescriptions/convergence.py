@@ -3,6 +3,7 @@
     python convergence.py                 # prints the two tables
     python convergence.py --out FOLDER    # writes them into a folder, which is made
     python convergence.py --commit        # writes them into results/ and onto the page
+    python convergence.py --draws 20      # makes fewer draws than 200, for a first look
 
 **Followed**: a made-up table of four tests a view and trees of two levels has 4,096 pairs, so the distribution of the
 walk after any number of steps is computed, not sampled: its distance in total variation from the exponential mechanism
@@ -181,6 +182,7 @@ def on_page(page: str, name: str, text: str) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Compute both tables, then write them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=DRAWS, help="from each distribution on NLTCS")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--out", type=Path, help="a folder")
     where.add_argument("--commit", action="store_true", help="replace the committed tables")
@@ -188,7 +190,7 @@ def main(arguments: list[str] | None = None) -> None:
     folder = os.environ.get("DPFRAMEWORK_DATA")
     if folder is None:
         parser.error("set DPFRAMEWORK_DATA to the folder that holds nltcs/")
-    tables = {"followed": as_text(followed()), "drawn": as_text(drawn(nltcs(Path(folder))))}
+    tables = {"followed": as_text(followed()), "drawn": as_text(drawn(nltcs(Path(folder)), given.draws))}
     out = FOLDER / "results" if given.commit else given.out
     for name, text in tables.items():
         if out is None:

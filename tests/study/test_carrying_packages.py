@@ -1,0 +1,113 @@
+"""Plans and checks are carried by pluggy, networkx, typeguard and attrs: without one of them they break, and where.
+
+What a plan reads off its networkx graph is tested by tests/plan/test_index.py.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import attrs
+import pluggy
+import pytest
+import typeguard
+
+import dpframework as dpf
+from dpframework.facts import typechecks
+from dpframework.mechanisms import DiscreteLaplace
+from dpframework.queries import JointHistogram
+from dpframework.study.registry import Registry
+
+SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("smokes")])
+
+#: Names each stage before it begins, in an interpreter that cannot find one package. Nothing of it is loaded before.
+STAGES = """
+import sys, traceback
+
+class Without:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == sys.argv[1]:
+            raise ModuleNotFoundError(f"{name} is blocked")
+
+assert sys.argv[1] not in sys.modules
+sys.meta_path.insert(0, Without())
+try:
+    print("import", end=" ")
+    import dpframework as dpf
+    schema = dpf.Schema([dpf.Boolean("ill")])
+    print("study", end=" ")
+    study = dpf.Study(schema, epsilon=1)
+    print("miner", end=" ")
+    study.add("ill", dpf.miner("histogram", epsilon=1, attribute="ill"))
+    print("plan", end=" ")
+    plan = study.plan()
+    print("total", end=" ")
+    plan.total()
+    print("check", end=" ")
+    plan.check()
+    print("done", end=" ")
+except ModuleNotFoundError as error:
+    frames = traceback.extract_tb(error.__traceback__)
+    print(error, [frame.filename.replace("\\\\", "/") for frame in frames if "dpframework/" in frame.filename][-1])
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "stage", "file"),
+    [
+        ("attrs", "import", "dpframework/facts/"),
+        ("pluggy", "import study", "dpframework/study/hook"),
+        ("networkx", "import study miner plan", "dpframework/plan/index.py"),
+        ("typeguard", "import study miner", "dpframework/facts/typechecks.py"),
+    ],
+)
+def test_a_plan_breaks_where_a_package_that_carries_it_is_blocked(package: str, stage: str, file: str) -> None:
+    ended = subprocess.run([sys.executable, "-c", STAGES, package], capture_output=True, text=True, check=True)
+    assert ended.stdout.startswith(f"{stage} {package}")
+    assert "is blocked" in ended.stdout
+    assert file in ended.stdout
+
+
+def test_a_plan_does_not_need_every_package() -> None:
+    # the same code as above: what breaks there is not the block itself
+    ended = subprocess.run([sys.executable, "-c", STAGES, "matplotlib"], capture_output=True, text=True, check=True)
+    assert ended.stdout == "import study miner plan total check done "
+
+
+def test_a_nested_type_is_compared_by_typeguard(monkeypatch: pytest.MonkeyPatch) -> None:
+    def planned() -> Any:
+        return dpf.step("x", JointHistogram([SCHEMA["ill"], SCHEMA["smokes"]]), DiscreteLaplace(1))
+
+    planned()
+    asked: list[Any] = []
+
+    def refuse(value: Any, hint: Any) -> None:
+        asked.append(hint)
+        raise typeguard.TypeCheckError("no")
+
+    monkeypatch.setattr(typeguard, "check_type", refuse)
+    typechecks._rule.cache_clear()  # what it said before
+    with pytest.raises(dpf.InputError, match="of is a tuple"):
+        planned()
+    typechecks._rule.cache_clear()
+    assert asked
+
+
+def test_miners_and_checks_come_through_calls_of_pluggy(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {"histogram", "count"} <= set(Registry([]).miners)
+    assert Registry([]).checks
+    with monkeypatch.context() as patched:  # pytest calls its own hooks by pluggy, too
+        patched.setattr(pluggy.HookCaller, "__call__", lambda self, **given: [])
+        found = Registry([])
+        brought = dict(found.miners), dict(found.checks)
+    assert brought == ({}, {})
+
+
+def test_parameters_of_a_miner_are_the_fields_of_attrs(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert dpf.miner("histogram", epsilon=1, attribute="ill")
+    with monkeypatch.context() as patched:
+        patched.setattr(attrs, "fields", lambda kind: ())
+        with pytest.raises(dpf.InputError, match="has no parameter"):
+            dpf.miner("histogram", epsilon=1, attribute="ill")
