@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -20,9 +21,9 @@ from dpframework.facts import (
     share_of_budget,
     whole_number,
 )
-from dpframework.mechanisms import Exponential
-from dpframework.plan import Node, PlannedPart, repeat, step
-from dpframework.queries import CAP, Match, MatchScores, choices_carried
+from dpframework.mechanisms import DiscreteLaplace, Exponential
+from dpframework.plan import Node, PlannedPart, repeat, sequential, step
+from dpframework.queries import CAP, Count, Match, MatchScores, choices_carried
 from dpframework.results import (
     ErrorBound,
     Redescription,
@@ -37,10 +38,12 @@ from dpframework_greedy.choices import SuccessiveExponential
 from dpframework_greedy.language import JoinedPart, Language, Redescribed
 from dpframework_greedy.match_tables import as_literal, mine_pairs, most_cells, plan_pairs
 from dpframework_greedy.queries import ExtensionScores, PairScores
+from dpframework_greedy.relative_scores import AnyScore, OpenSurplus, RelativeScore, Supports, supports_of
 from dpframework_greedy.scores import Score, Surplus, spread_of
 
 SCORES = ("rows", "logistic", "jaccard")
 BY_ROWS = BudgetShares(Fraction(3, 5), Fraction(0), Fraction(2, 5))  # of pairs that are counted three at a time
+FAR = Fraction(10**9)  # a distance from the best score that no choice is away: what would be near is not known yet
 SLACK = Fraction(8, 100)  # above the index aimed at: less than that is not reported
 
 
@@ -81,6 +84,11 @@ class Serenade(Miner):
     left, right
         Names of the attributes of each side; by default those of the schema's views. An attribute of both is never
         used on both sides of a redescription.
+    count_share
+        With the score "logistic", where the number of rows is secret and no supports are given: the share of the budget
+        for a noisy number of rows, from which both supports follow, a tenth and seven tenths of it. What the other
+        budget carries is not known beforehand then: there are as many pairs and extensions as are asked for, or as in
+        the paper (20, and four a pair, unless the budget gives extensions nothing).
     """
 
     epsilon: Fraction = attrs.field(converter=positive)
@@ -95,6 +103,19 @@ class Serenade(Miner):
     target_jaccard: Fraction = attrs.field(
         default=Fraction(1, 2), converter=share_of_budget, validator=between_0_and_1, kw_only=True
     )
+    count_share: Fraction | None = attrs.field(
+        default=None,
+        converter=attrs.converters.optional(share_of_budget),
+        validator=attrs.validators.optional(between_0_and_1),
+        kw_only=True,
+    )
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse a noisy number of rows from which nothing would follow."""
+        if self.count_share is not None and self.score != "logistic":
+            raise InputError(f"count_share is given with score = '{self.score}', which needs no rows; leave it out")
+        if self.count_share is not None and (self.min_support, self.max_support) != (None, None):
+            raise InputError("count_share is given beside min_support or max_support, which follow from it; give one")
 
     @property
     def counts_together(self) -> bool:
@@ -202,6 +223,16 @@ class Serenade(Miner):
         if least is not None and most is not None and most <= least:
             raise InputError(f"max_support is {most}, not above min_support = {least}")
 
+    def settled(self, table: PrivateTable) -> tuple[Serenade, _SerenadeOnSchema]:
+        """Release the number of rows, if it is counted. Return the miner with its supports, and on the schema."""
+        resolved = self.resolved(table.schema)
+        if self.count_share is None:
+            return self, resolved
+        supports = supports_of(float(table.release("rows")))
+        score, given = Score.lowest(*supports), {"supports": supports}
+        known = attrs.evolve(self, count_share=None, min_support=supports[0], max_support=supports[1])
+        return known, attrs.evolve(resolved, score=score, given=given)
+
     def finished(self, found: list[Redescription], candidates: int) -> Redescriptions:
         """Return the result without large p-values and without supports beyond their bounds by more than the noise."""
         kept = [one for one in found if one.p_value is None or one.p_value <= self.max_p_value]
@@ -236,20 +267,31 @@ class _SerenadeOnSchema:
     pairs, choices
         The number of initial pairs, and of all choices of an extension.
     shares
-        Of the budget.
+        Of the budget, but for that of the number of rows.
+    epsilon
+        What they are shares of.
+    counted
+        The epsilon of the number of rows, 0 if it is not counted.
+    given
+        What the scores of a step are given at run time.
     """
 
     language: Language
-    score: Score
-    extension_score: Score | Surplus
+    score: AnyScore
+    extension_score: AnyScore
     matches: MatchScores | None
     pairs: int
     choices: int
     shares: BudgetShares
+    epsilon: Fraction
+    counted: Fraction = Fraction(0)
+    given: Mapping[str, Supports] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, miner: Serenade, schema: Schema) -> _SerenadeOnSchema:
         """Resolve the parameters, and refuse those that cannot be mined with."""
+        if miner.count_share is not None:
+            return cls._with_counted_rows(miner, miner.count_share, schema)
         language, score = miner.language(schema), miner.scored(schema)
         extension_score = score if score.max_support is None else Surplus(score.max_support)
         shares, public = miner.budget or BudgetShares.of("d3"), schema.rows is not None
@@ -261,36 +303,59 @@ class _SerenadeOnSchema:
         else:
             carried = choices_carried(shares.pairs * miner.epsilon, schema, matches.answer_length, MOST_PAIRS)
         pairs = _number_of_pairs(miner.pairs, carried, len(language.pairs))
-        if miner.asked is not None and not shares.extensions:
-            raise InputError("budget gives extensions nothing; leave their number out, or give them a share")
-        asked = MOST_EXTENSIONS * pairs if miner.asked is None else miner.asked * miner.times(pairs)
+        asked, made = _choices_asked(miner, shares, pairs), functools.partial(cls, language, score, extension_score)
         if not shares.extensions or (miner.budget is not None and miner.asked is not None):
-            return cls(language, score, extension_score, matches, pairs, asked if shares.extensions else 0, shares)
+            return made(matches, pairs, asked, shares, miner.epsilon)
         times = miner.times(pairs)
         candidates = language.number_of_extensions * (1 if times > 1 else pairs)
         spread = spread_of(extension_score, rows_public=public)
         choices = choices_within(_worth(score), shares.extensions * miner.epsilon, spread, candidates)
         choices = min(choices, asked) // times * times
         if choices < min(pairs, asked) or (miner.budget is None and pairs > carried):
-            return cls(language, score, extension_score, matches, pairs, 0, shares.without_extensions())
-        return cls(language, score, extension_score, matches, pairs, choices, shares)
+            return made(matches, pairs, 0, shares.without_extensions(), miner.epsilon)
+        return made(matches, pairs, choices, shares, miner.epsilon)
 
-    def pairs_step(self, epsilon: Fraction) -> Node:
+    @classmethod
+    def _with_counted_rows(cls, miner: Serenade, share: Fraction, schema: Schema) -> _SerenadeOnSchema:
+        if schema.rows is not None:
+            raise InputError(f"count_share is given, but the schema knows its {schema.rows} rows; leave it out")
+        language, shares = miner.language(schema), miner.budget or BudgetShares.of("d3")
+        pairs = _number_of_pairs(miner.pairs, MOST_PAIRS, len(language.pairs))
+        made = functools.partial(cls, language, RelativeScore(), OpenSurplus(), None)
+        counted = share * miner.epsilon
+        return made(pairs, _choices_asked(miner, shares, pairs), shares, miner.epsilon - counted, counted)
+
+    @property
+    def bounds(self) -> Score:
+        """The score of pairs, whose bounds on the support are known once the miner has settled them."""
+        assert isinstance(self.score, Score)
+        return self.score
+
+    def planned(self, parts: Iterable[Node]) -> Node:
+        """Plan the number of rows, if it is counted, and then the parts."""
+        counted = [step("rows", Count(), DiscreteLaplace(self.counted))] if self.counted else []
+        return sequential(*counted, *parts)
+
+    def pairs_step(self) -> Node:
         """Plan the choice of the initial pairs."""
+        epsilon = self.shares.pairs * self.epsilon
         if self.matches is not None:
-            each = Exponential(self.shares.pairs * epsilon / self.pairs)
+            each = Exponential(epsilon / self.pairs)
             return repeat(self.pairs, step("pairs", self.matches, each, threshold=self.matches.cap))
         scores = PairScores(self.language, self.score)
-        mechanism = SuccessiveExponential(self.shares.pairs * epsilon, self.pairs, within=SERIOUS)
+        if self.counted:
+            return step("pairs", scores, SuccessiveExponential(epsilon, self.pairs, within=FAR), uses=["rows"])
+        mechanism = SuccessiveExponential(epsilon, self.pairs, within=SERIOUS)
         return step("pairs", scores, mechanism, threshold=SERIOUS)
 
     def extension_step(
         self, name: str, epsilon: Fraction, rounds: int, most: int, *, uses: Iterable[str], **parameters: Any
     ) -> Node:
         """Plan `rounds` choices of an extension, of `most` redescriptions at most."""
-        turns, worth = math.ceil(rounds / most), _worth(self.score)
+        turns, worth = math.ceil(rounds / most), None if self.counted else _worth(self.score)
         scores = ExtensionScores(self.language, self.extension_score, most, turns)
-        mechanism = SuccessiveExponential(epsilon, rounds, within=worth, **parameters)
+        mechanism = SuccessiveExponential(epsilon, rounds, within=worth or FAR, **parameters)
+        uses = [*(["rows"] if self.counted else []), *uses]
         return step(name, scores, mechanism, uses=uses, threshold=worth)
 
     def initial(self, table: PrivateTable) -> list[Redescribed]:
@@ -301,7 +366,8 @@ class _SerenadeOnSchema:
                 chosen.append(table.release("pairs", known=[part for match in chosen for part in match.parts]))
             sides = ([as_literal(side, table.schema) for side in match.sides] for match in chosen)
             return [Redescribed((JoinedPart(left, False),), (JoinedPart(right, False),)) for left, right in sides]
-        return [self.language.pair(int(pair), int(position)) for pair, position in table.release("pairs")]
+        found = table.release("pairs", **self.given)
+        return [self.language.pair(int(pair), int(position)) for pair, position in found]
 
 
 def _number_of_pairs(asked: int | None, carried: int, most: int) -> int:
@@ -313,11 +379,19 @@ def _number_of_pairs(asked: int | None, carried: int, most: int) -> int:
     return asked
 
 
-def _worth(score: Score) -> Fraction:
+def _choices_asked(miner: Serenade, shares: BudgetShares, pairs: int) -> int:
+    """Return the number of all choices of an extension that is asked for, or as published."""
+    if miner.asked is not None and not shares.extensions:
+        raise InputError("budget gives extensions nothing; leave their number out, or give them a share")
+    asked = MOST_EXTENSIONS * pairs if miner.asked is None else miner.asked * miner.times(pairs)
+    return asked if shares.extensions else 0
+
+
+def _worth(score: AnyScore) -> Fraction:
     """Return `WORTH` in units of the score, the distance from the best at which an extension is not worth its budget.
 
     A surplus is in rows: of those in either support of a redescription half-way between the bounds on supports.
     """
-    if score.min_support is None or score.max_support is None:
+    if not isinstance(score, Score) or score.min_support is None or score.max_support is None:
         return WORTH
     return WORTH * (score.min_support + score.max_support) / 2

@@ -16,7 +16,8 @@ from dpframework.queries import CellCounts, Counting, Query, ReadsAmong, Sensiti
 from dpframework.tables import Block, Crosstab, JointCounts, counts_by_class, tally
 from dpframework_greedy.choices import Group, Lattice, Pool
 from dpframework_greedy.language import UNEXTENDED, Integers, Language, Redescribed
-from dpframework_greedy.scores import Floats, Score, Surplus
+from dpframework_greedy.relative_scores import AnyScore, Supports
+from dpframework_greedy.scores import Floats
 
 if TYPE_CHECKING:
     from dpframework_greedy.kernels import Literals
@@ -78,7 +79,7 @@ class LanguageScores(Query):
     integer = False
     candidate: ClassVar[str]  # the name of a candidate, for a reader
     language: Language
-    score: Score | Surplus
+    score: AnyScore
 
     @property
     def text(self) -> str:
@@ -145,7 +146,7 @@ class PairScores(LanguageScores):
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> PairPool:
         """Return the pool of pairs."""
-        return PairPool.of(self, counts)
+        return PairPool.of(self, counts, inputs.get("supports"))
 
 
 @attrs.frozen(eq=False)
@@ -170,10 +171,10 @@ class PairPool(Pool):
     open: tuple[Group, ...]
 
     @classmethod
-    def of(cls, query: PairScores, counts: Integers) -> PairPool:
-        """Return the pool of a first round."""
+    def of(cls, query: LanguageScores, counts: Integers, supports: Supports | None = None) -> PairPool:
+        """Return the pool of a first round, for bounds on the support where the score takes some."""
         groups = tuple(Group(k) for k in range(len(query.language.pairs)))
-        return cls(query.language, counts, query.score, groups)
+        return cls(query.language, counts, query.score.at(supports), groups)
 
     def groups(self) -> Sequence[Group]:
         """Return one group a pair of attributes."""
@@ -259,7 +260,8 @@ class ExtensionScores(LanguageScores):
             return np.asarray(engine.sum(rows, Counting(self, {"redescribed": redescribed})))
 
         pool = tuple(redescribed for redescribed, _ in inputs["pool"])
-        by = tuple(self.score.surpassing(float(index)) for _, index in inputs["pool"])
+        score = self.score.at(inputs.get("supports"))
+        by = tuple(score.surpassing(float(index)) for _, index in inputs["pool"])
         turns = (self.turns,) * len(pool)
         return ExtensionPool(self.language, counts_of, {}, by, pool, turns)
 

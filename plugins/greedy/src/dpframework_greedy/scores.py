@@ -132,6 +132,10 @@ class Score:
             return np.ones(len(supports))
         return _logistic(-self.descent * (supports - self.max_support))
 
+    def at(self, supports: tuple[int, int] | None) -> Score:
+        """Return the score itself, whose bounds on the support are known beforehand."""
+        return self
+
     def surpassing(self, index: float) -> Score:
         """Return the score itself, which does not depend on an earlier index."""
         return self
@@ -217,6 +221,10 @@ class Surplus:
 
     max_support: int
     index: float = LEAST_INDEX
+
+    def at(self, supports: tuple[int, int] | None) -> Surplus:
+        """Return the score itself, whose bound on the support is known beforehand."""
+        return self
 
     def surpassing(self, index: float) -> Surplus:
         """Return the surplus over another index, moved into the range."""

@@ -38,7 +38,7 @@ import attrs
 
 from dpframework.facts import Boolean, Categorical, Numeric, Schema, View, from_0_to_1, whole_number
 from dpframework.mechanisms import DiscreteLaplace
-from dpframework.plan import Node, repeat, sequential, step
+from dpframework.plan import Node, repeat, step
 from dpframework.results import Redescriptions
 from dpframework.run import Example, PrivateTable
 from dpframework_greedy.budgets import MOST_PAIRS
@@ -113,25 +113,25 @@ class SerenadeCS(Serenade):
         if self.counts_together:
             return self.planned_together(schema)
         resolved = self.resolved(schema)
-        parts = [resolved.pairs_step(self.epsilon)]
+        parts = [resolved.pairs_step()]
         if resolved.choices:
-            epsilon = resolved.shares.extensions * self.epsilon / resolved.choices
+            epsilon = resolved.shares.extensions * resolved.epsilon / resolved.choices
             each = resolved.extension_step("extension", epsilon, rounds=1, most=1, uses=["pairs", "quality"])
             parts.append(repeat(resolved.choices, each))
         qualities = resolved.pairs + resolved.choices
-        counts = DiscreteLaplace(resolved.shares.quality * self.epsilon / qualities)
+        counts = DiscreteLaplace(resolved.shares.quality * resolved.epsilon / qualities)
         parts.append(
             repeat(
                 qualities, step("quality", RedescriptionCells(among=resolved.language.names), counts, uses=["pairs"])
             )
         )
-        return sequential(*parts)
+        return resolved.planned(parts)
 
     def mine(self, table: PrivateTable) -> Redescriptions:
         """Release the pairs, then measure and extend each while it is good."""
         if self.counts_together:
             return self.mined_together(table, self.min_jaccard)
-        resolved = self.resolved(table.schema)
+        miner, resolved = self.settled(table)
         found, candidates = [], 0
         for redescribed in resolved.initial(table):
             quality = measure(table, "quality", redescribed)
@@ -139,16 +139,17 @@ class SerenadeCS(Serenade):
             if quality.jaccard <= self.min_jaccard:
                 continue
             for _ in range(resolved.choices // resolved.pairs):
-                ((_, position),) = table.release("extension", pool=((redescribed, quality.jaccard),))
+                pool = ((redescribed, quality.jaccard),)
+                ((_, position),) = table.release("extension", pool=pool, **resolved.given)
                 if position == UNEXTENDED:
                     continue
                 extended = resolved.language.extended(redescribed, int(position))
                 other = measure(table, "quality", extended)
                 candidates += 1
-                if is_better(other, quality, resolved.score):
+                if is_better(other, quality, resolved.bounds):
                     redescribed, quality = extended, other
             found.append(quality)
-        return self.finished(found, candidates)
+        return miner.finished(found, candidates)
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
@@ -160,6 +161,7 @@ class SerenadeCS(Serenade):
             "jaccard": _by_index(cls),
             "shared": _shared(cls),
             "planted": _planted(cls),
+            "counted": _counted(cls),
         }
 
 
@@ -208,34 +210,34 @@ class SerenadeES(Serenade):
         if self.counts_together:
             return self.planned_together(schema)
         resolved = self.resolved(schema)
-        parts = [resolved.pairs_step(self.epsilon)]
-        quality = resolved.shares.quality * self.epsilon / resolved.pairs
+        parts = [resolved.pairs_step()]
+        quality = resolved.shares.quality * resolved.epsilon / resolved.pairs
         if resolved.choices:
             quality /= 2
             counts = step(
                 "parent", RedescriptionCells(among=resolved.language.names), DiscreteLaplace(quality), uses=["pairs"]
             )
             parts.append(repeat(resolved.pairs, counts))
-            epsilon = resolved.shares.extensions * self.epsilon
+            epsilon = resolved.shares.extensions * resolved.epsilon
             rounds, most, uses = resolved.choices, resolved.pairs, ["pairs", "parent"]
             parts.append(resolved.extension_step("extensions", epsilon, rounds, most, uses=uses, max_age=self.max_age))
         uses = ["pairs", "extensions"] if resolved.choices else ["pairs"]
         counts = step("quality", RedescriptionCells(among=resolved.language.names), DiscreteLaplace(quality), uses=uses)
         parts.append(repeat(resolved.pairs, counts))
-        return sequential(*parts)
+        return resolved.planned(parts)
 
     def mine(self, table: PrivateTable) -> Redescriptions:
         """Release the pairs and their extensions, then measure the results."""
         if self.counts_together:
             return self.mined_together(table)
-        resolved = self.resolved(table.schema)
+        miner, resolved = self.settled(table)
         pairs = resolved.initial(table)
         if not resolved.choices:
-            return self.finished([measure(table, "quality", pair) for pair in pairs], len(pairs))
+            return miner.finished([measure(table, "quality", pair) for pair in pairs], len(pairs))
         parents = [measure(table, "parent", pair) for pair in pairs]
         grown = list(pairs)
         given = tuple((pair, parent.jaccard) for pair, parent in zip(pairs, parents, strict=True))
-        for number, position in table.release("extensions", pool=given):
+        for number, position in table.release("extensions", pool=given, **resolved.given):
             grown[number] = resolved.language.extended(grown[number], int(position))
         found = []
         for pair, parent, one in zip(pairs, parents, grown, strict=True):
@@ -243,8 +245,8 @@ class SerenadeES(Serenade):
             if one == pair:
                 found.append(average(parent, quality))
             else:
-                found.append(quality if is_better(quality, parent, resolved.score) else parent)
-        return self.finished(found, len(pairs) + sum(one != pair for one, pair in zip(grown, pairs, strict=True)))
+                found.append(quality if is_better(quality, parent, resolved.bounds) else parent)
+        return miner.finished(found, len(pairs) + sum(one != pair for one, pair in zip(grown, pairs, strict=True)))
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
@@ -319,6 +321,14 @@ def _planted(miner: type[Serenade]) -> Example:
 
     pairs = miner(1, pairs=2, budget=[0.85, 0, 0.15], score="logistic", **PLANTED_SUPPORTS)
     return Example(PLANTED, pairs, witnesses=witnesses())
+
+
+def _counted(miner: type[Serenade]) -> Example:
+    """Return a pair and its counts, as published, whose supports follow from a noisy number of rows."""
+    from dpframework_greedy.witnesses import PLANTED, counted
+
+    pairs = miner(1, pairs=1, budget=[0.85, 0, 0.15], score="logistic", count_share=0.02)
+    return Example(PLANTED, pairs, witnesses=counted())
 
 
 _SCHEMA = Schema(

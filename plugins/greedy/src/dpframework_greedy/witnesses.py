@@ -33,6 +33,11 @@ Where pairs are scored by a weighted index, both lose nearly all of it on tables
   one of its supports. The likeliest extension, (wolf and not moose, rain), has one more in place of one that had
   neither, the chosen one, (wolf and moose, rain), one less. They move apart by 2, as far as is claimed.
 
+**A counted number of rows.** The same tables, smaller: a number of rows of 2,000 is released, more than there are, so
+that the minimum support is 200, where a row raises one score and lowers another by all that is declared. That number is
+likelier with the row that is added, too. A row that is replaced leaves the number of rows as it is, so that the
+share of the budget that it costs cannot be lost there.
+
 **Indices.** Let a choice among m pairs by the Jaccard index cost e, for scores that move apart by 3/2, or by 2 if a row
 is replaced. A pair of index J has the weight exp(2 e J / 3), or exp(e J / 2), and J is between 0 and 1. So each pair
 has a chance of at least exp(-2 e / 3) / m, or exp(-e / 2) / m, whatever the table, and of at most 1. The choice loses
@@ -131,6 +136,16 @@ def extended() -> tuple[Witness, Witness]:
         Witness(added, None, _row("wolf", "moose", "snow", "wind"), by_or),
         Witness([*_shared(1000, 1100), wolves], before, after, by_and),
     )
+
+
+def counted() -> tuple[Witness, Witness]:
+    """Return one witness for each relation, for (wolf, rain), whose supports follow from a number of rows."""
+    chosen = {"pairs": CHOSEN[:1]}
+    added, replaced = (
+        [*_shared(*pairs)[:2], (_row(), nothing)] for pairs, nothing in (((201, 258), 1400), ((200, 225), 1600))
+    )
+    of_added, of_replaced = _both_relations(added, replaced, chosen)
+    return attrs.evolve(of_added, outputs=chosen | {"rows": 2000}), of_replaced
 
 
 def _extended_once(position: int, counted: Callable[..., NDArray[np.int64]]) -> dict[str, Any]:
