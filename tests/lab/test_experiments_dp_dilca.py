@@ -226,3 +226,50 @@ def test_the_tables_of_adult_are_the_committed_ones():
         text = (FOLDER / "results" / f"{name}.csv").read_text(encoding="utf-8")
         assert f"<!-- {name} -->\n\n| " in page
         assert on_page(page, name, text) == page
+
+
+def test_tables_by_attribute_are_the_committed_ones():
+    text = PAGE.read_text(encoding="utf-8")
+    names = ("figure-9", "table-3", "table-4")
+    assert all(f"<!-- by attribute: {name} -->\n\n| " in text for name in names)
+    assert function("by_attribute.py:written")(text) == text
+
+
+def test_an_attribute_is_better_than_chance_if_its_own_runs_are():
+    rng = np.random.default_rng(0)
+    rows = []
+    for method, epsilon in (("published settings", 1.0), ("published settings", 2.0), ("chance", None)):
+        for run in range(30):
+            found = rng.random() + (epsilon or 0)
+            rows.append(
+                {
+                    "data": "cmc",
+                    "method": method,
+                    "context": "mean-su",
+                    "epsilon": epsilon,
+                    "repetition": run,
+                    "f_score of near": found,
+                    "f_score of chance": rng.random(),
+                    "f_score of worse": -found,
+                    "pearson of near": found,
+                }
+            )
+    tests = function("by_attribute.py:tested")(pl.DataFrame(rows))
+    better = {(row["of"], row["attribute"], row["epsilon"]): row["better"] for row in tests.to_dicts()}
+    assert {key for key, found in better.items() if found} == {
+        (of, "near", epsilon) for of in ("contexts", "distances") for epsilon in (1.0, 2.0)
+    }
+    assert len(better) == 8
+    shares = function("by_attribute.py:share_better")(tests).filter(of="contexts").to_dicts()
+    assert [(row["attributes"], row["epsilon 1.0"], row["epsilon 2.0"]) for row in shares] == [(3, 33, 33)]
+
+
+def test_what_is_drawn_by_chance_depends_on_the_schema_alone():
+    found = [function("learning.py:by_chance")(table(seed), seed=4, context="max-relevance") for seed in (0, 1)]
+    for name in found[0]:
+        assert len(found[0][name].context) == 3
+        assert name not in found[0][name].context
+        assert np.array_equal(found[0][name].matrix, found[1][name].matrix)
+        assert np.array_equal(found[0][name].matrix, found[0][name].matrix.T)
+    sizes = {len(function("learning.py:by_chance")(table(), seed=s, context="mean-su")["a"].context) for s in range(30)}
+    assert sizes == {1, 2, 3}

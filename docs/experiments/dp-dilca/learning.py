@@ -86,6 +86,37 @@ def noise(table: dpf.Table, *, seed: int, context: str) -> LearnedDistances:
     return private(table, seed=seed, epsilon=float(NOTHING), settings="published", context=context)
 
 
+def by_chance(table: dpf.Table, *, seed: int, context: str) -> LearnedDistances:
+    """Return contexts and distances that are drawn without looking at the rows.
+
+    Every context is as likely as any other: of three attributes, or of any number for "mean-su". Distances are between
+    0 and 1, each as likely, and symmetric.
+
+    Parameters
+    ----------
+    table
+        Its schema is used alone.
+    seed
+        Of the drawing.
+    context
+        How the contexts that they are compared with are selected.
+    """
+    rng, names = np.random.default_rng(seed), attributes_of(table)
+    found = {}
+    for name in names:
+        others = [other for other in names if other != name]
+        if context == "mean-su":
+            chosen: list[str] = []
+            while not chosen:
+                chosen = [other for other, taken in zip(others, rng.random(len(others)) < 0.5, strict=True) if taken]
+        else:
+            chosen = rng.choice(others, 3, replace=False).tolist()
+        attribute = table.schema[name]
+        above = np.triu(rng.random((attribute.size, attribute.size)), 1)
+        found[name] = ValueDistances(attribute, tuple(chosen), above + above.T)
+    return LearnedDistances(table.schema.select(list(names)), found, covered=False)
+
+
 def not_private(
     table: dpf.Table, *, seed: int, context: str, context_size: int = 3, target: str | None = None
 ) -> LearnedDistances:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import dpframework as dpf
 from dpframework.lab.evaluation import Trial
-from dpframework.lab.evaluation.distances import l1, pearson
+from dpframework.lab.evaluation.distances import f_score, l1, pearson
 
 
 def correlation_with_diagonal(trial: Trial) -> Mapping[str, float]:
@@ -30,6 +30,15 @@ def correlation_with_diagonal(trial: Trial) -> Mapping[str, float]:
     wide = [name for name in true if true[name].attribute.size > 2]
     close = [_correlation(found[name].matrix, true[name].matrix) for name in wide]
     return {"pearson_with_diagonal": float(np.mean(close)) if close else float("nan")}
+
+
+def by_attribute(trial: Trial) -> Mapping[str, float]:
+    """Return "f_score of NAME" of each attribute's context, and "pearson of NAME" where it has three values or more."""
+    found: LearnedDistances = trial.result
+    true = _without_privacy(trial.table, str(trial.parameters["context"]), tuple(found))
+    scores = {f"f_score of {name}": f_score(found[name].context, true[name].context) for name in true}
+    wide = [name for name in true if true[name].attribute.size > 2]
+    return scores | {f"pearson of {name}": pearson(found[name].matrix, true[name].matrix) for name in wide}
 
 
 @functools.lru_cache(maxsize=8)
