@@ -274,3 +274,40 @@ def test_reported_indices_are_ranked_by_run_and_counted_by_band():
     assert (
         function("reported.py:bands")(found, 2).filter(data="species", method="SplitT")["significant"].item() == "none"
     )
+
+
+def test_tables_of_larger_tables_are_the_committed_ones():
+    tables, page = function("larger_tables.py:tables_of_the_page")(), PAGE.read_text(encoding="utf-8")
+    assert set(tables) == {"3", "4 and 5"}
+    assert all(f"<!-- larger: table {name} -->\n\n| " in page for name in tables)
+    assert function("larger_tables.py:written")(page, tables) == page
+
+
+def test_larger_tables_show_medians_of_runs_that_found_something_in_order():
+    rows = []
+    for method, jaccard in (("AltMCMC", 0.5), ("AltExpM", 0.7), ("MCMCTreePair", 0.6), ("MCMCTreePair b", 0.9)):
+        for run in range(3):
+            nothing = method == "MCMCTreePair b" and run > 0
+            rows.append(
+                {
+                    "data": "cms-like-4",
+                    "epsilon": 1.0,
+                    "method": method,
+                    "count": 0.0 if nothing else 2.0,
+                    "jaccard": float("nan") if nothing else jaccard + run / 100,
+                    "error": float("nan") if nothing else 1 - jaccard,
+                }
+            )
+    found = function("larger_tables.py:medians")(pl.DataFrame(rows))
+    paper = pl.DataFrame(
+        [
+            {"table": table, "data": "cms-like-4", "epsilon": epsilon, "stable": stable, "best": "S"}
+            for table in (4, 5)
+            for epsilon in (1.0, 0.1, 0.01)
+            for stable in ("no", "yes")
+        ]
+    )
+    shown = function("larger_tables.py:shown_medians")(found, paper)
+    assert shown[1][3:] == ["S", "**EM 0.71**; M 0.61; S 0.51", "S", "**EM 0.3**; M 0.4; S 0.5"]
+    assert shown[2][4] == "too few"  # only one of the stable ones found something twice
+    assert shown[3][4] == "too few"
