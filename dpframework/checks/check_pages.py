@@ -12,7 +12,7 @@ import attrs
 
 from dpframework.checks.claims import INFERRED
 from dpframework.facts.unit import ROWS_ASSERTED
-from dpframework.plan.plan import DATA_FITS_SCHEMA
+from dpframework.plan.plan import DATA_FITS_SCHEMA, ROWS_FROM_QUERY
 
 #: For each assumption that a plan may have: what must hold, and the check that asks for it.
 ASSUMPTIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -37,6 +37,11 @@ ASSUMPTIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ROWS_ASSERTED: (
             "Nobody has more rows than the study says. No column of ids bounds them, so this is the owner's word.",
             "DP021",
+        ),
+        ROWS_FROM_QUERY: (
+            "Each row that the query in [read] answers follows from one unit's own rows, and a unit has no more rows "
+            "in the answer than the study says.",
+            "DP005",
         ),
         "row-count-public": (
             "The number of rows is public: replace-one compares tables of one size. It needs no allowance.",

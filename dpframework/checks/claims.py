@@ -8,12 +8,12 @@ from dpframework.checks.base import Severity
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.facts.unit import ROWS_ASSERTED
 from dpframework.plan.nodes import Step
-from dpframework.plan.plan import DATA_FITS_SCHEMA, Plan
+from dpframework.plan.plan import DATA_FITS_SCHEMA, ROWS_FROM_QUERY, Plan
 
 INFERRED = "schema-inferred-from-data"
 HARMLESS = frozenset({"row-count-public"})  # replace-one itself makes the row count public
 KNOWN_ASSUMPTIONS = frozenset(
-    {INFERRED, DATA_FITS_SCHEMA, ROWS_ASSERTED, "mcmc-converged", "real-arithmetic", *HARMLESS}
+    {INFERRED, DATA_FITS_SCHEMA, ROWS_ASSERTED, ROWS_FROM_QUERY, "mcmc-converged", "real-arithmetic", *HARMLESS}
 )
 
 

@@ -33,6 +33,7 @@ from dpframework.facts.outputs import require_output
 from dpframework.facts.schema import read_schema
 from dpframework.facts.toml import read_toml, required_table
 from dpframework.facts.unit import PrivacyUnit
+from dpframework.tables.places import DATABASES
 
 if TYPE_CHECKING:
     from dpframework.tables.drafts import SchemaDraft
@@ -59,7 +60,21 @@ OpenColumns = Annotated[
     typer.Option("--open", metavar="NAME", help="A column whose values nobody is to list; repeatable."),
 ]
 ExcludedColumns = Annotated[list[str] | None, typer.Option(metavar="NAME", help="A column to leave out; repeatable.")]
+CutModeName = Annotated[
+    str,
+    typer.Option(
+        metavar="MODE", help="How to cut numbers: equal-width, quantile, freedman-diaconis, k-means, observed."
+    ),
+]
+CategoricalColumns = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="A column of numbers that are categories; repeatable.")
+]
 ReadFile = Annotated[Path | None, path_option("FILE", "A TOML file with a [read] that says how the data is written.")]
+Sheet = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The sheet of an Excel file; by default the first one.")
+]
+DatabaseTable = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table of a database.")]
+Query = Annotated[str | None, typer.Option(metavar="SQL", help="A SELECT whose answer is the table.")]
 RightView = Annotated[Path | None, path_option("FILE", "A CSV or Parquet file with the right view.")]
 JoiningColumn = Annotated[str | None, typer.Option("--id", metavar="NAME", help="The column that joins the two files.")]
 
@@ -71,26 +86,24 @@ JoiningColumn = Annotated[str | None, typer.Option("--id", metavar="NAME", help=
 def infer(
     file: Annotated[
         Path,
-        typer.Argument(parser=given_path, metavar="FILE", help="A CSV or Parquet file; with --right, the left view."),
+        typer.Argument(
+            parser=given_path, metavar="FILE", help="A CSV, Parquet, Excel or SQLite file; with --right, the left view."
+        ),
     ],
     right: RightView = None,
     id: JoiningColumn = None,  # noqa: A002
-    numeric: Annotated[
-        str,
-        typer.Option(
-            metavar="MODE", help="How to cut numbers: equal-width, quantile, freedman-diaconis, k-means, observed."
-        ),
-    ] = "equal-width",
+    numeric: CutModeName = "equal-width",
     bins: Annotated[int, typer.Option(parser=whole_number, metavar="N", help="Most bins of a numeric attribute.")] = 16,
-    categorical: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A column of numbers that are categories; repeatable.")
-    ] = None,
+    categorical: CategoricalColumns = None,
     open_columns: OpenColumns = None,
     exclude: ExcludedColumns = None,
     max_categories: Annotated[
         int, typer.Option(parser=whole_number, metavar="N", help="Most values of a categorical attribute.")
     ] = 100,
     read: ReadFile = None,
+    sheet: Sheet = None,
+    table: DatabaseTable = None,
+    query: Query = None,
     out: Annotated[
         Path | None,
         typer.Option(parser=given_path, metavar="FILE", help="Write the schema here; by default to standard output."),
@@ -111,8 +124,7 @@ def infer(
         "exclude": exclude or (),
         "open_columns": open_columns or (),
     }
-    if read is not None:
-        choices["read"] = required_table(read_toml(read, "a file with [read]"), "read")
+    choices |= _written(file, read, {"sheet": sheet, "table": table, "query": query})
     draft = _drafted(file, right, id, choices)
     schema, text = draft.schema, draft.dumps()
     if out is None and not as_json:
@@ -128,6 +140,20 @@ def infer(
         left_out = [note.column for note in draft.notes if note.left_out]
         gone = f"; left out: {', '.join(left_out)}" if left_out else ""
         write(f"wrote {out}: {counted(len(schema), 'attribute')}{gone}")
+
+
+def _written(file: Path, read: Path | None, options: dict[str, str | None]) -> dict[str, Any]:
+    """Return how the file is written, as far as that is given."""
+    asked, name = {key: text for key, text in options.items() if text is not None}, file.name.lower()
+    if "sheet" in asked and not name.endswith(".xlsx"):
+        raise InputError(f"--sheet names a sheet of an Excel file (.xlsx), and {file.name} is none; leave it out")
+    if asked.keys() & {"table", "query"} and not name.endswith(DATABASES):
+        kinds = ", ".join(DATABASES)
+        raise InputError(
+            f"--table and --query are for files of SQLite ({kinds}), and {file.name} is none; leave them out"
+        )
+    given = {} if read is None else required_table(read_toml(read, "a file with [read]"), "read")
+    return {"read": {**given, **asked}} if read is not None or asked else {}
 
 
 def _require_encodable(text: str) -> None:
@@ -175,7 +201,7 @@ def _drafted(file: Path, right: Path | None, key: str | None, choices: dict[str,
         if right is None:
             return draft_schema(file, **choices)
         if "read" in choices:
-            raise InputError("--read describes one file; two views are read as they look")
+            raise InputError("--read, --sheet, --table and --query describe one file; two views are read as they look")
         return SchemaDraft(infer_two_view_schema(file, right, id=key, **choices), ())
     except InputError as error:
         # The remedy names parameters of `infer_schema`; here they are options. A column's name in quotes is kept.

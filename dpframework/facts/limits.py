@@ -37,5 +37,11 @@ MOST_COLUMNS: Final = 1 << 17
 #: Cells for each byte of a Parquet file, once there are more than `FREE_CELLS`: a column of one value takes no space.
 MOST_CELLS_PER_BYTE: Final = 1 << 12
 
+#: Bytes of an Excel workbook, unpacked.
+MOST_WORKBOOK_BYTES: Final = 1 << 32
+
+#: Cells between the first and the last one of a sheet, also the empty ones: all of them are held.
+MOST_SHEET_CELLS: Final = 1 << 26
+
 #: So many cells a Parquet file may have, however small it is.
 FREE_CELLS: Final = 1 << 27

@@ -11,6 +11,7 @@ from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeri
 from dpframework.facts.column_options import ColumnOptions, null_texts
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.toml import begun_with, refuse_unknown, toml_key, toml_lines
+from dpframework.facts.values import printable_name, visible_text
 
 #: The encodings of text files that are read, by Python's names, and how else people call them.
 ENCODINGS = (
@@ -19,6 +20,7 @@ ENCODINGS = (
 )  # fmt: skip
 SEPARATORS = (",", ";", "\t", "|", ":", " ", "^", "~")
 _COMMON = ("null", "decimal", "thousands", "date")
+_OF_FILE = ("separator", "encoding", "sheet", "table", "query")
 
 
 def _separator(given: Any) -> str:
@@ -33,6 +35,24 @@ def _encoding(given: Any) -> str:
     if name not in ENCODINGS:
         raise InputError(f"encoding {given!r} is unknown; {nearest(name, ENCODINGS)}")
     return name
+
+
+def _sheet(given: Any) -> str:
+    return printable_name(given, "sheet") if given != "" else ""
+
+
+def _table(given: Any) -> str:
+    return printable_name(given, "table") if given != "" else ""
+
+
+def _query(given: Any) -> str:
+    """Return a query of one statement, whose answer is the table."""
+    if not isinstance(given, str):
+        raise InputError(f"query must be a text in SQL, not {type(given).__name__}")
+    text = given.strip() and visible_text(given, "query").strip().removesuffix(";").rstrip()
+    if ";" in text:
+        raise InputError("query holds a semicolon; write one SELECT, without semicolons")
+    return text
 
 
 def _columns(given: Any) -> tuple[tuple[str, ColumnOptions], ...]:
@@ -56,6 +76,10 @@ class ReadOptions:
         What stands between two fields of a CSV file.
     encoding
         That of a CSV file, such as "windows-1252". A byte that it does not hold becomes a replacement character.
+    sheet
+        The sheet of an Excel workbook; by default its first one.
+    table, query
+        The table of a database, or a SELECT whose answer is the table. Without either no database is read.
     null
         Texts that stand for a missing value in every column.
     decimal, thousands
@@ -88,6 +112,9 @@ class ReadOptions:
 
     separator: str = attrs.field(default=",", converter=_separator)
     encoding: str = attrs.field(default="utf-8", converter=_encoding)
+    sheet: str = attrs.field(default="", converter=_sheet)
+    table: str = attrs.field(default="", converter=_table)
+    query: str = attrs.field(default="", converter=_query)
     null: tuple[str, ...] = attrs.field(default=(), converter=null_texts)
     decimal: str | None = None
     thousands: str | None = None
@@ -95,6 +122,8 @@ class ReadOptions:
     columns: tuple[tuple[str, ColumnOptions], ...] = attrs.field(default=(), converter=_columns)
 
     def __attrs_post_init__(self) -> None:
+        if self.table and self.query:
+            raise InputError("has a table and a query; give one of the two")
         common = ColumnOptions(decimal=self.decimal, thousands=self.thousands, date=self.date)
         object.__setattr__(self, "date", common.date)
         for name, _ in self.columns:
@@ -104,7 +133,12 @@ class ReadOptions:
     @property
     def is_plain(self) -> bool:
         """Whether nothing is said: a CSV file in UTF-8 with commas, and cells as programs write them."""
-        return self == ReadOptions()
+        return self == PLAIN
+
+    @property
+    def of_database(self) -> bool:
+        """Whether a table or a query of a database is named."""
+        return bool(self.table or self.query)
 
     def of_column(self, name: str) -> ColumnOptions:
         """Return the options of a column, with the file's where it has none."""
@@ -122,9 +156,10 @@ class ReadOptions:
 
     def over(self, other: ReadOptions) -> ReadOptions:
         """Return the options of `other` with those of this one in their place, where this one has some."""
-        default = ReadOptions()
         given = {f.name: getattr(self, f.name) for f in attrs.fields(ReadOptions) if f.name != "columns"}
-        given = {name: value for name, value in given.items() if value != getattr(default, name)}
+        given = {name: value for name, value in given.items() if value != getattr(PLAIN, name)}
+        if {"table", "query"} & given.keys():
+            other = attrs.evolve(other, table="", query="")
         columns = dict(other.columns)
         for name, own in self.columns:
             columns[name] = ColumnOptions.of({**columns.get(name, ColumnOptions()).to_dict(), **own.to_dict()})
@@ -166,10 +201,9 @@ class ReadOptions:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options in a JSON-safe form, as a file writes them, defaults left out."""
-        form: dict[str, Any] = {}
-        for name in ("separator", "encoding"):
-            if getattr(self, name) != getattr(ReadOptions(), name):
-                form[name] = getattr(self, name)
+        if self.is_plain:
+            return {}
+        form = {name: getattr(self, name) for name in _OF_FILE if getattr(self, name) != getattr(PLAIN, name)}
         form |= {name: value for name, value in ColumnOptions(**self._common()).to_dict().items() if name in _COMMON}
         columns = {name: own.to_dict() for name, own in self.columns}
         return {**form, **({"columns": columns} if columns else {})}
@@ -187,7 +221,7 @@ class ReadOptions:
             If a name is unknown, with the nearest one, or a value is none.
         """
         if given is None or isinstance(given, cls):
-            return given or cls()
+            return given or PLAIN
         if not isinstance(given, Mapping):
             raise InputError(f"read must be a table of options, written as [read], not {type(given).__name__}")
         refuse_unknown(given, [field.name for field in attrs.fields(cls)], "[read] unknown key")
@@ -209,6 +243,10 @@ class ReadOptions:
         yield from toml_lines(form).splitlines()
         for name, own in columns.items():
             yield from (f"{name}: {line}" for line in toml_lines(own).splitlines())
+
+
+#: A CSV file in UTF-8 with commas, and cells as programs write them.
+PLAIN = ReadOptions()
 
 
 def as_read_options(given: ReadOptions | Mapping[str, Any] | None) -> ReadOptions:

@@ -30,6 +30,7 @@ from dpframework.results.error_bounds import TableSize
 
 #: The assumption of an owner who would rather be stopped than have rows read that the schema does not hold.
 DATA_FITS_SCHEMA = "data-fits-schema"
+ROWS_FROM_QUERY = "rows-from-query"
 
 #: The version of the JSON form of plans.
 SCHEMA_VERSION = 3
@@ -279,6 +280,8 @@ class Plan:
                 needed[assumption] = (*needed.get(assumption, ()), step.name)
         if self.facts.inferred:
             needed["schema-inferred-from-data"] = ()
+        if any(text.startswith("query = ") for text in self.facts.read):  # see `ReadOptions.said`
+            needed[ROWS_FROM_QUERY] = ()
         if self.out_of_domain is OutOfDomain.ERROR:
             needed[DATA_FITS_SCHEMA] = ()
         if self.unit.asserted:

@@ -116,6 +116,7 @@ def approved_or_not(plan: StudyPlan, about: About) -> str:
 _PLAIN = {
     "mcmc-converged": "a Markov chain that has come close to its target",
     "real-arithmetic": "noise in floating point that is as good as in real numbers",
+    "rows-from-query": "a query whose rows each follow from one unit's own rows",
     "row-count-public": "a number of rows that may be known",
 }
 

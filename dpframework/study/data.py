@@ -15,13 +15,14 @@ import attrs
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.inner_paths import inner_path, require_inside
 from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import begun_with, expanded, refuse_unknown, required_text, resolved_path
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.values import as_pairs
 from dpframework.run.recorder import Recorder
 from dpframework.study.owner_places import Place, owner_places
-from dpframework.tables.places import files_of, is_url
+from dpframework.tables.places import DATABASES, files_of, is_url
 
 if TYPE_CHECKING:
     from dpframework.run.miner import Miner
@@ -97,6 +98,8 @@ class Data:
             given["out_of_domain"] = OutOfDomain.parse(required_text(form, "out_of_domain", where))
         if "place" in form:
             given["place"] = owner_places().place(required_text(form, "place", where))
+            if given["place"].is_database:
+                return cls._of_database(form, given, where)
         views = [key for key in ("left", "right", "id") if key in form]
         if "path" in form and views:
             raise InputError(f"{where}has both 'path' and '{views[0]}'; give path, or left and right")
@@ -113,6 +116,37 @@ class Data:
         if not isinstance(options, Mapping) or not all(isinstance(text, str) for text in options.values()):
             raise InputError(f'{where}options must be a table of texts, such as {{ aws_region = "eu-west-1" }}')
         return cls(_paths(form, where), options=options, **given)
+
+    @classmethod
+    def _of_database(cls, form: Mapping[str, Any], given: Mapping[str, Any], where: str) -> Data:
+        """Return the whole database of the owner; `[read]` says what of it."""
+        for key in ("path", "left", "right", "id"):
+            if key in form:
+                raise InputError(
+                    f"{where}has '{key}', and place '{form['place']}' is a database; name its table, or a query, in "
+                    "[read] (table, query)"
+                )
+        return cls((given["place"].name,), **given)
+
+    def require_written_as(self, read: ReadOptions) -> None:
+        """Refuse a sheet, a table or a query where the data has none, and a database of which nothing is asked.
+
+        Raises
+        ------
+        InputError
+            If it is so.
+        """
+        databases = (self.place is not None and self.place.is_database) or _end(self.files, DATABASES)
+        if databases and not read.of_database:
+            raise InputError("[data] is a database; name its table, or a query, in [read] (table, query)")
+        if read.of_database and not databases and not self.unrestricted:
+            what = "table" if read.table else "query"
+            raise InputError(
+                f"[read] has a {what}, and [data] is no database; give a file of SQLite ({', '.join(DATABASES)}), or "
+                "the place of a database"
+            )
+        if read.sheet and not _end(self.files, (".xlsx",)):
+            raise InputError("[read] has a sheet, and [data] is no Excel file (.xlsx); leave the sheet out")
 
     def shown(self) -> tuple[str, ...]:
         """Return the places of the files for a plan and its reports, without credentials.
@@ -234,6 +268,11 @@ class Data:
             values=values,
             options=dict(options),
         )
+
+
+def _end(files: Collection[str], kinds: tuple[str, ...]) -> bool:
+    """Tell whether a file has a name of one of these kinds."""
+    return any(text.lower().endswith(kinds) for text in files)
 
 
 def _paths(form: Mapping[str, Any], where: str) -> tuple[str, ...]:

@@ -27,13 +27,14 @@ DEFAULT = "~/.config/dpframework/places.toml"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _OUTSIDE = re.compile(r"[%?#\\]")  # characters that could lead to another object, or another host, in a URL
+_CHOOSES = ("host", "hostaddr", "port", "dbname", "database", "db", "service", "server", "unix_socket")
 _WRITABLE_BY_OTHERS = 0o022
 
 
 @final
 @attrs.frozen
 class Place:
-    """A folder, or a part of a store, that the owner lets studies read.
+    """A folder, a part of a store, or a database, that the owner lets studies read.
 
     Attributes
     ----------
@@ -42,12 +43,15 @@ class Place:
     address
         The absolute path of the folder, or a URL.
     options
-        The options to open the URL with, such as a key: polars' `storage_options`.
+        The options to open the URL with, such as a key: polars' `storage_options`; or those to connect to a database.
+    is_database
+        Whether the URL is that of a database, whose tables a study asks for in `[read]`.
     """
 
     name: str
     address: str
     options: tuple[tuple[str, str], ...] = attrs.field(default=(), converter=as_pairs, repr=False)
+    is_database: bool = False
 
     @property
     def is_url(self) -> bool:
@@ -62,6 +66,8 @@ class Place:
         InputError
             If the path may lead out of it.
         """
+        if self.is_database:
+            return self.address
         if not self.is_url:
             return str(inner_path(path, Path(self.address), where))
         require_relative(path, where)
@@ -71,7 +77,8 @@ class Place:
 
     def shown(self, path: str, where: str) -> str:
         """Return the address of a relative path in this place for a plan, without any credentials."""
-        ends = [text for name, text in self.options if "endpoint" in name.lower()]  # an option may choose the host
+        # An option may choose the host, or which database of it.
+        ends = [text for name, text in self.options if name.lower() in _CHOOSES or "endpoint" in name.lower()]
         served = f" at {', '.join(ends)}" if ends else ""
         return f"{self.file_at(path, where)}{served} (place '{self.name}')"
 
@@ -166,15 +173,16 @@ def owner_places() -> OwnerPlaces:
 
 def _place(name: str, form: Mapping[str, Any]) -> Place:
     where = f"[data.{name}] "
-    refuse_unknown(form, ("url", "path", "options"), f"{where}unknown key")
-    if ("url" in form) == ("path" in form):
-        raise InputError(f"{where}needs either a url or a path")
+    refuse_unknown(form, ("url", "path", "database", "options"), f"{where}unknown key")
+    if sum(key in form for key in ("url", "path", "database")) != 1:
+        raise InputError(f"{where}needs either a url, a path or a database")
     if "path" in form:
         folder = os.path.expanduser(expanded(required_text(form, "path", where)))
         if "options" in form or not os.path.isabs(folder) or "://" in folder or not folder.isprintable():
             raise InputError(f"{where}path must be the absolute path of a folder, and takes no options")
         return Place(name, folder)
-    url = expanded(required_text(form, "url", where))
+    key = "database" if "database" in form else "url"
+    url = expanded(required_text(form, key, where))
     options = form.get("options", {})
     if not isinstance(options, Mapping) or not all(isinstance(text, str) for text in options.values()):
         raise InputError(f'{where}options must be a table of texts, such as {{ aws_region = "eu-west-1" }}')
@@ -182,9 +190,13 @@ def _place(name: str, form: Mapping[str, Any]) -> Place:
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise InputError(f"{where}url cannot be read as a URL") from None
-    if not url.isprintable() or "://" not in url or parts.scheme == "file" or not parts.netloc:
+        raise InputError(f"{where}{key} cannot be read as a URL") from None
+    if key == "database" and (not url.isprintable() or "://" not in url):
+        raise InputError(
+            f'{where}database must be a URL as SQLAlchemy has them, such as "postgresql+psycopg://host/name"'
+        )
+    if key == "url" and (not url.isprintable() or "://" not in url or parts.scheme == "file" or not parts.netloc):
         raise InputError(f'{where}url must be a URL with a host or a store, such as "s3://hospital/visits"; give path')
     if "@" in parts.netloc or _OUTSIDE.search(url):
-        raise InputError(f"{where}url holds credentials or a query, which plans would show; write them into options")
-    return Place(name, url, {key: expanded(text) for key, text in options.items()})
+        raise InputError(f"{where}{key} holds credentials or a query, which plans would show; write them into options")
+    return Place(name, url, {key: expanded(text) for key, text in options.items()}, key == "database")

@@ -212,6 +212,7 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
         if "derive" in form:  # after those of the schema, which they may read
             own = derived_columns(with_tables(form, path.parent, private)["derive"])
             schema = attrs.evolve(schema, derive=(*schema.derive, *own))
+        data.require_written_as(schema.read)
         if data.two_views:
             require_views(schema)
         study = _study(privacy, schema, data.out_of_domain)

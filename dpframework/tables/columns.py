@@ -28,8 +28,8 @@ _NUMBERS = (int, float, Decimal, np.integer, np.floating)
 _MISSING_KINDS = {"NAType", "NaTType"}  # of pandas, which need not be installed
 
 
-def quietly(action: Callable[[], T], sentence: str) -> T:
-    """Run `action`. If it fails, raise an InputError with this sentence alone.
+def quietly(action: Callable[[], T], sentence: str, kind: type[InputError] = InputError) -> T:
+    """Run `action`. If it fails, raise an InputError, or its subclass `kind`, with this sentence alone.
 
     Readers' errors quote cells. Raising outside of the handler leaves no context that could show them.
     """
@@ -41,7 +41,7 @@ def quietly(action: Callable[[], T], sentence: str) -> T:
         raise
     except (Exception, pl.exceptions.PanicException):
         pass
-    raise InputError(sentence)
+    raise kind(sentence)
 
 
 @attrs.frozen(eq=False, repr=False)

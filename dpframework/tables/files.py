@@ -112,6 +112,8 @@ class TableFiles:
             raise InputError(
                 "a study with periods is read by one process, not file by file; choose another engine, such as memory"
             )
+        if self.schema.read.of_database:
+            raise InputError("a database is read by one process; choose another engine, such as memory")
         if self.unit.id is not None:
             raise InputError(
                 f"the rows of one '{self.unit.id}' may lie in several files, so that files cannot be read apart; "

@@ -11,7 +11,9 @@ from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.files import require_no_stream
 
 #: How the names of files end that are read.
-KINDS = (".csv", ".csv.gz", ".parquet")
+KINDS = (".csv", ".csv.gz", ".parquet", ".xlsx", ".sqlite", ".sqlite3", ".db")
+#: Those of databases (SQLite).
+DATABASES = (".sqlite", ".sqlite3", ".db")
 
 
 def is_url(place: str) -> bool:

@@ -154,9 +154,10 @@ def read_table(
     ----------
     path
         A file that ends in .csv, .csv.gz (the first line names the columns; UTF-8 and commas, unless `schema.read`
-        says otherwise) or .parquet; a folder, whose Parquet files are read in the order of their names; a pattern such
-        as `"visits/2026-*.parquet"`; a URL of a Parquet file that polars opens, such as "s3://bucket/visits.parquet";
-        or a list of these. The rows of several files are one table's.
+        says otherwise), .parquet, .xlsx (see `sheet` in `schema.read`), or .sqlite, .sqlite3 and .db (see `table` and
+        `query` there); a folder, whose Parquet files are read in the order of their names; a pattern such as
+        `"visits/2026-*.parquet"`; a URL of a Parquet file for polars, such as "s3://bucket/visits.parquet", or of a
+        database for SQLAlchemy, such as "postgresql+psycopg://host/name"; or a list. All rows are one table's.
     schema
         The public facts; columns that it does not name are not read.
     out_of_domain
@@ -171,7 +172,8 @@ def read_table(
         The numeric attributes whose raw values are kept beside their codes, 8 bytes a row each: those that sums,
         quantiles and thresholds are asked of. By default all.
     options
-        What opening a URL takes, such as a region or a key: polars' `storage_options`.
+        What opening a URL takes, such as a region or a key: polars' `storage_options`; or a user and a password: the
+        arguments of the `connect` of a database's driver.
     mapped
         Whether codes and values are kept in a file without a name, in the folder for temporary files, instead of
         memory: for tables that memory does not hold. It is gone when the process ends.

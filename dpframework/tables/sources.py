@@ -6,18 +6,21 @@ import collections
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from dpframework.facts.errors import InputError, NotOpened
-from dpframework.facts.read_options import ReadOptions
+from dpframework.facts.read_options import PLAIN, ReadOptions
 from dpframework.tables.columns import Column, as_column, quietly
 from dpframework.tables.csv_file import CsvFile
 from dpframework.tables.parquet_files import ParquetFile
-from dpframework.tables.places import KINDS, files_of, is_url, name_of
+from dpframework.tables.places import DATABASES, KINDS, files_of, is_url, name_of
 from dpframework.tables.progress import tell
+
+if TYPE_CHECKING:
+    from dpframework.tables.excel_file import ExcelFile
 
 
 @attrs.frozen(eq=False)
@@ -127,13 +130,14 @@ def open_source(
     ----------
     data
         An eager or lazy dataframe; or a path of a file, a folder (its Parquet files), a pattern such as
-        `"v-*.parquet"`, a URL of a Parquet file that polars can open, or a list of these.
+        `"v-*.parquet"`, a URL of a Parquet file that polars can open, or of a database, or a list of these.
     options
-        What opening URLs takes (see polars' `storage_options`).
+        What opening URLs takes (see polars' `storage_options`; for a database, arguments of its driver's `connect`).
     part
         Which of how many equal parts of the rows of each Parquet file are read.
     read
-        The separator and the encoding of CSV files; by default commas and UTF-8.
+        The separator and the encoding of CSV files, by default commas and UTF-8; the sheet of an Excel workbook; and
+        the table or the query of a database.
 
     Raises
     ------
@@ -220,7 +224,10 @@ def _in_turn(files: Sequence[Iterator[dict[str, Any]]], names: Sequence[str]) ->
 
 
 def _of_file(file: str, options: Mapping[str, str] | None, part: tuple[int, int], read: ReadOptions | None) -> Source:
+    read = read or PLAIN
     if is_url(file):
+        if read.of_database and not file.lower().endswith(".parquet"):
+            return _of_database(file, f"table '{read.table}'" if read.table else "the query", read, options)
         name = file.rsplit("/", 1)[-1]
         far = ParquetFile.open(file, name, options, part)
         return Source(name, far.columns, far.blocks)
@@ -235,7 +242,22 @@ def _of_file(file: str, options: Mapping[str, str] | None, part: tuple[int, int]
             pass
     except OSError as error:
         raise NotOpened(f"{name}: cannot be read: {error.strerror}") from None
-    opened: CsvFile | ParquetFile
-    parquet = name.lower().endswith(".parquet")
-    opened = ParquetFile.open(str(path), name, part=part) if parquet else CsvFile.open(path, read)
+    if name.lower().endswith(DATABASES):
+        return _of_database(str(path), name, read)
+    opened: CsvFile | ParquetFile | ExcelFile
+    if name.lower().endswith(".parquet"):
+        opened = ParquetFile.open(str(path), name, part=part)
+    elif name.lower().endswith(".xlsx"):
+        from dpframework.tables.excel_file import ExcelFile  # most tables need neither this nor the next one
+
+        opened = ExcelFile.open(path, read)
+    else:
+        opened = CsvFile.open(path, read)
     return Source(name, opened.columns, opened.blocks)
+
+
+def _of_database(place: str, name: str, read: ReadOptions, options: Mapping[str, str] | None = None) -> Source:
+    from dpframework.tables.sql_rows import SqlRows
+
+    rows = SqlRows.open(place, name, read, options)
+    return Source(name, rows.columns, rows.blocks, once=True)  # no order of rows is promised

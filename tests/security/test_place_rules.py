@@ -75,8 +75,8 @@ TEXTS = 'options must be a table of texts, such as { aws_region = "eu-west-1" }$
 @pytest.mark.parametrize(
     ("entry", "says"),
     [
-        ("", "needs either a url or a path$"),
-        ('path = "/a"\nurl = "s3://h/v"', "needs either a url or a path$"),
+        ("", "needs either a url, a path or a database$"),
+        ('path = "/a"\nurl = "s3://h/v"', "needs either a url, a path or a database$"),
         ('path = "/a"\nother = 1', "unknown key 'other'; "),
         ("path = 1", "path must be a text, not a number$"),
         ('path = "a"', FOLDER),

@@ -1,0 +1,201 @@
+"""Excel workbooks, one sheet of which is a table, whose cells are read as texts, each by itself.
+
+A library that guesses the type of a column would let other rows decide what a cell means. So every cell becomes the
+text that a CSV file would hold, a date in ISO 8601.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import attrs
+
+from dpframework.facts.errors import InputError, NotOpened
+from dpframework.facts.limits import MOST_COLUMNS, MOST_SHEET_CELLS, MOST_WORKBOOK_BYTES
+from dpframework.facts.read_options import ReadOptions
+
+if TYPE_CHECKING:
+    import polars as pl
+
+T = TypeVar("T")
+
+_PIECE: Final = 1 << 20  # bytes of a sheet that are looked at together
+_LONGEST_PLACE: Final = 64  # bytes of the place of a cell, such as r="AB12", with space around its sign
+_DAY_OF_TIMES = "1899-12-31 "  # the day of a cell that is a time of day
+_PLACE = re.compile(rb"\br\s*=\s*[\"']([A-Za-z]{0,3})([0-9]{1,7})[\"']")
+#: What tells that a sheet has a place of so many columns, or rows, at most: the widest first.
+_COLUMNS = (
+    (re.compile(rb"\br\s*=\s*[\"'][A-Za-z]{3}"), 16_384),
+    (re.compile(rb"\br\s*=\s*[\"'][B-Zb-z][A-Za-z]"), 702),
+    (re.compile(rb"\br\s*=\s*[\"'][Aa][A-Za-z]"), 52),
+)
+_ROWS = (
+    (re.compile(rb"\br\s*=\s*[\"'][A-Za-z]*[0-9]{7}"), 1 << 20),
+    (re.compile(rb"\br\s*=\s*[\"'][A-Za-z]*[0-9]{6}"), 999_999),
+)
+
+
+@attrs.frozen(eq=False)
+class ExcelFile:
+    """One sheet of an Excel workbook, read whole, whose first row names the columns.
+
+    Attributes
+    ----------
+    columns
+        What that row says.
+    frame
+        The cells below it, as texts, by position. A row of empty cells is none.
+    """
+
+    columns: tuple[str, ...]
+    frame: pl.DataFrame = attrs.field(repr=False)
+
+    @classmethod
+    def open(cls, path: Path, read: ReadOptions) -> ExcelFile:
+        """Read the sheet that the options name, or the first one.
+
+        Raises
+        ------
+        NotOpened
+            If the package that reads Excel is not installed, or there is no such sheet.
+        InputError
+            If the file is no workbook, is too large, or the sheet is empty; one sentence that shows no cell.
+        """
+        import polars as pl
+
+        try:
+            import fastexcel
+        except ImportError:
+            raise NotOpened(
+                f"{path.name}: Excel files need the package fastexcel; "
+                "install it with: pip install 'dpframework[excel]'"
+            ) from None
+        broken = f"{path.name}: cannot be read as an Excel workbook (.xlsx); save it anew, without a password"
+        cells = _quietly(lambda: _most_cells(path), broken)
+        if cells > MOST_SHEET_CELLS:
+            raise InputError(
+                f"{path.name}: a sheet spans more than the {MOST_SHEET_CELLS:,} cells that are read; "
+                "save its table alone, or as Parquet"
+            )
+        workbook = _quietly(lambda: fastexcel.read_excel(path), broken)
+        sheets = workbook.sheet_names
+        if read.sheet and read.sheet not in sheets:
+            raise NotOpened(f"{path.name}: has no sheet '{read.sheet}'; correct sheet in [read], or the workbook")
+        sheet: Any = read.sheet or 0
+        frame: pl.DataFrame = _quietly(
+            lambda: workbook.load_sheet(sheet, header_row=None, dtypes="string").to_polars(), broken
+        )
+        if not frame.height:
+            raise InputError(f"{path.name}: the sheet is empty; its first row must name the columns")
+        if frame.width > MOST_COLUMNS:
+            raise InputError(f"{path.name}: has more than the {MOST_COLUMNS:,} columns that a table may have")
+        columns = tuple(name or "" for name in frame.row(0))
+        frame = frame[1:].with_columns(pl.all().str.strip_prefix(_DAY_OF_TIMES))
+        if frame.width > 1:
+            frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+        return cls(columns, frame)
+
+    def blocks(self, positions: Sequence[int]) -> Iterator[list[pl.Series]]:
+        """Yield the columns at some positions, in one block."""
+        yield [self.frame.to_series(k) for k in positions]
+
+
+def _quietly(action: Callable[[], T], sentence: str) -> T:
+    """Run `action`. If it fails or panics, raise an InputError with this sentence alone."""
+    try:
+        return action()
+    except (InputError, MemoryError):
+        raise
+    except Exception:
+        pass
+    except BaseException as error:  # a panic of a library in Rust is no Exception, and each library has its own
+        if type(error).__name__ != "PanicException":
+            raise
+    raise InputError(sentence)
+
+
+def _most_cells(path: Path) -> int:
+    """Return the most cells between the first and the last one of a sheet, also empty ones.
+
+    A reader holds all of them, and a small file may have a cell in the last row of the last column.
+
+    Raises
+    ------
+    InputError
+        If the file is far larger unpacked than any workbook.
+    """
+    most, size = 0, 0
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.infolist():
+            bound = _Bound()
+            for text in _pieces(archive, entry):
+                size += len(text)
+                if size > MOST_WORKBOOK_BYTES:
+                    raise InputError(
+                        f"{path.name}: is larger than the {MOST_WORKBOOK_BYTES >> 20:,} MiB that a workbook may have, "
+                        "unpacked; save its table as Parquet"
+                    )
+                bound.look(text)
+            cells = bound.cells
+            if cells > MOST_SHEET_CELLS:
+                cells = _exact_cells(_pieces(archive, entry))
+            most = max(most, cells)
+    return most
+
+
+class _Bound:
+    """A quick bound on the cells that a sheet spans."""
+
+    def __init__(self) -> None:
+        self._is_sheet: bool | None = None
+        self._columns, self._rows = 26, 99_999
+
+    def look(self, text: bytes) -> None:
+        """See one piece of the file."""
+        if self._is_sheet is None:
+            self._is_sheet = b"worksheet" in text[:4096]
+        if self._is_sheet:
+            self._columns = _raised(self._columns, _COLUMNS, text)
+            self._rows = _raised(self._rows, _ROWS, text)
+
+    @property
+    def cells(self) -> int:
+        """The bound."""
+        return self._columns * self._rows if self._is_sheet else 0
+
+
+def _raised(known: int, patterns: Sequence[tuple[re.Pattern[bytes], int]], text: bytes) -> int:
+    for pattern, most in patterns:
+        if most > known and pattern.search(text):
+            return most
+    return known
+
+
+def _exact_cells(pieces: Iterator[bytes]) -> int:
+    columns, rows = {b"A"}, 1
+    for text in pieces:
+        for letters, digits in _PLACE.findall(text):
+            columns.add(letters)
+            rows = max(rows, int(digits))
+    return rows * max(map(_column_number, columns))
+
+
+def _column_number(letters: bytes) -> int:
+    """Return the number of a column, that of A being 1."""
+    number = 0
+    for letter in letters.upper():
+        number = 26 * number + letter - ord("A") + 1
+    return number
+
+
+def _pieces(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:
+    """Yield the content of one file of an archive, the end of each piece again before the next one."""
+    with archive.open(entry) as file:
+        end = b""
+        while data := file.read(_PIECE):
+            yield end + data
+            end = data[-_LONGEST_PLACE:]
