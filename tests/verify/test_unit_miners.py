@@ -27,9 +27,11 @@ EXAMPLES = {
 }
 ADD, REPLACE = dpf.Relation
 FOUR = dpf.PrivacyUnit("person", 4)
+OUTPUTS_OF_ONE_ROW = {"keys, rows-public"}  # the witness shows the loss at a release that four rows do not lead to
 WITNESSED = {
     f"{label}, {k}": (example.for_units(4), witness)
     for label, example in EXAMPLES.items()
+    if label not in OUTPUTS_OF_ONE_ROW
     for k, witness in enumerate(example.witnesses)
     if Subject(example.miner, example.for_units(4).schema, witness.relation, unit=FOUR).claim is not None
 }
@@ -37,8 +39,11 @@ WITNESSED = {
 DERIVED = {"jaccard": 0.56, "published": 0.62}
 # both rows of these witnesses have one price: neither the mean nor the residuals, .13 of the budget, tell them apart
 SAME_PRICE = {"dp-additive-regression, number, 1": 0.86, "dp-additive-regression, missing, 0": 0.86}
-# for four rows these are not the tables that lose most by the choice of pairs
-FOR_CHOICES_OF_ONE_ROW = {"synthetic-table, tree, 0": 0.8, "synthetic-table, tree, 1": 0.8}
+# for four rows these are not the tables that lose most by what is chosen
+FOR_CHOICES_OF_ONE_ROW = {
+    **{"synthetic-table, tree, 0": 0.8, "synthetic-table, tree, 1": 0.8},
+    **{"serenade-cs, counted, 1": 0.5},
+}
 # found by a search for one row: four equal rows lose less on these tables, which says nothing of others
 FOUND_FOR_ONE_ROW = {
     *("dp-id3, density, 3", "dp-id3, stopping, 1", "dp-id3, published, 1"),
