@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 
 import numpy as np
 import polars as pl
@@ -197,6 +198,21 @@ def test_the_method_follows_from_predicted_noise():
     assert method_of([4] * 100, 10**6, epsilon=1)[0] == "tree"  # 4,950 pairs to look at
     assert method_of([4], 10**6, epsilon=1)[0] == "independent"
     assert method_of(adult, None, epsilon=1)[:2] == ("rounds", 15)  # nobody says how many rows there are
+
+
+def sets_of(epsilon, about_rows, **parameters):
+    """The numbers of cells of the marginals that rounds may select."""
+    schema = dpf.Schema([dpf.Categorical(f"a{k}", list("abcdef")[: k + 2]) for k in range(5)], about_rows=about_rows)
+    method = SyntheticTable(epsilon, method="rounds", rounds=4, singles_share="0.1", **parameters).made_by(schema)
+    return sorted(math.prod(method.sizes[a] for a in one) for one in method.sets)
+
+
+def test_a_marginal_that_would_be_mostly_noise_cannot_be_selected():
+    """Each round has an epsilon of .2025, so a cell is off by 5 rows on average: of 500, 16 cells are off by 8 %."""
+    assert sets_of(1, about_rows=500) == [6, 8, 10, 12, 12, 15]
+    assert sets_of(1, about_rows=50) == [6]  # even the smallest pair is, and stays
+    assert max(sets_of(1, about_rows=5000)) == max(sets_of(1, about_rows=None)) == 120
+    assert max(sets_of(1, about_rows=5000, max_cells=100)) == 90
 
 
 def test_less_noise_makes_more_rounds_and_leaves_more_for_them():

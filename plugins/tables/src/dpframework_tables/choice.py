@@ -29,6 +29,7 @@ _LEAST, _MOST = Fraction(1, 10), Fraction(3, 10)  # shares of the budget for the
 _FEWEST = 3  # rounds
 _ROUNDS = 1.0  # the noise share of a pair after T rounds is at most this, times T**-1.5
 _TOO_NOISY = 0.25  # the noise share of a pair at the fewest rounds: nothing but one-way marginals is worth it
+_OF_SET = 0.08  # the noise share of a marginal that rounds may select, if there are such pairs
 _UNKNOWN = Fraction(2, 10)  # the share for one-way marginals where nobody says how many rows there are
 
 
@@ -65,6 +66,23 @@ class Facts:
         cells = math.exp(2 * math.fsum(map(math.log, self.sizes)) / len(self.sizes))
         measure = (1 - self.share_of_singles()) * Fraction(9, 10)
         return cells * self._error(measure / rounds) / (2 * max(self.rows, 1))
+
+    def most_cells(self, rounds: int, share: Fraction) -> int | None:
+        """Return how many cells a marginal may have that is measured in one of so many rounds.
+
+        A larger one would be mostly noise, and a selection, which has noise too, could take it.
+
+        Parameters
+        ----------
+        rounds
+            How many.
+        share
+            The budget's share for one-way marginals.
+        """
+        if self.rows is None:
+            return None
+        error = self._error((1 - share) * Fraction(9, 10) / rounds)
+        return math.floor(_OF_SET * 2 * max(self.rows, 1) / error)
 
     def _error(self, share: Fraction) -> float:
         variance = self.budget.variance(share)

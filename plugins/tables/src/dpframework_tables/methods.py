@@ -67,6 +67,8 @@ class Method:
         The most attributes of a marginal, by "rounds".
     max_cells
         The most cells of the junction tree.
+    most_cells
+        The most cells of a marginal that rounds may select, unless no pair has as few; None for any number.
     rows
         The public number of rows, if there is one.
     most_rows
@@ -80,6 +82,7 @@ class Method:
     rounds: int
     order: int
     max_cells: int
+    most_cells: int | None
     rows: int | None
     most_rows: int | None
 
@@ -102,7 +105,9 @@ class Method:
             return list(itertools.combinations(range(len(self.among)), 2))
         if self.name == "independent":
             return []
-        sets = candidate_sets(self.sizes, self.order, self.max_cells)
+        smallest = math.prod(sorted(self.sizes)[:2])
+        largest = self.max_cells if self.most_cells is None else min(self.max_cells, max(self.most_cells, smallest))
+        sets = candidate_sets(self.sizes, self.order, largest)
         alone = [(a,) for a in range(len(self.among))]
         most = self.max_cells / self.rounds
         return sets if room_for(self.sizes, sets, alone, JunctionTree.of(self.sizes, alone), most) else []

@@ -147,7 +147,8 @@ class SyntheticTable(Miner):
         name = facts.method() if self.method == "auto" else self.method
         share = facts.share_of_singles() if self.singles_share is None else self.singles_share
         rounds, order = self.rounds or facts.rounds(), self.order or facts.order()
-        return Method(name, among, budget, share, rounds, order, self.max_cells, schema.rows, schema.max_rows)
+        cells = facts.most_cells(rounds, share)
+        return Method(name, among, budget, share, rounds, order, self.max_cells, cells, schema.rows, schema.max_rows)
 
     def plan(self, schema: Schema) -> Node:
         """Plan the one-way marginals, then selections and measurements in turn."""
