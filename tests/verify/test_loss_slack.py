@@ -1,0 +1,28 @@
+"""How far the sum of a density may be off, where a release has an exact delta."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dpframework.facts.privacy import ByRelation, Relation
+from dpframework.verify.losses import KINK, SLACK, _Checked
+from dpframework.verify.patience import Patience
+
+
+@pytest.mark.parametrize(("integer", "slack"), [(True, SLACK["delta"]), (False, KINK / 10)])
+def test_a_sum_of_densities_may_be_off_by_a_share_of_the_delta(
+    integer: bool, slack: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = ByRelation(Fraction(1), Fraction(1))
+    calibration: Any = SimpleNamespace(
+        facts=SimpleNamespace(integer=integer), losses=SimpleNamespace(pure=one, zcdp=one)
+    )
+    monkeypatch.setattr(_Checked, "_event", lambda *_: [])
+    checked: Any = _Checked(Any, Patience())
+    pure, rho = checked._beside_delta("here", [], calibration, Relation.ADD_OR_REMOVE_ONE, Fraction(1, 10))
+    assert pure.slack <= slack
+    assert rho.slack == pytest.approx(slack)
