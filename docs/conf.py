@@ -68,7 +68,7 @@ nitpick_ignore_regex = [
     # a class of accountants, in the verification kit
     (r"py:.*", r"Kind"),
     # short names of the cells and domains of expressions, in the room of facts
-    (r"py:.*", r"Domain|RowCells"),
+    (r"py:.*", r"Domain|RowCells|Cells|Columns|Units|Aggregating|Value"),
     # rows as an engine holds them: whatever it likes
     (r"py:.*", r"Rows"),
     # private types, in signatures of functions that only their own package calls

@@ -259,7 +259,7 @@ def show(
     console().print(table, markup=False)
     facts = [f"{name} = {value}" for name, value in (("rows", schema.rows), ("max_rows", schema.max_rows)) if value]
     write("; ".join([counted(len(schema), "attribute"), *facts]))
-    for column in schema.derive:
-        write(f"derived in each row: {column.said}")
+    for column in schema.derivation:
+        write(f"derived: {column.said}")
     for text in schema.inferred:
         write(f"inferred from private data: {text}")

@@ -1,7 +1,8 @@
-"""Columns that are made of others, row by row, by a public expression, before anything is released."""
+"""Columns that are made of others, row by row or unit by unit, by a public expression, before any release."""
 
 from __future__ import annotations
 
+import enum
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
@@ -20,8 +21,24 @@ from dpframework.facts.values import finite_number, listed, plain_number, positi
 if TYPE_CHECKING:
     from dpframework.facts.expression_cells import Cells, Operand, RowCells
 
+#: What plans and reports say after the expression of a column of units.
+OF_UNITS = " of the rows of each unit"
+
 #: A column that is read, and the unit of its dates.
 Input = tuple[Attribute, DateUnit | None]
+
+
+class Per(enum.StrEnum):
+    """What gets one cell of a derived column."""
+
+    ROW = "row"
+    UNIT = "unit"
+
+
+def _per(given: Per | str) -> Per:
+    if given not in tuple(Per):
+        raise InputError(f"per is {given!r}; accepted are 'row' and 'unit'")
+    return Per(given)
 
 
 def _outside(given: OutOfDomain | str) -> OutOfDomain:
@@ -56,7 +73,7 @@ def _count(given: int | None) -> int | None:
 @final
 @attrs.frozen
 class DerivedColumn:
-    """A column that is made of others in each row by itself, with a public domain.
+    """A column that is made of others, in each row by itself or of the rows of each unit, with a public domain.
 
     Attributes
     ----------
@@ -76,6 +93,8 @@ class DerivedColumn:
         The side in a two-view table; by default that of the columns it is made of, if they are of one.
     lookup
         A public table in which the result of the expression is looked up, or None.
+    per
+        Whether each row has a cell, or each unit.
 
     Raises
     ------
@@ -93,18 +112,24 @@ class DerivedColumn:
     outside: OutOfDomain = attrs.field(default=OutOfDomain.CLAMP, converter=_outside, kw_only=True)
     view: View | None = attrs.field(default=None, converter=_view, kw_only=True)
     lookup: PublicTable | None = attrs.field(default=None, converter=as_public_table, kw_only=True)
+    per: Per = attrs.field(default=Per.ROW, converter=_per, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         printable_name(self.name, "a derived column's name")
         with begun_with(f"derived column '{self.name}': "):
             printable_name(self.value, "value")
-            if not self.inputs:
+            if not self.inputs and not self.per_unit:
                 raise InputError(f"value '{self.value}' reads no column, so that it is the same in every row")
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """The columns that it is made of."""
-        return _names_in(self.value)
+        return _names_in(self.value, self.per)
+
+    @property
+    def per_unit(self) -> bool:
+        """Whether it is made of the rows of each unit."""
+        return self.per is Per.UNIT
 
     def attribute(self, inputs: Mapping[str, Input]) -> Attribute:
         """Return the attribute that it is, given those that it may read.
@@ -124,14 +149,15 @@ class DerivedColumn:
         inputs
             The attributes that it may read.
         rows
-            The cells of these in each row (see `dpframework.facts.expression_cells`), shape (rows,) each.
+            The cells of these in each row (see `dpframework.facts.expression_cells`), shape (rows,) each; or what the
+            rows of each unit are aggregated to (see `dpframework.facts.unit_expressions`), shape (units,).
 
         Returns
         -------
         Cells
             Numbers, NaN where missing; or codes, -1 where missing. Shape (rows,).
         """
-        length = len(rows[self.inputs[0]])
+        length = len(next(iter(rows.values())))
         import numpy as np
 
         with np.errstate(all="ignore"):
@@ -151,10 +177,12 @@ class DerivedColumn:
     @property
     def said(self) -> str:
         """The expression and what is declared, for plans and reports."""
-        more = {key: value for key, value in self.to_dict().items() if key not in ("name", "value", "lookup")}
+        named = ("name", "value", "lookup", "per")
+        more = {key: value for key, value in self.to_dict().items() if key not in named}
         shown = [f"{key} {', '.join(map(str, v)) if isinstance(v, list) else v}" for key, v in more.items()]
         table = "" if self.lookup is None else f", looked up in {self.lookup}"
-        return f"{self.name} = {self.value}{table}" + (f" ({'; '.join(shown)})" if shown else "")
+        of = OF_UNITS if self.per_unit else ""
+        return f"{self.name} = {self.value}{of}{table}" + (f" ({'; '.join(shown)})" if shown else "")
 
     def to_dict(self) -> dict[str, Any]:
         """Return it in a JSON-safe form, as a file writes it, defaults left out."""
@@ -173,6 +201,8 @@ class DerivedColumn:
             form["view"] = self.view.value
         if self.lookup is not None:
             form["lookup"] = self.lookup.to_dict()
+        if self.per_unit:
+            form["per"] = self.per.value
         return form
 
     @classmethod
@@ -218,8 +248,9 @@ def derive(
     outside: OutOfDomain | str = OutOfDomain.CLAMP,
     view: View | str | None = None,
     lookup: PublicTable | Mapping[str, Any] | None = None,
+    per: str = "row",
 ) -> DerivedColumn:
-    """Describe a column that is made of others, in each row by itself, for `Schema(..., derive=[...])`.
+    """Describe a column that is made of others, in each row or of each unit, for `Schema(..., derive=[...])`.
 
     What it reads are cells after they were put into the schema's domain. So its own domain follows from theirs, and
     never from the rows. A result is missing where a cell that it needs is, and where it is undefined, such as a
@@ -244,6 +275,9 @@ def derive(
         The side in a two-view table.
     lookup
         A public table, or a mapping of keys to values: the cell is what it says of the result, missing if nothing.
+    per
+        "row", or "unit" for what `any`, `all`, `count`, `sum`, `min`, `max`, `first`, `last` or `mode` says of all rows
+        of a unit. The table then has one row a unit (`dpframework.facts.unit_expressions` says what a person changes).
 
     Raises
     ------
@@ -260,12 +294,17 @@ def derive(
     """
     return DerivedColumn(
         name, value, lower=lower, upper=upper, bins=bins, cuts=cuts, values=values, outside=outside, view=view,
-        lookup=lookup,
+        lookup=lookup, per=per,
     )  # fmt: skip
 
 
 @functools.lru_cache(maxsize=4096)
-def _names_in(value: str) -> tuple[str, ...]:
-    from dpframework.facts.expressions import names_in  # most schemas derive nothing
+def _names_in(value: str, per: Per) -> tuple[str, ...]:
+    # only here, since most schemas derive nothing
+    if per is Per.UNIT:
+        from dpframework.facts.unit_expressions import aggregate
+
+        return aggregate(value).inputs
+    from dpframework.facts.expressions import names_in
 
     return names_in(value)

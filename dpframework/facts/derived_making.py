@@ -17,6 +17,7 @@ from dpframework.facts.expression_lookup import looked_up
 from dpframework.facts.expressions import expression
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.toml import begun_with
+from dpframework.facts.unit_expressions import aggregate, aggregated, row_parts
 
 #: The bins of a derived number whose grid nobody gives, and the most whole numbers that get a bin each.
 BINS, MOST_WHOLE = 16, 32
@@ -26,7 +27,12 @@ BINS, MOST_WHOLE = 16, 32
 def made(column: DerivedColumn, inputs: tuple[tuple[str, Input], ...]) -> tuple[Attribute, Operand]:
     """Return the attribute, and what makes its cells: numbers, or codes."""
     with begun_with(f"derived column '{column.name}': "):
-        part = expression(column.value, {name: domain_of(*read) for name, read in inputs})
+        domains = {name: domain_of(*read) for name, read in inputs}
+        if column.per_unit:
+            found = aggregate(column.value)
+            part = aggregated(found, row_parts(found, domains))
+        else:
+            part = expression(column.value, domains)
         if column.lookup is not None:
             part = looked_up(part, column.lookup)
         if column.values and isinstance(part.domain, Numbers):

@@ -21,19 +21,19 @@ from dpframework.facts.attribute_forms import attribute_from_dict
 from dpframework.facts.attributes import Attribute, View
 from dpframework.facts.derived_columns import DerivedColumn, Input, derived_columns
 from dpframework.facts.derived_schemas import inputs_of, not_derived, with_derived, with_inputs
-from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text, write_whole
 from dpframework.facts.notebook import html_table
 from dpframework.facts.outputs import FileKind
 from dpframework.facts.public_tables import with_tables
 from dpframework.facts.read_options import ReadOptions, as_read_options
-from dpframework.facts.schema_text import schema_text
+from dpframework.facts.schema_counts import MOST_ROWS as MOST_ROWS, counts
+from dpframework.facts.schema_text import schema_form, schema_text
 from dpframework.facts.toml import begun_with, parsed_toml, refuse_unknown
 from dpframework.facts.typechecks import typechecked
-from dpframework.facts.values import listed, positive_count, printable_name
+from dpframework.facts.unit_schemas import UnitRows, split_by_unit, unknown
+from dpframework.facts.values import listed, printable_name
 
-#: Of any table: rows are numbered, and those of a block counted, in 32 bits.
-MOST_ROWS = 2**31 - 1
 #: The files that `Schema.dump` writes.
 SCHEMA_FILE = FileKind.of_pattern("a schema", r"(^|\n)\[\[attribute\]\]\n")
 _SCHEMA_KEYS = ("rows", "max_rows", "about_rows", "inferred", "read", "attribute", "derive")
@@ -69,8 +69,11 @@ class Schema:
         How the table is written in its files (see `ReadOptions`), or a table of such options. It is part of the
         fingerprint, and so of every plan.
     derive
-        Columns that are made of others in each row (see `dpframework.derive`), in the order in which they are made. A
-        file need not hold them. Each is one of the attributes, after those that are given.
+        Columns that are made of others (see `dpframework.derive`), in the order in which they are made. A file need not
+        hold them. Each is one of the attributes, after those that are given. If some are made of all rows of a unit,
+        the table has one row for each unit: its attributes are these columns, and those that are made of these.
+    per_unit
+        What makes the row of each unit, if some columns are made so; found from `derive`.
 
     Raises
     ------
@@ -96,6 +99,7 @@ class Schema:
     about_rows: int | None = attrs.field(default=None, kw_only=True)
     read: ReadOptions = attrs.field(default=None, converter=as_read_options, kw_only=True)
     derive: tuple[DerivedColumn, ...] = attrs.field(default=(), converter=derived_columns, kw_only=True)
+    per_unit: UnitRows | None = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         if not self.attributes:
@@ -103,28 +107,40 @@ class Schema:
         for attribute in self.attributes:
             if not isinstance(attribute, Attribute):
                 raise InputError(f"a schema holds attributes, not {type(attribute).__name__}")
+        if self.per_unit is None and any(column.per_unit for column in self.derive):
+            self._split_by_unit()
         if self.derive:
             object.__setattr__(self, "attributes", with_derived(self.attributes, self.derive, self.read))
         if len(self._positions) < len(self.attributes):
             names = self.names
             twice = next(name for k, name in enumerate(names) if name in names[:k])
             raise InputError(f"attribute '{twice}' is listed twice; names must differ")
-        for field in ("rows", "max_rows", "about_rows"):
-            if getattr(self, field) is not None:
-                object.__setattr__(self, field, positive_count(getattr(self, field), field))
-                if getattr(self, field) > MOST_ROWS:
-                    raise InputError(f"{field} exceeds {MOST_ROWS:,}, the most rows that a table may have; give fewer")
-        if self.rows is not None and self.max_rows is not None and self.rows > self.max_rows:
-            raise InputError(f"rows = {self.rows} exceeds max_rows = {self.max_rows}")
-        if self.about_rows is not None and self.rows is not None:
-            raise InputError("about_rows is given beside rows, which is exact; give one of the two")
-        if self.about_rows is not None and self.max_rows is not None and self.about_rows > self.max_rows:
-            raise InputError(f"about_rows = {self.about_rows} exceeds max_rows = {self.max_rows}")
+        for field, count in counts(self.rows, self.max_rows, self.about_rows).items():
+            object.__setattr__(self, field, count)
         for text in self.inferred:
             printable_name(text, "each text in inferred")
         if self.read.columns:
             for attribute in self.attributes:
                 self.read.require_fit(attribute)
+
+    def _split_by_unit(self) -> None:
+        """Become the schema of a table with one row for each unit, as the derived columns say."""
+        of_rows, of_units, after = split_by_unit(self.derive)
+        rows = UnitRows(Schema(self.attributes, read=self.read, derive=of_rows), tuple(of_units))
+        for name, found in (
+            ("per_unit", rows), ("attributes", rows.attributes()), ("read", ReadOptions()), ("derive", tuple(after))
+        ):  # fmt: skip
+            object.__setattr__(self, name, found)
+
+    @functools.cached_property
+    def in_files(self) -> Schema:
+        """The schema of the rows that files hold: this one, but where a row is made of all rows of a unit."""
+        return self if self.per_unit is None else self.per_unit.schema
+
+    @functools.cached_property
+    def derivation(self) -> tuple[DerivedColumn, ...]:
+        """All derived columns, those of the rows in files, those of units, and those in the rows of units."""
+        return self.derive if self.per_unit is None else (*self.in_files.derive, *self.per_unit.columns, *self.derive)
 
     @functools.cached_property
     def derivation_inputs(self) -> Mapping[str, Input]:
@@ -133,7 +149,7 @@ class Schema:
 
     @functools.cached_property
     def columns(self) -> tuple[Attribute, ...]:
-        """The attributes that a file holds: all that are not derived, in column order."""
+        """The attributes that are not derived in each row, in column order: those of a file (see `in_files`)."""
         return not_derived(self.attributes, self.derive) if self.derive else self.attributes
 
     @functools.cached_property
@@ -183,12 +199,13 @@ class Schema:
             If there is none; names the nearest one.
         """
         if name not in self:
-            raise InputError(f"attribute {name!r} is not in the schema; {nearest(str(name), self.names)}")
+            raise InputError(unknown(str(name), self.names, () if self.per_unit is None else self.in_files.names))
         return self._positions[name]
 
     def __getitem__(self, name: str) -> Attribute:
         """Return the attribute of that name, or raise as `index` does."""
-        return self.attributes[self.index(name)]
+        known = isinstance(name, str) and name in self._positions
+        return self.attributes[self._positions[name] if known else self.index(name)]
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name in self._positions
@@ -225,7 +242,8 @@ class Schema:
         kept = [self[name] for name in listed(names, "names")]
         kept, derive = with_inputs(kept, self.attributes, self.derive)
         gone = set(self.names) - {attribute.name for attribute in kept}
-        return attrs.evolve(self, attributes=kept, read=self.read.without(gone), derive=derive)
+        rows = None if self.per_unit is None else self.per_unit.select(kept)
+        return attrs.evolve(self, attributes=kept, read=self.read.without(gone), derive=derive, per_unit=rows)
 
     def replace(self, *attributes: Attribute) -> Schema:
         """Return the schema with the attributes of the same names replaced, each in its place.
@@ -244,7 +262,7 @@ class Schema:
         replaced = list(self.columns)
         for attribute in attributes:
             place = self.index(attribute.name)
-            if self.attributes[place] not in replaced:
+            if self.per_unit is not None or self.attributes[place] not in replaced:
                 raise InputError(f"attribute '{attribute.name}' is derived; change its expression instead")
             replaced[replaced.index(self.attributes[place])] = attribute
         return attrs.evolve(self, attributes=replaced)
@@ -267,21 +285,7 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema in a JSON-safe form, with the keys and the order of a schema file."""
-        form: dict[str, Any] = {}
-        if self.rows is not None:
-            form["rows"] = self.rows
-        if self.max_rows is not None:
-            form["max_rows"] = self.max_rows
-        if self.about_rows is not None:
-            form["about_rows"] = self.about_rows
-        if self.inferred:
-            form["inferred"] = list(self.inferred)
-        if not self.read.is_plain:
-            form["read"] = self.read.to_dict()
-        form["attribute"] = [attribute.to_dict() for attribute in self.columns]
-        if self.derive:
-            form["derive"] = [column.to_dict() for column in self.derive]
-        return form
+        return schema_form(self)
 
     @classmethod
     @typechecked
@@ -303,8 +307,7 @@ class Schema:
         Parameters
         ----------
         text
-            TOML: top-level `rows`, `max_rows`, `about_rows`, `inferred`, `[read]`, one `[[attribute]]` table each, and
-            one `[[derive]]` table for each derived column.
+            TOML: `rows`, `max_rows`, `about_rows`, `inferred`, `[read]`, and `[[attribute]]` and `[[derive]]` tables.
         source
             What errors call the text; usually the file's name.
 
@@ -351,7 +354,7 @@ class Schema:
         name = "smokes"
         kind = "boolean"
         """
-        return schema_text(self.to_dict(), self.read)
+        return schema_text(self.to_dict(), self.in_files.read)
 
     @typechecked
     def dump(self, path: str | os.PathLike[str]) -> None:

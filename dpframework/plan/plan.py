@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from dpframework.facts.derived_columns import OF_UNITS
 from dpframework.facts.errors import InputError
 from dpframework.facts.limits import MOST_PLAN_DEPTH
 from dpframework.facts.outputs import FileKind
@@ -56,9 +57,14 @@ class PublicFacts:
     @classmethod
     def of(cls, schema: Schema) -> PublicFacts:
         """Return the facts of a schema."""
-        derived = tuple(column.said for column in schema.derive) if schema.derive else ()
-        read = tuple(schema.read.said())
+        derived = tuple(column.said for column in schema.derivation)
+        read = tuple(schema.in_files.read.said())
         return cls(schema.fingerprint, schema.rows, schema.row_bound, schema.inferred, read, derived)
+
+    @property
+    def per_unit(self) -> bool:
+        """Whether some columns are made of the rows of each unit, so that the table has one row for each."""
+        return any(OF_UNITS in text for text in self.derive)
 
     def to_dict(self) -> dict[str, Any]:
         """Return them in a JSON-safe form. What is not said is left out, so that older plans keep their hashes."""

@@ -46,7 +46,7 @@ def place_lines(plan: AccountedPlan) -> list[str]:
 
 def _table_lines(plan: AccountedPlan) -> list[str]:
     """Return the lines of `place_lines`, and one for each derived column."""
-    return [*place_lines(plan), *(f"derived in each row: {text}" for text in plan.facts.derive)]
+    return [*place_lines(plan), *(f"derived: {text}" for text in plan.facts.derive)]
 
 
 def mermaid(plan: AccountedPlan) -> str:

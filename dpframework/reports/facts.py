@@ -67,7 +67,7 @@ def public_facts(plan: AccountedPlan) -> list[tuple[str, str]]:
     if facts.read:
         texts.append(f"files are read with {', '.join(facts.read)}")
     if facts.derive:
-        texts.append(f"derived in each row: {', '.join(facts.derive)}")
+        texts.append(f"derived: {', '.join(facts.derive)}")
     return [*rows, ("schema", "; ".join(texts)), ("plan", plan.hash)]
 
 

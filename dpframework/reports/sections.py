@@ -261,8 +261,9 @@ def _schema(subject: ReportSubject) -> Section | None:
     elif schema.max_rows is not None:
         number = f"It has at most {schema.max_rows:,} rows."
     inferred = f" Inferred from private data: {'; '.join(schema.inferred)}." if schema.inferred else ""
-    read = f" Its files are read with {', '.join(schema.read.said())}." if not schema.read.is_plain else ""
-    derived = f" Derived in each row: {'; '.join(column.said for column in schema.derive)}." if schema.derive else ""
+    options, columns = schema.in_files.read, schema.derivation
+    read = f" Its files are read with {', '.join(options.said())}." if not options.is_plain else ""
+    derived = f" Derived columns: {'; '.join(column.said for column in columns)}." if columns else ""
     caption = f"What anyone may know of the table. {number}{inferred}{read}{derived}"
     return Section("schema", "Schema", [TableBlock(("attribute", "kind", "values"), attribute_rows(schema), caption)])
 

@@ -94,8 +94,10 @@ class Study:
         stops = out_of_domain is None and DATA_FITS_SCHEMA in self.budget.allow
         self.out_of_domain = OutOfDomain.ERROR if stops else OutOfDomain.parse(out_of_domain or OutOfDomain.CLAMP)
         self.unit = PrivacyUnit(unit, rows_per_unit, period=period, date=date)
-        self.unit.require_no_attribute(schema)
-        schema.read.require_columns([*schema.names, *(name for name in (unit, date) if name is not None)])
+        self.unit.require_fits(schema)
+        schema.in_files.read.require_columns(
+            [*schema.in_files.names, *(name for name in (unit, date) if name is not None)]
+        )
         self.data: tuple[str, ...] = ()
         self._nodes: dict[str, Sequential] = {}
         self._miners: dict[str, Miner] = {}

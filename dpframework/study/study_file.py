@@ -17,11 +17,11 @@ from dpframework.facts.inner_paths import inner_path, require_inside
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Amount, Relation, exact, positive
 from dpframework.facts.public_tables import with_tables
-from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema, read_schema
 from dpframework.facts.toml import begun_with, kind_of, read_toml, refuse_unknown, required_table, required_text
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import PrivacyUnit
+from dpframework.facts.unit_schemas import extended
 from dpframework.study.data import Data, require_views, values_read
 from dpframework.study.owner_places import owner_places
 from dpframework.study.registry import Registry, registry as installed
@@ -207,12 +207,10 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
         require_inside(schema_file, path.parent)
         private = [data.folder / file for file in data.files] if data.place is None else []
         schema = read_schema(schema_file, private)
-        if "read" in form:  # what the study says of a file goes before what the schema does
-            schema = attrs.evolve(schema, read=ReadOptions.of(form["read"]).over(schema.read))
-        if "derive" in form:  # after those of the schema, which they may read
-            own = derived_columns(with_tables(form, path.parent, private)["derive"])
-            schema = attrs.evolve(schema, derive=(*schema.derive, *own))
-        data.require_written_as(schema.read)
+        if "read" in form or "derive" in form:  # what is derived may read what the schema derives
+            own = derived_columns(with_tables(form, path.parent, private).get("derive", ()))
+            schema = extended(schema, form.get("read"), own)
+        data.require_written_as(schema.in_files.read)
         if data.two_views:
             require_views(schema)
         study = _study(privacy, schema, data.out_of_domain)

@@ -19,7 +19,7 @@ import numpy as np
 
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.unit import PrivacyUnit
-from dpframework.tables.ids import ids_of
+from dpframework.tables.ids import Ids, ids_of
 from dpframework.tables.silence import silenced
 
 if TYPE_CHECKING:
@@ -94,6 +94,19 @@ def unit_codes(ids: Any, rows: pl.Series) -> NDArray[np.uint32]:
     return ids_of(ids, "the column of ids").series.gather(rows).rank("dense").to_numpy().astype(np.uint32) - np.uint32(
         1
     )
+
+
+def numbered(ids: Ids) -> tuple[NDArray[np.intp], int]:
+    """Return the number of each row's unit in the order of their first rows, -1 for a row without an id; and how many.
+
+    A unit more is a number more, and the order of the others does not change.
+    """
+    import polars as pl
+
+    rows = pl.DataFrame({"id": ids.series})
+    units = rows.unique("id", maintain_order=True).drop_nulls().with_row_index("unit")
+    whose = rows.join(units, on="id", how="left", maintain_order="left")["unit"]
+    return whose.cast(pl.Int64).fill_null(-1).to_numpy().astype(np.intp, copy=False), units.height
 
 
 def _row_keys(key: bytes, ids: pl.Series, units: NDArray[Any], places: NDArray[Any]) -> NDArray[np.uint64]:

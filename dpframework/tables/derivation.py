@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpframework.facts.attributes import Attribute, Numeric
-from dpframework.facts.derived_columns import DerivedColumn
+from dpframework.facts.derived_columns import DerivedColumn, Input
 from dpframework.facts.schema import Schema
 from dpframework.tables.encoding import MISSING, EncodedCells, EncodedColumn, cells_of_numbers, settled
 
@@ -53,13 +53,34 @@ def read_cells(attribute: Attribute, column: EncodedColumn) -> Cells:
 
 def derived(schema: Schema, column: DerivedColumn, cells: Mapping[str, Cells]) -> EncodedColumn:
     """Return a derived column, given the cells of those that it reads."""
-    return settled(schema[column.name], derived_cells(schema, column, cells), column.outside)
+    return settled_cells(schema[column.name], column, schema.derivation_inputs, cells)
+
+
+def settled_cells(
+    attribute: Attribute, column: DerivedColumn, inputs: Mapping[str, Input], cells: Mapping[str, Cells]
+) -> EncodedColumn:
+    """Return a derived column as codes and values of its attribute.
+
+    Parameters
+    ----------
+    attribute
+        What the column is.
+    column
+        How it is made.
+    inputs
+        The attributes that it may read.
+    cells
+        The cells of these, or what the rows of each unit are aggregated to.
+    """
+    return settled(attribute, _on_grid(attribute, column.cells(inputs, cells)), column.outside)
 
 
 def derived_cells(schema: Schema, column: DerivedColumn, cells: Mapping[str, Cells]) -> EncodedCells:
     """Return the cells of a derived column before those outside of its domain are treated."""
-    attribute = schema[column.name]
-    made = column.cells(schema.derivation_inputs, cells)
+    return _on_grid(schema[column.name], column.cells(schema.derivation_inputs, cells))
+
+
+def _on_grid(attribute: Attribute, cells: Cells) -> EncodedCells:
     if isinstance(attribute, Numeric):
-        return cells_of_numbers(attribute, made)
-    return EncodedCells(made)  # whose mark of a missing cell is the same
+        return cells_of_numbers(attribute, cells)
+    return EncodedCells(cells)  # whose mark of a missing cell is the same

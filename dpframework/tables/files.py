@@ -65,6 +65,10 @@ class TableFiles:
     values: frozenset[str] | None = attrs.field(default=None, converter=_names, kw_only=True)
     options: tuple[tuple[str, str], ...] = attrs.field(default=None, converter=_options, kw_only=True, repr=False)
 
+    def __attrs_post_init__(self) -> None:
+        if self.schema.per_unit is not None:  # else whoever reads them says so
+            self.unit.require_fits(self.schema)
+
     def read(self, *, mapped: bool = False) -> Table:
         """Read them here. Raise as `read_table` does."""
         return read_table(

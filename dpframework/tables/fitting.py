@@ -109,11 +109,12 @@ def check_fit(
     """
     found: list[Misfit] = []
     if right is None:
-        source = open_source(data, read=schema.read)
-        schema.read.require_columns(schema.names, source.columns)
-        rows = _examined(source, schema.columns, schema, found)
+        files = schema.in_files
+        source = open_source(data, read=files.read)
+        files.read.require_columns(files.names, source.columns)
+        rows = _examined(source, files.columns, files, found)
         if unit.id is not None:
-            rows = _rows_of_units(as_written(source, schema, unit), unit, found)
+            rows = _rows_of_units(as_written(source, files, unit), unit, found, bounded=files is schema)
     else:
         unit.require_joined_by(id)
         left, other = (open_source(one, read=schema.read) for one in (data, right))
@@ -171,8 +172,8 @@ def _examples(column: Column, which: NDArray[np.bool_]) -> tuple[str, ...]:
     return (*shown, "a value of another type") if foreign else shown
 
 
-def _rows_of_units(source: Source, unit: PrivacyUnit, found: list[Misfit]) -> int:
-    """Return how many rows are kept, and add those that are nobody's."""
+def _rows_of_units(source: Source, unit: PrivacyUnit, found: list[Misfit], *, bounded: bool) -> int:
+    """Return how many rows the table has, and add those that are nobody's, and those that are left out if bounded."""
     assert unit.id is not None  # it was asked
     if unit.id not in source.columns:
         hint = nearest(unit.id, source.columns)
@@ -182,7 +183,7 @@ def _rows_of_units(source: Source, unit: PrivacyUnit, found: list[Misfit]) -> in
     found += _without_id(ids, unit.id, "so that the row is left out")
     counts = ids.series.drop_nulls().value_counts()["count"]
     kept = int(counts.clip(upper_bound=unit.rows).sum())
-    if kept < int(counts.sum()):
+    if bounded and kept < int(counts.sum()):
         units = int((counts > unit.rows).sum())
         what = (
             f"{units:,} {'unit has' if units == 1 else 'units have'} more than rows_per_unit = {unit.rows} (at most "

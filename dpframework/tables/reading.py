@@ -15,14 +15,16 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.facts.unit_schemas import UnitRows
 from dpframework.tables.columns import as_column
-from dpframework.tables.contributions import KEY_BYTES, kept_rows, unit_codes
+from dpframework.tables.contributions import KEY_BYTES, kept_rows, numbered, unit_codes
 from dpframework.tables.dates import pl_positions, rows_in
-from dpframework.tables.ids import ids_in
+from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, columns_as_source, open_source
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import TableBuilder
+from dpframework.tables.unit_columns import ColumnEncoder, UnitColumns
 from dpframework.tables.written_cells import as_written
 
 
@@ -37,21 +39,16 @@ def bounded(
 ) -> Table:
     """Encode the rows of one source block by block, of each privacy unit those that are kept."""
     names, span = names_to_read(schema, unit), unit.require_span()
+    if schema.per_unit is not None:
+        return _table_of_units(schema, schema.per_unit, source, policy, unit, key, values, mapped)
     source = as_written(source, schema, unit)
     builder = TableBuilder(schema, dict.fromkeys(schema.names, source.name), policy, values, mapped=mapped)
     if unit.id is None:
         for block in source.blocks(names):
             builder.add(block if span is None else _of_period(block, schema, span, unit, policy, source.name))
         return builder.table() if span is None else builder.table(unit)
-    source.require(schema.column_names)
-    source.require(names, "the study's unit names it, so correct the unit, or the name in the table")
     own = secrets.token_bytes(KEY_BYTES) if key is None else key
-    source = source.fixed(names)
-    ids = ids_in(source, unit.id)
-    if span is not None and unit.date is not None:
-        where = f"{source.name}: column '{unit.date}'"
-        inside = [rows_in(span, block[unit.date], policy, where) for block in source.blocks([unit.date])]
-        ids = ids.only(np.concatenate(inside))
+    source, ids = _with_ids(source, schema, unit, policy)
     rows = kept_rows(ids, unit, policy=policy, source=source.name, key=own)
     positions, first = rows.to_numpy(), 0
     for block in source.blocks(schema.column_names):
@@ -65,6 +62,50 @@ def bounded(
         raise InputError(f"{source.name}: changed while it was read; read it again")
     table = builder.table(unit, own)
     return table.with_units(unit_codes(ids, rows)) if unit.groups_rows else table
+
+
+def _with_ids(source: Source, schema: Schema, unit: PrivacyUnit, policy: OutOfDomain) -> tuple[Source, Ids]:
+    """Return a source that can be read again, and the ids of its rows, of those in the period that is read."""
+    names, span = names_to_read(schema, unit), unit.require_span()
+    source.require(source_columns(schema))
+    source.require(names, "the study's unit names it, so correct the unit, or the name in the table")
+    source = source.fixed(names)
+    ids = ids_in(source, unit.id or "")
+    if span is not None and unit.date is not None:
+        where = f"{source.name}: column '{unit.date}'"
+        inside = [rows_in(span, block[unit.date], policy, where) for block in source.blocks([unit.date])]
+        ids = ids.only(np.concatenate(inside))
+    return source, ids
+
+
+def _table_of_units(
+    schema: Schema,
+    rows: UnitRows,
+    source: Source,
+    policy: OutOfDomain,
+    unit: PrivacyUnit,
+    key: bytes | None,
+    values: Collection[str] | None,
+    mapped: bool,
+) -> Table:
+    """Return the table with one row for each unit, in the order of their first rows, made of all rows of each."""
+    source, ids = _with_ids(as_written(source, schema.in_files, unit), schema, unit, policy)
+    if policy is OutOfDomain.ERROR:
+        ids.require_all(f"{source.name}: the id column '{unit.id}'")
+    whose, number = numbered(ids)
+    read, sources = rows.select(schema.columns), dict.fromkeys(schema.names, source.name)
+    encoder, made, first = ColumnEncoder(read.schema, source.name, policy), UnitColumns(read, number), 0
+    for block in source.blocks(read.schema.column_names):
+        encoded = encoder.encoded(block)
+        length = len(next(iter(encoded.values())).codes)
+        made.add(whose[first : first + length], encoded)
+        first += length
+    if first != len(ids):
+        raise InputError(f"{source.name}: changed while it was read; read it again")
+    encoder.require_fit()
+    builder = TableBuilder(schema, sources, policy, values, mapped=mapped)
+    builder.add({}, made.encoded(schema))
+    return builder.table(unit, secrets.token_bytes(KEY_BYTES) if key is None else key)
 
 
 def _of_period(
@@ -84,8 +125,15 @@ def names_to_read(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
     InputError
         If one of these two is an attribute.
     """
-    unit.require_no_attribute(schema)
-    return (*schema.column_names, *(name for name in (unit.id, unit.date) if name is not None))
+    unit.require_fits(schema)
+    return (*source_columns(schema), *(name for name in (unit.id, unit.date) if name is not None))
+
+
+def source_columns(schema: Schema) -> tuple[str, ...]:
+    """Return the columns of files that a schema's attributes are, or are made of."""
+    if schema.per_unit is None:
+        return schema.column_names
+    return schema.per_unit.select(schema.columns).schema.column_names
 
 
 @silenced(streams=True)
@@ -193,7 +241,7 @@ def read_table(
     ...     read_table(path, Schema([Boolean("smokes"), Numeric("age", 17, 90, bins=4)]))
     Table(2 attributes; rows are private)
     """
-    source = open_source(path, options, read=schema.read)
+    source = open_source(path, options, read=schema.in_files.read)
     return bounded(schema, source, OutOfDomain.parse(out_of_domain), unit, key, values, mapped)
 
 

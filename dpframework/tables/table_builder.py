@@ -17,7 +17,7 @@ from dpframework.facts.schema import MOST_ROWS, Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import as_column
 from dpframework.tables.derivation import derived, read_cells
-from dpframework.tables.encoding import Unfit, cells_of, require_fit, settled, stored_dtype, unfit
+from dpframework.tables.encoding import EncodedColumn, Unfit, cells_of, require_fit, settled, stored_dtype, unfit
 from dpframework.tables.keys import KEY_CODES, KeyBook, KeyColumn
 from dpframework.tables.storage import growing
 from dpframework.tables.table import Table
@@ -122,8 +122,10 @@ class TableBuilder:
         self._derived = {column.name: column for column in schema.derive} if schema.derive else {}
         self._read = {name for column in schema.derive for name in column.inputs} if schema.derive else frozenset[str]()
 
-    def add(self, columns: Mapping[str, Any]) -> None:
+    def add(self, columns: Mapping[str, Any], encoded: Mapping[str, EncodedColumn] | None = None) -> None:
         """Encode one more block, a column of each attribute that is not derived, all of one length.
+
+        `encoded` are columns that are codes already.
 
         Raises
         ------
@@ -135,7 +137,9 @@ class TableBuilder:
         read: dict[str, NDArray[Any]] = {}  # what derived columns read, which come after it
         for k, attribute in enumerate(self._schema):
             name = attribute.name
-            if name in self._derived:
+            if encoded is not None and name in encoded:
+                column = encoded[name]
+            elif name in self._derived:
                 column = derived(self._schema, self._derived[name], read)
             else:
                 cells = cells_of(attribute, as_column(columns[name], self._where(name)))

@@ -85,6 +85,8 @@ def sides_of(schema: Schema) -> tuple[tuple[Attribute, ...], tuple[Attribute, ..
     InputError
         If an attribute has no view, or a view no attribute.
     """
+    if schema.per_unit is not None:
+        raise InputError('derived columns of units are made of the rows of one file; leave per = "unit" out')
     for attribute in schema:
         if attribute.view is None:
             raise InputError(

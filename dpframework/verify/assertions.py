@@ -23,6 +23,7 @@ from dpframework.verify.probes import Probe
 from dpframework.verify.reading import Reader, ReadingReport, check_reading
 from dpframework.verify.samplers import SamplerReport, check_sampler
 from dpframework.verify.sensitivity import SensitivityReport, search_sensitivity
+from dpframework.verify.unit_derivation import Aggregating, columns_of_units
 
 
 def assert_private(
@@ -154,16 +155,21 @@ def assert_read_row_by_row(
 
 
 def assert_derived_row_by_row(
-    schema: Schema, *, deriving: Deriving = with_derived, tables: int = 60, seed: int = 0
+    schema: Schema,
+    *,
+    deriving: Deriving = with_derived,
+    aggregating: Aggregating = columns_of_units,
+    tables: int = 60,
+    seed: int = 0,
 ) -> DerivationReport:
-    """Fail if a derived cell does not follow from its own row, or leaves its domain (see `check_derivation`).
+    """Fail if a derived cell does not follow from its own row or unit, or leaves its domain (see `check_derivation`).
 
     Raises
     ------
     AssertionError
         With what was found.
     """
-    report = check_derivation(schema, deriving=deriving, tables=tables, seed=seed)
+    report = check_derivation(schema, deriving=deriving, aggregating=aggregating, tables=tables, seed=seed)
     assert report.passed, str(report)
     return report
 

@@ -135,7 +135,9 @@ def check_bounding(
         attrs.evolve(schema, rows=None, max_rows=None),
         tuple(unit_readers() if readers is None else readers),
     )
-    universe = Universe(schema)
+    universe = Universe(
+        schema if schema.per_unit is None else Schema(schema.in_files.columns, read=schema.in_files.read)
+    )
     wrong: list[str] = []
     number, loss = 0, 0.0
     with tempfile.TemporaryDirectory() as folder:

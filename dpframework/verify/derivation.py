@@ -1,4 +1,4 @@
-"""Derived columns, where each cell must follow from its own row, in the public domain, and no row may go or come.
+"""Derived columns, where each cell must follow from its own row or unit, in the public domain, and no row may come.
 
 Neighbouring tables differ by one row before derivation. If a derived row follows from its own row alone, and each row
 gives one row, then derived tables differ by that row too, and every sensitivity holds for derived columns as for
@@ -14,15 +14,14 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.attributes import Numeric
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.tables.derivation import with_derived
-from dpframework.tables.encoding import EncodedColumn
+from dpframework.verify.encoded_rows import Columns, RowKinds, histogram_change, outside_of_domain, same_cells
 from dpframework.verify.reading import TablesReport
-from dpframework.verify.tables import Universe
+from dpframework.verify.unit_derivation import Aggregating, UnitChecking, columns_of_units
 
-Deriving: TypeAlias = Callable[[Schema, Mapping[str, EncodedColumn]], Mapping[str, EncodedColumn]]
+Deriving: TypeAlias = Callable[[Schema, Columns], Columns]
 """What makes the derived columns of some rows, with the columns that are read, of their encoded columns."""
 
 MOST_ROWS = 40
@@ -40,14 +39,17 @@ class DerivationReport(TablesReport):
     changes
         By the name of the relation, the largest change of a derived column's histogram between neighbours (sum of the
         sizes of the changes), where 1 and 2 are what a histogram declares.
+    units
+        Whether some are made of the rows of each unit.
     """
 
     columns: tuple[str, ...]
     changes: Mapping[str, int]
+    units: bool = False
 
     def __str__(self) -> str:
         """Write a line, or one a violation."""
-        verdict = "row by row" if self.passed else "NOT row by row"
+        verdict = ("" if self.passed else "NOT ") + ("row by row and unit by unit" if self.units else "row by row")
         found = ", ".join(f"{change} under {relation}" for relation, change in self.changes.items())
         head = f"{', '.join(self.columns)}: {verdict} on {self.tables} tables; a histogram changed by at most {found}"
         return "\n  ".join((head, *self.violations))
@@ -59,18 +61,27 @@ class DerivationReport(TablesReport):
 
 
 def check_derivation(
-    schema: Schema, *, deriving: Deriving = with_derived, tables: int = 60, seed: int = 0
+    schema: Schema,
+    *,
+    deriving: Deriving = with_derived,
+    aggregating: Aggregating = columns_of_units,
+    tables: int = 60,
+    seed: int = 0,
 ) -> DerivationReport:
     """Derive the columns of made-up tables, and of each row alone, and compare them; and those of neighbours.
 
-    Rows are of all kinds that the schema allows, if they are few, else a sample with the ends of all domains.
+    Rows are of all kinds that the schema allows, if they are few, else a sample with the ends of all domains. Columns
+    of units are made of 1 to 5 units with 1 to 5 rows each, which lie in any order and in several blocks, and of each
+    unit alone. Then neighbours differ by a unit.
 
     Parameters
     ----------
     schema
         With the derived columns.
     deriving
-        What makes them; by default what every reader of tables uses.
+        What makes those of rows; by default what every reader of tables uses.
+    aggregating
+        What makes those of units; by default what every reader uses, which then gets blocks of 4 rows.
     tables
         How many tables of several rows, each with a neighbour under both relations.
     seed
@@ -84,12 +95,20 @@ def check_derivation(
     >>> print(check_derivation(Schema([Numeric("age", 0, 99, bins=3), Boolean("ill")], derive=[old])))
     old: row by row on 60 tables; a histogram changed by at most 1 under add-or-remove-one, 2 under replace-one
     """
-    columns = tuple(column.name for column in schema.derive)
-    checking = _Checking(schema, deriving)
+    columns = tuple(column.name for column in schema.derivation)
+    checking: list[_Checking | UnitChecking] = []
+    if schema.per_unit is not None:
+        checking.append(UnitChecking(schema, aggregating))
+    checking += [_Checking(one, deriving) for one in dict.fromkeys((schema.in_files, schema)) if one.derive]
     rng = np.random.default_rng(seed)
-    for _ in range(tables if columns else 0):
-        checking.table(rng)
-    return DerivationReport(tables, tuple(checking.violations.values()), columns, checking.changes)
+    for one in checking:
+        for _ in range(tables):
+            one.table(rng)
+    changes = {
+        relation.value: max((one.changes[relation.value] for one in checking), default=0) for relation in Relation
+    }
+    violations = tuple(says for one in checking for says in one.violations.values())
+    return DerivationReport(tables, violations, columns, changes, units=schema.per_unit is not None)
 
 
 @final
@@ -98,23 +117,17 @@ class _Checking:
 
     def __init__(self, schema: Schema, deriving: Deriving) -> None:
         self._schema, self._deriving = schema, deriving
-        universe = Universe(Schema(schema.columns, read=schema.read))
-        self._kinds = universe.table(bytes(range(universe.kinds)))
+        self._kinds = RowKinds(schema)
         self.violations: dict[tuple[str, str], str] = {}  # the first of each kind and column
         self.changes = {relation.value: 0 for relation in Relation}
-        self._alone: list[Mapping[str, EncodedColumn] | None] = []
-        for kind in range(self._kinds.rows):
+        self._alone: list[Columns | None] = []
+        for kind in range(self._kinds.number):
             self._alone.append(self._derived(np.array([kind])))
             self._require_in_domain(self._alone[-1])
 
-    def _derived(self, kinds: NDArray[np.intp]) -> Mapping[str, EncodedColumn] | None:
+    def _derived(self, kinds: NDArray[np.intp]) -> Columns | None:
         """Return the derived columns of some rows, or None where rows went or came."""
-        values = self._kinds.values
-        encoded = {
-            a.name: EncodedColumn(self._kinds.columns[k][kinds], values[a.name][kinds] if a.name in values else None)
-            for k, a in enumerate(self._schema.columns)
-        }
-        found = self._deriving(self._schema, encoded)
+        found = self._deriving(self._schema, self._kinds.columns(kinds))
         if any(len(found[name].codes) != len(kinds) for name in self._schema.names):
             numbers = ", ".join(sorted({str(len(found[name].codes)) for name in self._schema.names}))
             says = f"of {len(kinds)} rows, {numbers} are made: each row must give one row"
@@ -122,22 +135,18 @@ class _Checking:
             return None
         return found
 
-    def _require_in_domain(self, found: Mapping[str, EncodedColumn] | None) -> None:
+    def _require_in_domain(self, found: Columns | None) -> None:
         for column in self._schema.derive if found is not None else ():
-            attribute, made = self._schema[column.name], (found or {})[column.name]
-            inside = bool((made.codes < attribute.size).all())
-            if isinstance(attribute, Numeric) and made.values is not None:
-                known = made.values[~np.isnan(made.values)]
-                inside = inside and bool(((known >= attribute.lower) & (known <= attribute.upper)).all())
-            if not inside:
+            attribute = self._schema[column.name]
+            if outside_of_domain(attribute, (found or {})[column.name]):
                 says = f"'{column.name}' is outside of its public domain, {attribute.domain_text}"
                 self.violations.setdefault(("domain", column.name), says)
 
     def table(self, rng: np.random.Generator) -> None:
         """Check one table, and the histograms of two neighbours of it."""
         number = int(rng.integers(1, rng.choice([3, MOST_ROWS])))  # a function of all rows shows most in few
-        rows = rng.integers(0, self._kinds.rows, number)
-        other, row = rows.copy(), int(rng.integers(self._kinds.rows))
+        rows = rng.integers(0, self._kinds.number, number)
+        other, row = rows.copy(), int(rng.integers(self._kinds.number))
         other[int(rng.integers(len(rows)))] = row
         neighbours = {Relation.ADD_OR_REMOVE_ONE: np.append(rows, row), Relation.REPLACE_ONE: other}
         found = self._derived(rows)
@@ -146,11 +155,8 @@ class _Checking:
             made = self._derived(changed)
             self._compare(changed, made)
             for column in self._schema.derive if found is not None and made is not None else ():
-                size = self._schema[column.name].size
-                counts = [np.bincount(one[column.name].codes, minlength=size) for one in (found or {}, made or {})]
-                width = max(map(len, counts))
-                a, b = (np.pad(count, (0, width - len(count))) for count in counts)
-                change = int(np.abs(a - b).sum())
+                both = ((found or {})[column.name], (made or {})[column.name])
+                change = histogram_change(self._schema[column.name], *both)
                 self.changes[relation.value] = max(self.changes[relation.value], change)
                 most = 1 if relation is Relation.ADD_OR_REMOVE_ONE else 2
                 if change > most:
@@ -158,17 +164,11 @@ class _Checking:
                     says = f"the histogram of '{column.name}' {says}"
                     self.violations.setdefault((relation.value, column.name), says)
 
-    def _compare(self, rows: NDArray[np.intp], found: Mapping[str, EncodedColumn] | None) -> None:
+    def _compare(self, rows: NDArray[np.intp], found: Columns | None) -> None:
         for column in self._schema.derive if found is not None else ():
             for place, kind in enumerate(rows.tolist()):
-                alone, made = self._alone[kind], (found or {})[column.name]
-                if alone is None:
-                    continue
-                own = alone[column.name]
-                same = own.codes[0] == made.codes[place]
-                if own.values is not None and made.values is not None:
-                    same = same and np.array_equal(own.values[:1], made.values[place : place + 1], equal_nan=True)
-                if not same:
+                alone = self._alone[kind]
+                if alone is not None and not same_cells(alone[column.name], 0, (found or {})[column.name], place):
                     says = f"'{column.name}' of a row is another beside {len(rows) - 1} other rows than alone"
                     self.violations.setdefault(("row", column.name), f"{says}: it must follow from its own row")
                     break

@@ -78,7 +78,7 @@ def verify_examples(
     subjects = [(name, example, relation) for name, example in examples.items() for relation in relations]
     verifying.verify(subjects)
     found = verifying.found(name)
-    derived = next((example.schema for example in examples.values() if example.schema.derive), None)
+    derived = next((example.schema for example in examples.values() if example.schema.derivation), None)
     if derived is not None:
         tell("deriving columns")
         found = attrs.evolve(found, derivation=check_derivation(derived, seed=seed))

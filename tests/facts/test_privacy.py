@@ -321,10 +321,10 @@ def test_a_unit_names_a_column(name: Any) -> None:
 
 def test_what_a_unit_may_be_read_with() -> None:
     schema = dpf.Schema([dpf.Boolean("a")])
-    PrivacyUnit(ID).require_no_attribute(schema)
-    PrivacyUnit().require_no_attribute(schema)
+    PrivacyUnit(ID).require_fits(schema)
+    PrivacyUnit().require_fits(schema)
     with pytest.raises(dpf.InputError, match=r"^unit 'a' is an attribute of the schema"):
-        PrivacyUnit("a").require_no_attribute(schema)
+        PrivacyUnit("a").require_fits(schema)
     for unit, ids in ((PrivacyUnit(), None), (PrivacyUnit(), ID), (PrivacyUnit(ID), ID)):
         unit.require_joined_by(ids)
     with pytest.raises(dpf.InputError, match=r"^here: the rows of two views are joined by position, and .* 'whose'"):

@@ -430,7 +430,7 @@ def test_expressions_are_told_in_plan_graph_and_hash():
     assert plan.facts.derive[0] == "d = a * b (lower -9; upper 9; bins 6)"
     assert plan.graph().graph["derived"] == plan.facts.derive
     for drawn in (tree(plan), mermaid(plan), dot(plan)):
-        assert "derived in each row: d = a * b (lower -9" in drawn
+        assert "derived: d = a * b (lower -9" in drawn
     other = dpf.Study(schema_of(dpf.derive("d", "a + b", lower=-9, upper=9, bins=6)), epsilon=1)
     other.add("d", dpf.miner("histogram", attribute="d", epsilon=1))
     assert other.plan().hash != plan.hash

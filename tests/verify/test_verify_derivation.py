@@ -9,6 +9,8 @@ import pytest
 import dpframework as dpf
 from dpframework.tables.derivation import with_derived
 from dpframework.verify import check_derivation, verify_examples
+from dpframework.verify.encoded_rows import some_rows
+from dpframework.verify.unit_derivation import columns_of_units
 
 SCHEMA = dpf.Schema(
     [dpf.Numeric("cost", 0, 100, bins=4), dpf.Boolean("ill")],
@@ -62,6 +64,82 @@ PLANTED = {
 }
 
 
+UNITS = dpf.Schema(
+    SCHEMA.columns,
+    derive=[
+        dpf.derive("ever", "any(ill)", per="unit"),
+        dpf.derive("total", "sum(cost)", per="unit", lower=0, upper=100, bins=10),
+        dpf.derive("last", "last(ill)", per="unit"),
+    ],
+)
+
+
+def _of_units(name, codes):
+    """Columns of units, one of which has codes that are another function of the rows."""
+
+    def aggregating(schema, rows, whose, number):
+        made = columns_of_units(schema, rows, whose, number)
+        own = np.asarray(codes(rows, whose, made[name]), dtype=np.uint8)
+        return {**made, name: attrs.evolve(made[name], codes=own, values=None)}
+
+    return aggregating
+
+
+def _row_for_each_row(schema, rows, whose, number):
+    """A join of the rows with what was found of their units."""
+    made = columns_of_units(schema, rows, whose, number)
+    return {name: attrs.evolve(column, codes=column.codes[whose[whose >= 0]]) for name, column in made.items()}
+
+
+def _last_block(schema, rows, whose, number):
+    """Columns that know the rows of the last block alone."""
+    last = slice(max(len(whose) - 4, 0), None)
+    return columns_of_units(schema, some_rows(rows, last), whose[last], number)
+
+
+def _domain_of_totals(rows, whose, made):
+    return (made.values - made.values.min()) // max(np.ptp(made.values) / 9, 1)
+
+
+PLANTED_OF_UNITS = {
+    "a join of units with their rows": (_row_for_each_row, "each must give one row"),
+    "an any over the rows of all units": (
+        _of_units("ever", lambda rows, whose, made: np.full(len(made.codes), rows["ill"].codes.max())),
+        "follow from the unit's own rows",
+    ),
+    "a domain taken from the totals of units": (_of_units("total", _domain_of_totals), "the unit's own rows"),
+    "a last that is the last row of the table": (
+        _of_units("last", lambda rows, whose, made: np.full(len(made.codes), rows["ill"].codes[-1])),
+        "follow from the unit's own rows",
+    ),
+    "a count in which rows of nobody are everybody's": (
+        _of_units("total", lambda rows, whose, made: np.minimum(made.codes + (whose < 0).sum(), 9)),
+        "follow from the unit's own rows",
+    ),
+    "columns that forget earlier blocks": (_last_block, "follow from the unit's own rows"),
+    "a total outside of its public domain": (
+        _of_units("total", lambda rows, whose, made: made.codes * 2),
+        "outside of its public domain",
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED_OF_UNITS)
+def test_planted_bug_of_units_is_caught(bug, record_property):
+    aggregating, says = PLANTED_OF_UNITS[bug]
+    found = check_derivation(UNITS, aggregating=aggregating, tables=15)
+    caught = not found.passed and says in str(found)
+    record_property("planted bug", (bug, caught))
+    assert caught, str(found)
+
+
+def test_honest_twin_of_units_passes(record_property):
+    found = check_derivation(UNITS, tables=30)
+    record_property("correct version", ("columns of units", found.passed))
+    assert found.passed, str(found)
+    assert found.to_dict()["changes"] == {"add-or-remove-one": 1, "replace-one": 2}
+
+
 @pytest.mark.parametrize("bug", PLANTED)
 def test_planted_bug_is_caught(bug, record_property):
     deriving, says = PLANTED[bug]
@@ -85,10 +163,24 @@ def test_an_any_over_all_rows_changes_more_than_a_histogram_declares():
     assert "under add-or-remove-one, where 1 is declared" in str(found)
 
 
+def test_verification_of_a_study_of_units_replays_and_searches_with_one_row_a_unit():
+    derive = [dpf.derive("well", "not ill"), dpf.derive("ever", "any(well)", per="unit")]
+    few, unit = dpf.Schema([dpf.Boolean("ill")], derive=derive), dpf.PrivacyUnit("who")
+    miner = dpf.miner("histogram", attribute="ever", epsilon=1)
+    found = verify_examples("h", {"one": dpf.Example(few, miner)}, replays=100, runs=0, unit=unit)
+    assert found.passed, list(found.problems())
+    assert found.derivation is not None
+    assert found.derivation.columns == ("well", "ever")
+    assert found.bounding is not None
+    assert found.bounding.loss == pytest.approx(1)  # of one row, however many a person has
+    assert {audited.relation for audited in found.audits} == set(dpf.Relation)
+
+
 def test_verification_of_a_miner_tries_the_derived_columns_of_its_examples():
+    schema = dpf.Schema([dpf.Boolean("ill")], derive=[dpf.derive("d", "not ill")])
     miner = dpf.miner("histogram", attribute="d", epsilon=1)
     add, _ = dpf.Relation
-    found = verify_examples("h", {"one": dpf.Example(SCHEMA, miner)}, relations=[add], replays=100, runs=0)
+    found = verify_examples("h", {"one": dpf.Example(schema, miner)}, relations=[add], replays=100, runs=0)
     assert found.passed, list(found.problems())
     assert found.derivation is not None
     assert found.to_dict()["derivation"]["passed"]

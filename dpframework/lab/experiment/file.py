@@ -174,7 +174,7 @@ def _data(form: Mapping[str, Any], where: str, folder: Path, unit: PrivacyUnit) 
         if data.out_of_domain is None:  # rows are no secret here, and being stopped is better than a wrong table
             data = attrs.evolve(data, out_of_domain=OutOfDomain.ERROR)
         schema = read_schema(resolved_path(required_text(form, "schema", where), folder))
-        unit.require_no_attribute(schema)
+        unit.require_fits(schema)
         if data.two_views:
             require_views(schema, where)
             unit.require_joined_by(data.id)

@@ -96,6 +96,8 @@ def _contributions(subject: DossierSubject) -> Iterator[Answer]:
             f"Of each {unit.id}, at most {unit.rows} rows are kept, chosen while reading by a private random key. The "
             "noise is calibrated for all of them."
         )
+    elif subject.plan.facts.per_unit:
+        yield _planned(f"All rows of each {unit.id} are made one row, which follows from them alone.")
     elif unit.id is not None:
         yield _planned(f"Of each {unit.id}, one row is kept, chosen while reading by a private random key.")
     elif ROWS_ASSERTED in subject.plan.assumptions:
@@ -205,7 +207,7 @@ def _bounds(subject: DossierSubject) -> Iterator[Answer]:
         yield _planned("The schema is not marked as inferred. Values outside its bounds are clamped, or made missing.")
     if plan.facts.derive:
         made = "; ".join(plan.facts.derive)
-        yield _planned(f"Some columns are made of others in each row, by public expressions: {made}.")
+        yield _planned(f"Some columns are made of others, by public expressions: {made}.")
     yield _planned("All groups and candidates are listed before the rows are read: none appears since a row is there.")
     yield from _stated(subject, "choices.bounds")
 

@@ -1,0 +1,161 @@
+"""Columns that are made unit by unit: what an aggregate such as `any(ill)` means, and its public domain.
+
+An aggregate is a function of the rows of one unit, in their order: `any`, `all`, `count`, `sum`, `min`, `max`, `first`,
+`last` or `mode`, of an expression that is made in each row. The table then has one row for each unit.
+
+**What a person changes.** Let f be the aggregates of all columns, a function of the rows of one person. The table that
+releases are made from is the list of f(rows of p), for each person p who has a row. So
+
+- a person who is added, with any number of rows, adds one row of this table; who is removed takes one away; and who is
+  replaced replaces one. No other row changes, since f reads the rows of its own person alone, and the domains of its
+  results are public. This table is a neighbour of the old one by one row, and all sensitivities of one row hold. It
+  needs no bound on the rows of a person, and nothing counts k times. With a bound the same holds: which k rows are
+  kept follows from the person's own rows. But a bound would change counts and sums for no gain, so none is applied;
+- a row that is added or removed changes f(rows of p) for one p: one row of this table is replaced, or comes or goes
+  with the first row of p. A replaced row may change two. Under add-or-remove-one, a replaced row of this table is one
+  that goes and one that comes: a claim about one *row* of the file would cost up to two rows of this table, and four
+  for a replaced row. So such columns are for a study that protects whoever its ids name, and others are refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.expression_cells import Cells, Domain, Labels, Numbers, Operand, RowCells, Truths, as_number
+from dpframework.facts.expressions import MOST_LETTERS, expression, names_in
+
+#: The aggregates of an expression over the rows of one unit, and the most arguments of each.
+AGGREGATES = {"any": 1, "all": 1, "count": 1, "sum": 1, "min": 1, "max": 1, "first": 2, "last": 2, "mode": 1}
+#: Where the cells of an aggregate stand among those of rows.
+AGGREGATED = ""
+MOST_SUMMED = 1e290  # a sum of 2^31 such numbers is finite
+
+
+@attrs.frozen
+class Aggregate:
+    """An aggregate of the rows of one unit.
+
+    Attributes
+    ----------
+    name
+        Which one.
+    arguments
+        The expressions that it reads in each row: none, one, or one and what orders the rows.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns that it reads, each once."""
+        return tuple(dict.fromkeys(name for text in self.arguments for name in names_in(text)))
+
+
+@functools.lru_cache(maxsize=4096)
+def aggregate(text: str) -> Aggregate:
+    """Return the aggregate that a text is.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+
+    Examples
+    --------
+    >>> aggregate("any(cost > 100 and not ill)")
+    Aggregate(name='any', arguments=('cost > 100 and (not ill)',))
+    >>> aggregate("count()").inputs, aggregate("first(diagnosis, day)").inputs
+    ((), ('diagnosis', 'day'))
+    """
+    if len(text) > MOST_LETTERS:
+        raise InputError(f"has more than {MOST_LETTERS:,} letters; derive parts of it as columns of their own")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            call = ast.parse(text.strip(), mode="eval").body
+            arguments = tuple(map(ast.unparse, call.args)) if isinstance(call, ast.Call) else ()
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        call, arguments = ast.Constant(None), ()
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+        raise InputError(
+            f"'{text}' is no aggregate of a unit's rows; write one such as any(ill) or sum(cost), and compute with it "
+            "in a derived column after it"
+        )
+    name = call.func.id
+    if name not in AGGREGATES:
+        raise InputError(f"calls '{name}', which is no aggregate of a unit's rows; {nearest(name, AGGREGATES)}")
+    least = 0 if name == "count" else 1
+    if call.keywords or not least <= len(arguments) <= AGGREGATES[name]:
+        most = {0: "nothing or a test", 1: "one expression"}[least]
+        most = "an expression, and perhaps what orders the rows" if AGGREGATES[name] == 2 else most
+        raise InputError(f"{name}() takes {most}, such as {_EXAMPLES[name]}")
+    return Aggregate(name, arguments)
+
+
+_EXAMPLES = {
+    "any": "any(ill)", "all": "all(ill)", "count": "count() or count(ill)", "sum": "sum(cost)", "min": "min(cost)",
+    "max": "max(cost)", "first": "first(diagnosis, day)", "last": "last(diagnosis, day)", "mode": "mode(diagnosis)",
+}  # fmt: skip
+
+
+def row_parts(found: Aggregate, domains: Mapping[str, Domain]) -> list[Operand]:
+    """Return what an aggregate reads in each row, as its kind of cells.
+
+    Raises
+    ------
+    InputError
+        If the aggregate cannot be taken of such cells.
+    """
+    parts = [expression(text, domains) for text in found.arguments]
+    if not parts:
+        return parts
+    match found.name, parts[0].domain:
+        case "any" | "all" | "count", Numbers() | Labels():
+            raise InputError(f"{found.name}() takes a truth, such as {found.name}(cost > 100)")
+        case "sum" | "min" | "max", _:
+            parts[0] = as_number(parts[0])
+        case "mode", Numbers():
+            raise InputError("mode() takes labels or truths; write text(...) or cut(...) around the number")
+    if len(parts) == 2 and not isinstance(parts[1].domain, Numbers):
+        raise InputError(f"{found.name}() orders rows by a number, such as a date that is read as days")
+    return parts
+
+
+def aggregated(found: Aggregate, parts: Sequence[Operand]) -> Operand:
+    """Return an aggregate of parts with its public domain. Its cells are those of each unit under `AGGREGATED`.
+
+    Raises
+    ------
+    InputError
+        If it sums numbers without bounds.
+    """
+    return Operand(_domain(found.name, [part.domain for part in parts]), _cells)
+
+
+def _cells(rows: RowCells) -> Cells:
+    return rows[AGGREGATED]
+
+
+def _domain(name: str, parts: Sequence[Domain]) -> Domain:
+    missing = any(part.missing for part in parts)
+    if name == "count":
+        return Numbers(0.0 if parts else 1.0, math.inf, whole=True)
+    first = parts[0]
+    if isinstance(first, Labels):
+        return Labels(first.values, missing)
+    if not isinstance(first, Numbers):
+        return Truths(missing)
+    if name != "sum":
+        return Numbers(first.low, first.high, first.whole, missing)
+    if not -MOST_SUMMED <= first.low <= first.high <= MOST_SUMMED:
+        raise InputError("sums numbers without bounds; derive them in each row as a column with bounds, and sum that")
+    low = first.low if first.low >= 0 else -math.inf
+    return Numbers(low, first.high if first.high <= 0 else math.inf, first.whole, missing)

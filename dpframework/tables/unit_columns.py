@@ -1,0 +1,300 @@
+"""Aggregates of the rows of each unit, added up block by block (see `dpframework.facts.unit_expressions`).
+
+Each aggregate keeps a few arrays with one element a unit. A row changes the elements of its own unit alone, and rows
+are taken in their order, so a unit's result follows from its own rows, however rows of others lie between them and
+wherever blocks end. A missing cell is passed over; a unit with no other cells has a missing result.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.derived_columns import DerivedColumn
+from dpframework.facts.expression_cells import Cells, Labels, Numbers, Operand, domain_of
+from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.schema import Schema
+from dpframework.facts.toml import begun_with
+from dpframework.facts.unit_expressions import AGGREGATED, aggregate, row_parts
+from dpframework.facts.unit_schemas import UnitRows
+from dpframework.tables.columns import as_column
+from dpframework.tables.derivation import read_cells, settled_cells, with_derived
+from dpframework.tables.encoding import EncodedColumn, Unfit, cells_of, require_fit, settled, unfit
+
+Units = NDArray[np.intp]
+MOST_PAIRS = 1 << 22  # that `mode` holds before it counts them
+
+
+class Accumulator(abc.ABC):
+    """The results of one aggregate for each unit, of the rows so far."""
+
+    @abc.abstractmethod
+    def add(self, units: Units, parts: Sequence[Cells]) -> None:
+        """Add rows of some units, in their order; each of shape (rows,). Cells are those of expressions."""
+
+    @abc.abstractmethod
+    def cells(self) -> Cells:
+        """Return the results, as cells of an expression. Shape (units,)."""
+
+
+@final
+class _Count(Accumulator):
+    def __init__(self, number: int) -> None:
+        self._found = np.zeros(number, dtype=np.int64)
+
+    def add(self, units: Units, parts: Sequence[Cells]) -> None:
+        np.add.at(self._found, units[parts[0] == 1] if parts else units, 1)
+
+    def cells(self) -> Cells:
+        return self._found.astype(np.float64)
+
+
+@final
+class _Sum(Accumulator):
+    def __init__(self, number: int) -> None:
+        self._found, self._seen = np.zeros(number), np.zeros(number, dtype=np.bool_)
+
+    def add(self, units: Units, parts: Sequence[Cells]) -> None:
+        known = ~np.isnan(parts[0])
+        np.add.at(self._found, units[known], parts[0][known])  # one after another, so that blocks change no rounding
+        self._seen[units[known]] = True
+
+    def cells(self) -> Cells:
+        return np.where(self._seen, self._found, math.nan)
+
+
+@final
+class _Extreme(Accumulator):
+    def __init__(self, number: int, largest: bool) -> None:
+        self._of: np.ufunc = np.maximum if largest else np.minimum
+        self._none = -math.inf if largest else math.inf
+        self._found = np.full(number, self._none)
+
+    def add(self, units: Units, parts: Sequence[Cells]) -> None:
+        known = ~np.isnan(parts[0])
+        self._of.at(self._found, units[known], parts[0][known])
+
+    def cells(self) -> Cells:
+        return np.where(self._found == self._none, math.nan, self._found)
+
+
+@final
+class _Truth(Accumulator):
+    """Whether one cell of a unit is a given truth, and else the other one."""
+
+    def __init__(self, number: int, decisive: int) -> None:
+        self._decisive, self._found = decisive, np.full(number, -1, dtype=np.int32)
+
+    def add(self, units: Units, parts: Sequence[Cells]) -> None:
+        other = units[parts[0] == 1 - self._decisive]
+        self._found[other] = np.where(self._found[other] < 0, 1 - self._decisive, self._found[other])
+        self._found[units[parts[0] == self._decisive]] = self._decisive
+
+    def cells(self) -> Cells:
+        return self._found
+
+
+@final
+class _End(Accumulator):
+    """The first or the last cell of a unit, by the order of rows or by a number in each row."""
+
+    def __init__(self, number: int, empty: Cells, last: bool) -> None:
+        self._last, self._found = last, np.full(number, empty)
+        self._seen = np.zeros(number, dtype=np.bool_)
+        self._when = np.full(number, -math.inf if last else math.inf)
+
+    def add(self, units: Units, parts: Sequence[Cells]) -> None:
+        known = _known(parts[0])
+        if len(parts) > 1:
+            known &= ~np.isnan(parts[1])
+            when = parts[1]
+            # the last of equal ones among later rows, and the first among earlier ones
+            known &= (when >= self._when[units]) if self._last else (when < self._when[units]) | ~self._seen[units]
+        elif not self._last:
+            known &= ~self._seen[units]
+        rows = np.flatnonzero(known)
+        if len(parts) > 1:
+            order = np.argsort(parts[1][rows], kind="stable")
+            rows = rows[order] if self._last else rows[_latest_first(parts[1][rows])]
+            self._when[units[rows]] = parts[1][rows]
+        elif not self._last:
+            rows = rows[::-1]
+        self._found[units[rows]] = parts[0][rows]  # of several rows of one unit the last one stays
+        self._seen[units[rows]] = True
+
+    def cells(self) -> Cells:
+        return self._found
+
+
+def _latest_first(when: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the order from the largest to the smallest, among equal ones from the last to the first."""
+    return np.argsort(when, kind="stable")[::-1]
+
+
+@final
+class _Mode(Accumulator):
+    """The most frequent code of a unit, among equally frequent ones the one that is listed first."""
+
+    def __init__(self, number: int, size: int) -> None:
+        self._number, self._size = number, size
+        self._pairs, self._counts = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        self._waiting = list[NDArray[np.int64]]()
+
+    def add(self, units: Units, parts: Sequence[Cells]) -> None:
+        known = parts[0] >= 0
+        self._waiting.append(units[known].astype(np.int64) * self._size + parts[0][known])
+        if sum(map(len, self._waiting)) > MOST_PAIRS:
+            self._count()
+
+    def _count(self) -> None:
+        pairs, counts = np.unique(np.concatenate([*self._waiting, self._pairs[:0]]), return_counts=True)
+        self._waiting.clear()
+        self._pairs, where = np.unique(np.concatenate([self._pairs, pairs]), return_inverse=True)
+        together = np.zeros(len(self._pairs), dtype=np.int64)
+        np.add.at(together, where, np.concatenate([self._counts, counts]))
+        self._counts = together
+
+    def cells(self) -> Cells:
+        self._count()
+        units, codes = np.divmod(self._pairs, self._size)
+        order = np.lexsort((-codes, self._counts, units))  # the last of each unit is its mode
+        found = np.full(self._number, -1, dtype=np.int32)
+        found[units[order]] = codes[order]
+        return found
+
+
+def _empty(part: Operand) -> Any:
+    """Return a missing cell of a part."""
+    return math.nan if isinstance(part.domain, Numbers) else np.int32(-1)
+
+
+def _size(part: Operand) -> int:
+    """Return how many labels or truths a part may be."""
+    return len(part.domain.values) if isinstance(part.domain, Labels) else 2
+
+
+def _known(cells: Cells) -> NDArray[np.bool_]:
+    return ~np.isnan(cells) if cells.dtype == np.float64 else cells >= 0
+
+
+@final
+class ColumnEncoder:
+    """Encodes blocks of the rows that units are made of, and keeps in which ways some cells do not fit.
+
+    Parameters
+    ----------
+    schema
+        Of the rows.
+    source
+        What errors call them.
+    policy
+        What to do with a value that the schema does not hold.
+    """
+
+    def __init__(self, schema: Schema, source: str, policy: OutOfDomain) -> None:
+        self._schema, self._source, self._policy = schema, source, policy
+        self._unfit: dict[str, set[Unfit]] = {name: set() for name in schema.column_names}
+
+    def encoded(self, block: Mapping[str, Any]) -> dict[str, EncodedColumn]:
+        """Return the codes and values of a block, a column of each attribute that files hold."""
+        found = {}
+        for attribute in self._schema.columns:
+            name = attribute.name
+            cells = cells_of(attribute, as_column(block[name], self._where(name)))
+            if self._policy is OutOfDomain.ERROR:
+                self._unfit[name] |= unfit(attribute, cells)
+            found[name] = settled(attribute, cells, self._policy)
+        return found
+
+    def require_fit(self) -> None:
+        """Refuse rows with values that no policy allows, in one sentence whatever their order.
+
+        Raises
+        ------
+        DoesNotFit
+            If there are some.
+        """
+        for name, ways in self._unfit.items():
+            if ways:
+                require_fit(self._schema[name], ways, self._where(name))
+
+    def _where(self, name: str) -> str:
+        return f"{self._source}: attribute '{name}'"
+
+
+@final
+class UnitColumns:
+    """The columns that are made of the rows of each unit, added up block by block.
+
+    Parameters
+    ----------
+    rows
+        What they are made of.
+    number
+        How many units there are (private).
+    """
+
+    def __init__(self, rows: UnitRows, number: int) -> None:
+        self._rows = rows
+        domains = {name: domain_of(*read) for name, read in _read(rows).items()}
+        self._parts: list[tuple[DerivedColumn, list[Operand], Accumulator]] = []
+        for column in rows.columns:
+            found = aggregate(column.value)
+            with begun_with(f"derived column '{column.name}': "):
+                parts = row_parts(found, domains)
+            self._parts.append((column, parts, accumulator(found.name, parts, number)))
+
+    def add(self, whose: Units, encoded: Mapping[str, EncodedColumn]) -> None:
+        """Add a block of rows.
+
+        Parameters
+        ----------
+        whose
+            The number of each row's unit from 0, or -1 for a row that is nobody's. Shape (rows,).
+        encoded
+            The columns of files that are read, each of shape (rows,).
+        """
+        schema = self._rows.schema
+        there = slice(None) if bool((whose >= 0).all()) else whose >= 0
+        made = with_derived(schema, encoded)
+        cells = {name: read_cells(schema[name], made[name])[there] for name in _read(self._rows)}
+        units = whose[there]
+        for _, parts, found in self._parts:
+            with np.errstate(all="ignore"):
+                read = [np.broadcast_to(part.cells(cells), units.shape) for part in parts]
+            found.add(units, read)
+
+    def encoded(self, schema: Schema) -> dict[str, EncodedColumn]:
+        """Return the columns of units on the grid of a schema, each of shape (units,)."""
+        inputs = self._rows.schema.derivation_inputs
+        return {
+            column.name: settled_cells(schema[column.name], column, inputs, {AGGREGATED: found.cells()})
+            for column, _, found in self._parts
+        }
+
+
+def _read(rows: UnitRows) -> dict[str, Any]:
+    """Return the attributes that the columns of units read."""
+    names = dict.fromkeys(name for column in rows.columns for name in column.inputs)
+    return {name: rows.schema.derivation_inputs[name] for name in names}
+
+
+def accumulator(name: str, parts: Sequence[Operand], number: int) -> Accumulator:
+    """Return what adds up an aggregate of that name, of parts, for a number of units."""
+    made: dict[str, Callable[[], Accumulator]] = {
+        "count": lambda: _Count(number),
+        "sum": lambda: _Sum(number),
+        "min": lambda: _Extreme(number, largest=False),
+        "max": lambda: _Extreme(number, largest=True),
+        "any": lambda: _Truth(number, 1),
+        "all": lambda: _Truth(number, 0),
+        "first": lambda: _End(number, _empty(parts[0]), last=False),
+        "last": lambda: _End(number, _empty(parts[0]), last=True),
+        "mode": lambda: _Mode(number, _size(parts[0])),
+    }
+    return made[name]()
