@@ -101,6 +101,7 @@ from .study.study import Study as Study
 from .study.study_plan import StudyPlan as StudyPlan
 from .tables.blocks import Block as Block
 from .tables.dask_engine import Dask as Dask
+from .tables.database_table import DatabaseTable as DatabaseTable
 from .tables.duckdb_engine import DuckDB as DuckDB
 from .tables.engines import (
     Engine as Engine,

@@ -39,6 +39,7 @@ from dpframework.study.results import PLAN, RESULTS, Results
 from dpframework.study.study_file import EngineChoice, StudyFile, load_study
 from dpframework.study.study_plan import StudyPlan
 from dpframework.study.study_run import StudyRun
+from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.engines import Engine
 from dpframework.tables.files import TableFiles
 from dpframework.tables.table import Table
@@ -179,7 +180,9 @@ def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, 
             print_json({"plan": plan.hash, "refused": True, "findings": [finding.to_dict() for finding in refusals]})
         say(f"refused: {study}: " + "; ".join(str(finding) for finding in refusals))
         raise typer.Exit(REFUSED)
-    if engine.reads_files:
+    if file.data.in_database and not engine.reads_tables:
+        file.read()  # says which engine does
+    if engine.reads_files or engine.reads_tables:
         file.table_files()
     try:
         file.data.paths()
@@ -197,11 +200,11 @@ def _make(
     """Make the run with its seed and its samplers, and a progress bar."""
     engine, (seed, samplers) = ready.engine, draws
 
-    def read() -> Table | TableFiles:
+    def read() -> Table | TableFiles | DatabaseTable:
         key = None if seed is None else hashlib.sha256(str(seed).encode()).digest()
         if recorded is not None:
             key = recorded.key
-        if engine.reads_files:
+        if engine.reads_files or engine.reads_tables:
             return file.table_files(key, period=period)
         return file.read(key, mapped=engine.mapped, period=period)
 

@@ -57,6 +57,20 @@ class DoesNotFit(InputError):  # noqa: N818 - the rows do not
         self.kind = kind
 
 
+class QueryStopped(InputError):  # noqa: N818 - it was
+    """A query that a database ended before its answer was there.
+
+    Attributes
+    ----------
+    kind
+        How: "query timed out" or "query cancelled". A ledger records it, and it is all that is told.
+    """
+
+    def __init__(self, message: str, *, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
 class PlanRefused(DPFrameworkError):  # noqa: N818 - a refusal is an answer
     """A plan that its checks refuse (exit code 1). Nothing has been read and nothing spent."""
 

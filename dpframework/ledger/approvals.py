@@ -160,9 +160,9 @@ class RecordedRun:
     redrawn
         How many releases were drawn afresh because the run was killed before their outputs were written down.
     end
-        "finished", "stopped", "refused: " and why, or None while it may go on. A run that was refused since its rows
-        could not be read, or were not as their owner said, has used up an approval; if it was refused before its
-        charge, its amount is nothing.
+        "finished", "stopped", "stopped: " and how a query ended, "refused: " and why, or None while it may go on. A
+        run that was refused since its rows could not be read, or were not as their owner said, has used up an
+        approval; if it was refused before its charge, its amount is nothing.
     subject
         Its study, its results, who ran it and why.
     """

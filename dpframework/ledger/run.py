@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, final
 
-from dpframework.facts.errors import InputError, PlanRefused, ReleaseRefused
+from dpframework.facts.errors import InputError, PlanRefused, QueryStopped, ReleaseRefused
 from dpframework.facts.interrupts import interrupted_later
 from dpframework.facts.process import this_process
 from dpframework.ledger.approvals import RecordedRun, data_digests
@@ -132,7 +132,7 @@ class LedgerRun(Observer):
             # A miner that failed would fail again; what is around it may work the next time.
             stopped = self.unfinished and not self._failed and not getattr(error, "interrupted", False)
             if stopped and self._here:
-                self._end("stopped")
+                self._end(f"stopped: {error.kind}" if isinstance(error, QueryStopped) else "stopped")
             raise
         else:
             if self.unfinished:

@@ -41,6 +41,8 @@ class About:
         The ledger's state of the data set before this plan, in sentences.
     ran
         Who ran it, when and what for, as a ledger has it; empty if no ledger was asked.
+    counted
+        Which database counted, and how much was asked of it, in a sentence; None if none did.
     """
 
     schema: Schema | None = None
@@ -50,11 +52,12 @@ class About:
     approvals: tuple[str, ...] | None = None
     held: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
     ran: str = ""
+    counted: str | None = None
 
     @classmethod
     def of(cls, results: Results) -> About:
         """Return the facts in the results of a run."""
-        return cls(results.plan.schema, results.data, results.time, results.version)
+        return cls(results.plan.schema, results.data, results.time, results.version, counted=results.counted)
 
     def known(self, plan: Plan) -> Schema | None:
         """Return the schema of a plan, if it is known.
@@ -84,6 +87,7 @@ def verdict_facts(plan: StudyPlan, about: About) -> list[tuple[str, str]]:
     return [
         ("data", ", ".join(plan.data or about.data) or "not named in the plan"),
         *([] if plan.engine is None else [("engine", f"counts are evaluated at {plan.engine}")]),
+        *([] if about.counted is None else [("counted by", about.counted)]),
         ("date", about.time),
         ("dpframework", about.version),
         *(("verification", text) for text in verified),

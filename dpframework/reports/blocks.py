@@ -23,7 +23,7 @@ from dpframework.results.matrix import Matrix
 
 
 def _rows(rows: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(row) for row in rows)
+    return tuple(map(tuple, rows))
 
 
 def _pairs(rows: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
-from dpframework.facts.errors import DPFrameworkError, InputError, RunStopped
+from dpframework.facts.errors import DPFrameworkError, InputError, QueryStopped, RunStopped
 from dpframework.facts.process import ProcessMark, this_process
 from dpframework.mechanisms.randomness import Randomness, seed_of
 from dpframework.queries.answers import answers_of
@@ -251,12 +251,16 @@ class Gate:
                 return function()
             with silenced():
                 return function()
+        except QueryStopped as error:
+            stopped = error  # the database says how, and nothing else
         except Exception as error:
             if isinstance(error, DPFrameworkError) and not private:
                 raise
             kind = type(error)
             known = not private or kind.__module__.split(".")[0] in ("builtins", "dpframework")
-            name, cause = kind.__name__ if known else "an error of its own", None if private else error
+            name, cause, stopped = kind.__name__ if known else "an error of its own", None if private else error, None
+        if stopped is not None:
+            raise QueryStopped(f"{what} was not answered: {stopped}", kind=stopped.kind)
         raise InputError(
             f"{what} failed with {name}; run with a seed on data that is not private to see where"
         ) from cause

@@ -22,16 +22,19 @@ from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.values import as_pairs
 from dpframework.run.recorder import Recorder
 from dpframework.study.owner_places import Place, owner_places
+from dpframework.tables.database_table import require_table_name
 from dpframework.tables.places import DATABASES, files_of, is_url
 
 if TYPE_CHECKING:
     from dpframework.run.miner import Miner
+    from dpframework.tables.database_table import DatabaseTable
     from dpframework.tables.files import TableFiles
     from dpframework.tables.table import Table
 
+_ENGINES = 'name an entry of the owner\'s configuration with engine = "duckdb" or "postgres"'
 _KEYS = ("path", "left", "right", "id", "schema", "out_of_domain")
 #: The keys of the `[data]` table of a study file.
-STUDY_KEYS = (*_KEYS, "place")
+STUDY_KEYS = (*_KEYS, "place", "table", "order")
 #: The keys of a `[[data]]` table of an experiment file.
 EXPERIMENT_KEYS = (*_KEYS, "options")
 
@@ -60,6 +63,10 @@ class Data:
         for an environment variable, and there may be `options`.
     options
         The options to open a URL of an unrestricted file with.
+    in_database
+        Whether `files` are names of tables or views in the database of the study's engine.
+    order
+        The column that orders the rows of such a table; None for the order in which they are stored.
     """
 
     files: tuple[str, ...]
@@ -70,10 +77,12 @@ class Data:
     place: Place | None = None
     unrestricted: bool = False
     options: tuple[tuple[str, str], ...] = attrs.field(factory=dict, converter=as_pairs, repr=False)
+    in_database: bool = False
+    order: str | None = None
 
     def __attrs_post_init__(self) -> None:
         """Refuse paths that lead out of their folder, before anybody asks for them."""
-        if not self.unrestricted:
+        if not (self.unrestricted or self.in_database):
             self.shown()
 
     @classmethod
@@ -100,6 +109,10 @@ class Data:
             given["place"] = owner_places().place(required_text(form, "place", where))
             if given["place"].is_database:
                 return cls._of_database(form, given, where)
+        if "table" in form:
+            return cls._in_database(form, given, where)
+        if "order" in form:
+            raise InputError(f"{where}has 'order', and no 'table' of a database; leave it out: files are in an order")
         views = [key for key in ("left", "right", "id") if key in form]
         if "path" in form and views:
             raise InputError(f"{where}has both 'path' and '{views[0]}'; give path, or left and right")
@@ -120,7 +133,7 @@ class Data:
     @classmethod
     def _of_database(cls, form: Mapping[str, Any], given: Mapping[str, Any], where: str) -> Data:
         """Return the whole database of the owner; `[read]` says what of it."""
-        for key in ("path", "left", "right", "id"):
+        for key in ("path", "left", "right", "id", "table", "order"):
             if key in form:
                 raise InputError(
                     f"{where}has '{key}', and place '{form['place']}' is a database; name its table, or a query, in "
@@ -148,6 +161,21 @@ class Data:
         if read.sheet and not _end(self.files, (".xlsx",)):
             raise InputError("[read] has a sheet, and [data] is no Excel file (.xlsx); leave the sheet out")
 
+    @classmethod
+    def _in_database(cls, form: Mapping[str, Any], given: dict[str, Any], where: str) -> Data:
+        """Read the keys of a table, or of two views, in a database."""
+        for key in ("path", "left", "right", "place"):
+            if key in form:
+                raise InputError(f"{where}has both 'table' and '{key}'; a table is in the database of the engine")
+        names = _texts(form, "table", where)
+        if len(names) != (2 if "id" in form else 1):
+            raise InputError(f"{where}table must be one name, or a list of the left and the right view, joined by 'id'")
+        for name in names:
+            require_table_name(name, f"{where}table")
+        for key in ("id", "order"):
+            given[key] = required_text(form, key, where) if key in form else None
+        return cls(names, two_views="id" in form, in_database=True, **given)
+
     def shown(self) -> tuple[str, ...]:
         """Return the places of the files for a plan and its reports, without credentials.
 
@@ -156,6 +184,8 @@ class Data:
         InputError
             If a path leaves its folder.
         """
+        if self.in_database:
+            return tuple(f"table {name}" for name in self.files)
         if self.place is not None:
             return tuple(self.place.shown(text, "[data] path") for text in self.files)
         if not self.unrestricted:
@@ -164,13 +194,15 @@ class Data:
         return self.files
 
     def places(self) -> list[str]:
-        """Return the files' paths, folders, patterns and URLs.
+        """Return the files' paths, folders, patterns and URLs; none for a table in a database.
 
         Raises
         ------
         NotOpened
             If an environment variable of an unrestricted file is not set.
         """
+        if self.in_database:
+            return []
         if self.unrestricted:
             try:
                 return [
@@ -218,6 +250,8 @@ class Data:
         schema, unit, key, values, mapped
             As for `read_table`.
         """
+        if self.in_database:
+            raise NotOpened(f"table '{self.files[0]}' is read by an engine of its database; {_ENGINES}")
         if self.two_views:
             from dpframework.tables import read_two_views  # a plan does not wait for what reads
 
@@ -225,12 +259,14 @@ class Data:
             left, right = self.places()
             policy = self.out_of_domain or OutOfDomain.CLAMP
             return read_two_views(left, right, schema, id=self.id, out_of_domain=policy, unit=unit)
-        return self.table_files(schema, unit, key, values).read(mapped=mapped)
+        files: Any = self.table_files(schema, unit, key, values)
+        table: Table = files.read(mapped=mapped)
+        return table
 
     def table_files(
         self, schema: Schema, unit: PrivacyUnit = ROW, key: bytes | None = None, values: Collection[str] | None = None
-    ) -> TableFiles:
-        """Return the files, for an engine that reads them itself.
+    ) -> TableFiles | DatabaseTable:
+        """Return the files, or the table in a database, for an engine that reads them itself.
 
         Parameters
         ----------
@@ -242,8 +278,20 @@ class Data:
         NotOpened
             If a file does not exist (see `paths`), or the rows of two views are to be joined.
         """
-        from dpframework.tables import TableFiles
+        from dpframework.tables import DatabaseTable, TableFiles
 
+        policy = self.out_of_domain or OutOfDomain.CLAMP
+        if self.in_database:
+            return DatabaseTable(
+                self.files,
+                schema,
+                out_of_domain=policy,
+                unit=unit,
+                key=key,
+                values=values,
+                id=self.id,
+                order=self.order,
+            )
         if self.two_views:
             raise NotOpened(
                 "the files of two views are joined by one process, and this engine's workers read files apart; "
@@ -258,15 +306,8 @@ class Data:
                 options = [(name, expanded(text)) for name, text in self.options]
             except InputError as error:
                 raise NotOpened(str(error)) from None
-        policy = self.out_of_domain or OutOfDomain.CLAMP
         return TableFiles(
-            self.places(),
-            schema,
-            out_of_domain=policy,
-            unit=unit,
-            key=key,
-            values=values,
-            options=dict(options),
+            self.places(), schema, out_of_domain=policy, unit=unit, key=key, values=values, options=dict(options)
         )
 
 
@@ -277,11 +318,16 @@ def _end(files: Collection[str], kinds: tuple[str, ...]) -> bool:
 
 def _paths(form: Mapping[str, Any], where: str) -> tuple[str, ...]:
     """Return the place, or the list of places."""
-    given = form["path"]
+    return _texts(form, "path", where, ' such as ["2025.parquet", "2026.parquet"]')
+
+
+def _texts(form: Mapping[str, Any], key: str, where: str, such: str = "") -> tuple[str, ...]:
+    """Return a text of a form, or a list of texts. `such` is an example of one, for errors."""
+    given = form[key]
     if not isinstance(given, list):
-        return (required_text(form, "path", where),)
+        return (required_text(form, key, where),)
     if not given or not all(isinstance(text, str) and text for text in given):
-        raise InputError(f'{where}path must be a text, or a list of texts such as ["2025.parquet", "2026.parquet"]')
+        raise InputError(f"{where}{key} must be a text, or a list of texts{such}")
     return tuple(given)
 
 
@@ -313,13 +359,12 @@ def require_views(schema: Schema, where: str = "[data] ") -> None:
         sides_of(schema)
 
 
-def require_read_for(unit: PrivacyUnit, table: Table, ledger: Recorder | None) -> None:
+def require_read_for(unit: PrivacyUnit, read_for: PrivacyUnit, key: bytes | None, ledger: Recorder | None) -> None:
     """Refuse a table that was read for another unit, or with another key than the run to be resumed.
 
     The rows of a table for another unit were not bounded for this one. With another key, a unit could have its rows in
     one part before the run was resumed, and other rows in another part after.
     """
-    read_for = table.unit
     same = (read_for.id, read_for.period, read_for.date) == (unit.id, unit.period, unit.date)
     if not same or (unit.id is not None and read_for.rows > unit.rows):
         remedy = "unit=study.unit" if unit.period is None else "unit=study.unit.during(...)"
@@ -331,7 +376,7 @@ def require_read_for(unit: PrivacyUnit, table: Table, ledger: Recorder | None) -
             if span is not None
             else f"the run is recorded for period '{ledger.period}', and the study has no periods"
         )
-    if ledger is not None and ledger.resumable and table.key not in (None, ledger.key):
+    if ledger is not None and ledger.resumable and key not in (None, ledger.key):
         raise InputError(
             "this run may be resumed, and then goes on with the same rows; read its table with key=run.key"
         )

@@ -108,6 +108,7 @@ def _results(form: Mapping[str, Any], plan: StudyPlan) -> Results:
         form.get("public_seed"),
         form.get("period"),
         form.get("samplers"),
+        form.get("counted"),
     )
 
 

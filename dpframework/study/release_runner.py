@@ -69,12 +69,7 @@ def require_engine(plan: Plan, engine: Engine) -> None:
             f"engine '{engine.name}' makes no columns of all rows of one '{unit.id}', which may lie in several places; "
             "use engine 'memory', or 'mapped' where memory is short"
         )
-    if engine.reads_files and engine.groups and unit.id is not None:
-        raise InputError(
-            f"engine '{engine.name}' does not bound what one '{unit.id}' contributes; use engine 'memory', or 'mapped' "
-            "where memory is short"
-        )
-    if engine.reads_files and unit.id is not None:
+    if engine.reads_files and unit.id is not None and not engine.bounds_units:
         raise InputError(
             f"engine '{engine.name}' reads files apart, and the rows of one '{unit.id}' may lie in several of them; "
             "use another engine"

@@ -86,6 +86,8 @@ class Results(Mapping[str, Any]):
         The name of the period whose rows were read, such as 2026-03; None for a study without periods.
     samplers
         Who turned random bits into noise and choices, "opendp" or "arrays"; None if the run was seeded.
+    counted
+        Which database counted, and how much was asked of it, in a sentence; None if this process did.
     """
 
     found: Mapping[str, Any]
@@ -104,6 +106,7 @@ class Results(Mapping[str, Any]):
     public_seed: str | None = None
     period: str | None = None
     samplers: str | None = None
+    counted: str | None = None
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.found:
@@ -232,6 +235,7 @@ class Results(Mapping[str, Any]):
             **({} if self.public_seed is None else {"public_seed": self.public_seed}),
             **({} if self.period is None else {"period": self.period}),
             **({} if self.samplers is None else {"samplers": self.samplers}),
+            **({} if self.counted is None else {"counted": self.counted}),
             **({} if self.stopped is None else {"stopped": self.stopped}),
             "about": {
                 "schema": None if schema is None else schema.to_dict(),

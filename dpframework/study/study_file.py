@@ -26,6 +26,7 @@ from dpframework.study.data import Data, require_views, values_read
 from dpframework.study.owner_places import owner_places
 from dpframework.study.registry import Registry, registry as installed
 from dpframework.study.study import Study
+from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.engines import Engine
 from dpframework.tables.files import TableFiles
 from dpframework.tables.table import Table
@@ -147,8 +148,8 @@ class StudyFile:
         """Return the unit for reading, of one period if there are any."""
         return self.study.unit.during(period) if period else self.study.unit
 
-    def table_files(self, key: bytes | None = None, *, period: str = "") -> TableFiles:
-        """Return the files, unopened, for an engine that reads them itself (`Engine.reads_files`).
+    def table_files(self, key: bytes | None = None, *, period: str = "") -> TableFiles | DatabaseTable:
+        """Return the files or the table, unopened, for an engine that reads them itself.
 
         Parameters
         ----------

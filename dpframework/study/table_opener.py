@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 
-from dpframework.facts.errors import DoesNotFit, InputError, NotOpened
+from dpframework.facts.errors import DoesNotFit, InputError, NotOpened, QueryStopped
 from dpframework.facts.periods import Period
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.run.recorder import Recorder
 from dpframework.study.data import group_rows, require_read_for
 from dpframework.study.study_plan import StudyPlan
+from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.engines import Engine, Rows
 from dpframework.tables.files import TableFiles
 from dpframework.tables.silence import silenced
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import require_public_counts
 
-#: What a study runs on: a table, its files, or a function that returns one of the two.
-Given: TypeAlias = Table | TableFiles | Callable[[], Table | TableFiles]
+#: What a study runs on: a table, its files, a database's table, or a function that returns one of them.
+Given: TypeAlias = Table | TableFiles | DatabaseTable | Callable[[], Table | TableFiles | DatabaseTable]
 
 
 def open_table(
@@ -47,20 +48,16 @@ def open_table(
     try:
         with _silence(randomness):
             loaded = given() if callable(given) else given
-        if isinstance(loaded, TableFiles):
-            try:
-                plan.require_schema(loaded.schema)
-            except InputError as error:
-                raise NotOpened(str(error)) from None
-            if (loaded.unit.id, loaded.unit.period) != (plan.unit.id, plan.unit.period):
-                raise NotOpened(f"the study protects {plan.unit}, and its files are read for {loaded.unit}")
-            loaded = attrs.evolve(loaded, values=values)
-            if engine.reads_files:
+        if isinstance(loaded, TableFiles | DatabaseTable):
+            loaded = _unread(plan, loaded, engine, ledger, values)
+            if engine.reads_files or engine.reads_tables:
                 with _silence(randomness, streams=not engine.sends_messages):  # else its workers read, in silence
-                    return engine.open(loaded), loaded.unit.span
+                    opened: Any = loaded
+                    return engine.open(opened), loaded.unit.span
+            assert isinstance(loaded, TableFiles)
             loaded = loaded.read(mapped=engine.mapped)
-        elif engine.reads_files:
-            raise NotOpened(f"engine '{engine.name}' reads files itself; give the study dpf.TableFiles(path, schema)")
+        elif engine.reads_files or engine.reads_tables:
+            raise NotOpened(f"engine '{engine.name}' reads tables itself; give the study {_given_to(engine)}")
         if isinstance(loaded, Table) and loaded.schema.fingerprint == plan.facts.fingerprint:
             require_public_counts(loaded.schema, loaded.rows, "the table")
     except NotOpened:
@@ -78,10 +75,48 @@ def open_table(
                 f"{type(loaded).__name__}"
             )
         plan.require_schema(loaded.schema)
-        require_read_for(plan.unit, loaded, ledger)
+        require_read_for(plan.unit, loaded.unit, loaded.key, ledger)
         own = group_rows(loaded, plan.unit) if plan.reads_units else loaded.with_units(None)
         return own.with_values(values), loaded.unit.span
     raise InputError(says)
+
+
+def _unread(
+    plan: StudyPlan,
+    given: TableFiles | DatabaseTable,
+    engine: Engine,
+    ledger: Recorder | None,
+    values: Collection[str] | None,
+) -> TableFiles | DatabaseTable:
+    """Return files or a table as an engine is to open them for a plan.
+
+    Raises
+    ------
+    NotOpened
+        If they are of another schema or unit than the plan, or the engine opens no such thing.
+    """
+    try:
+        plan.require_schema(given.schema)
+        if engine.bounds_units:
+            key = ledger.key if given.key is None and ledger is not None else given.key
+            given = attrs.evolve(given, key=key)
+            require_read_for(plan.unit, given.unit, key, ledger)
+    except InputError as error:
+        raise NotOpened(str(error)) from None
+    if (given.unit.id, given.unit.period) != (plan.unit.id, plan.unit.period):
+        raise NotOpened(f"the study protects {plan.unit}, and its files are read for {given.unit}")
+    reads_files = engine.reads_files or not engine.reads_tables
+    if not (engine.reads_tables if isinstance(given, DatabaseTable) else reads_files):
+        what = "tables of a database" if isinstance(given, DatabaseTable) else "files"
+        raise NotOpened(f"engine '{engine.name}' reads no {what}; give the study {_given_to(engine)}")
+    return attrs.evolve(given, values=values, ordered=plan.index.samples)
+
+
+def _given_to(engine: Engine) -> str:
+    """Return what an engine can be given to read."""
+    files = "dpf.TableFiles(path, schema)" if engine.reads_files or not engine.reads_tables else ""
+    table = "dpf.DatabaseTable(name, schema)" if engine.reads_tables else ""
+    return " or ".join(filter(None, (files, table))) + ("" if table else ", or choose engine 'duckdb' or 'postgres'")
 
 
 def _silence(randomness: Randomness, *, streams: bool = True) -> contextlib.AbstractContextManager[None]:
@@ -90,7 +125,7 @@ def _silence(randomness: Randomness, *, streams: bool = True) -> contextlib.Abst
 
 def _kind_of_failure(error: Exception) -> str:
     """Return the kind of failure that ended a run while its table was read, which is all that is recorded or told."""
-    return error.kind if isinstance(error, DoesNotFit) else "table cannot be read"
+    return error.kind if isinstance(error, DoesNotFit | QueryStopped) else "table cannot be read"
 
 
 def _failure_text(error: Exception) -> str:

@@ -4,6 +4,7 @@ from .blocks import (
 )
 from .contributions import kept_rows as kept_rows
 from .dask_engine import Dask as Dask
+from .database_table import DatabaseTable as DatabaseTable
 from .drafts import ColumnNote as ColumnNote, SchemaDraft as SchemaDraft
 from .duckdb_engine import DuckDB as DuckDB
 from .engines import (

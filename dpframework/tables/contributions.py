@@ -79,6 +79,36 @@ def kept_rows(
     return present.filter(pl.Series(kept))
 
 
+def chosen_places(
+    key: bytes, ids: pl.Series, counts: NDArray[np.int64], most: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return which of its own rows each of some units keeps, as `kept_rows` chooses them.
+
+    Parameters
+    ----------
+    key
+        What rows are chosen by.
+    ids
+        The id of each unit.
+    counts
+        How many rows each has, shape (units,).
+    most
+        How many it keeps at most.
+
+    Returns
+    -------
+    tuple
+        Of each row that is kept, the position of its unit, and its place among that unit's rows from 0.
+    """
+    ends = np.cumsum(counts)
+    units = np.repeat(np.arange(len(counts)), counts)
+    starts = np.repeat(ends - counts, counts)
+    places = np.arange(len(units)) - starts
+    order = np.lexsort((places, _row_keys(key, ids, units, places), units))
+    kept = order[places < most]  # units follow each other in both orders, with equally many rows
+    return units[kept], places[kept]
+
+
 def unit_codes(ids: Any, rows: pl.Series) -> NDArray[np.uint32]:
     """Return a number for each of some rows, equal for rows of one unit and different for others.
 

@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
-from typing import Any, final
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, final
 
-from dpframework.facts.errors import InputError
+import numpy as np
+from numpy.typing import NDArray
 
+from dpframework.facts.errors import InputError, NotOpened
+from dpframework.tables.sql_cells import CellKind, ColumnType
+from dpframework.tables.sql_connection import CANCELLED, TIMED_OUT, SqlConnection, text
+
+T = TypeVar("T")
+#: What the database of the owner is called.
+SOURCE = "source"
 #: Nothing is written but tables in memory, and no code is fetched.
 _SETTINGS = (
     "set temp_directory = ''",
     "set autoinstall_known_extensions = false",
     "set autoload_known_extensions = false",
     "set enable_progress_bar = false",
+    "set python_enable_replacements = false",  # a name is that of a table, and of no variable
     "set default_collation = ''",  # texts are compared by their bytes
     "set preserve_insertion_order = true",
 )
+_KINDS = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT"), CellKind.WHOLE),
+    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"), CellKind.WHOLE),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), CellKind.REAL),
+    **dict.fromkeys(("VARCHAR", "HUGEINT", "UHUGEINT"), CellKind.TEXT),
+    "BOOLEAN": CellKind.TRUTH,
+    "BLOB": CellKind.BYTES,
+    "UUID": CellKind.UUID,
+    "DATE": CellKind.DATE,
+    "TIMESTAMP": CellKind.TIME,
+    "TIMESTAMP WITH TIME ZONE": CellKind.ZONED,
+}
 
 
 def _module() -> Any:
@@ -30,55 +53,140 @@ def _module() -> Any:
 
 
 @final
-class DuckDBConnection:
+class DuckDBConnection(SqlConnection):
     """A database in the memory of this process, with what it reads.
 
     Parameters
     ----------
     threads
         How many threads count; by default one a processor.
+    database
+        A file of a DuckDB database, which is opened for reading only.
+    timeout
+        After how many seconds a query is ended.
+
+    Raises
+    ------
+    NotOpened
+        If the file cannot be opened.
     """
 
-    def __init__(self, threads: int | None = None) -> None:
+    product = "DuckDB"
+    begins = "begin transaction"
+    whole = {1: "UTINYINT", 2: "USMALLINT", 4: "UINTEGER", 8: "BIGINT"}  # noqa: RUF012 it is never changed
+
+    nan = "isnan({})"  # a comparison with NaN is answered by the statistics of Parquet, which leave NaN out
+
+    def __init__(
+        self, threads: int | None = None, database: str | os.PathLike[str] | None = None, timeout: float | None = None
+    ) -> None:
+        super().__init__()
         self._duckdb = _module()
+        self._timeout, self._late = timeout, threading.Event()
         self._connection = self._duckdb.connect(":memory:")
-        self._numbers = itertools.count()
         for setting in (*_SETTINGS, *([] if threads is None else [f"set threads = {int(threads)}"])):
             self.run(setting)
+        if database is not None:
+            self._attach(Path(database))
 
-    def new_name(self, what: str) -> str:
-        """Return a name that no table has yet."""
-        return f"dpf_{what}_{next(self._numbers)}"
+    def _attach(self, path: Path) -> None:
+        if not path.is_file():
+            raise NotOpened(f"{path}: there is no such file; a DuckDB database is expected")
+        try:
+            self.run(f"attach {text(str(path.resolve()))} as {SOURCE} (type duckdb, read_only)")
+            self.run(f"use {SOURCE}")
+            self.run("set enable_external_access = false")  # else a name, or a view, might be that of another file
+            self.run("set lock_configuration = true")
+            ((reads,),) = self.rows(f"select readonly from duckdb_databases() where database_name = '{SOURCE}'")
+            assert reads, "the database is open for writing"
+        except InputError:
+            self.close()
+            raise NotOpened(
+                f"{path}: cannot be opened as a DuckDB database; it is damaged, of another version, or another program "
+                "writes it"
+            ) from None
 
-    def run(self, statement: str, values: Sequence[Any] = ()) -> None:
-        """Run a statement.
-
-        Raises
-        ------
-        InputError
-            If it fails; the sentence shows the kind of failure, and no cell.
-        """
-        self._executed(statement, values)
-
-    def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """Return what a query finds. Raise as `run` does."""
-        return list(self._guarded(lambda: self._executed(query, ()).fetchall()))
-
-    def columns(self, query: str) -> Mapping[str, Any]:
-        """Return what a query finds, as masked arrays by column. Raise as `run` does."""
-        found: Mapping[str, Any] = self._guarded(lambda: self._executed(query, ()).fetchnumpy())
-        return found
+    @property
+    def version(self) -> str:
+        """See `SqlConnection`."""
+        return f"DuckDB {self._duckdb.__version__}"
 
     def close(self) -> None:
         """Forget everything."""
         self._connection.close()
 
-    def _executed(self, statement: str, values: Sequence[Any]) -> Any:
-        return self._guarded(lambda: self._connection.execute(statement, list(values)))
+    @property
+    def _errors(self) -> type[Exception]:
+        kind: type[Exception] = self._duckdb.Error
+        return kind
 
-    def _guarded(self, action: Any) -> Any:
+    def _kind(self, error: Exception) -> str:
+        return type(error).__name__
+
+    def _stopped(self, error: Exception) -> str | None:
+        if not isinstance(error, self._duckdb.InterruptException):
+            return None
+        return TIMED_OUT if self._late.is_set() else CANCELLED
+
+    def _timed(self, action: Callable[[], T]) -> T:
+        """Run an action in a thread, so that a timeout and Ctrl-C can end it at once."""
+        self._late.clear()
+        done, found, failed = threading.Event(), list[T](), list[BaseException]()
+
+        def run() -> None:
+            try:
+                found.append(action())
+            except BaseException as error:
+                failed.append(error)
+            finally:
+                done.set()
+
+        threading.Thread(target=run, daemon=True).start()
         try:
-            return action()
-        except self._duckdb.Error as error:  # its text may quote a cell
-            kind = type(error).__name__
-        raise InputError(f"DuckDB cannot read or count this table ({kind}); nothing is told of its rows")
+            if not done.wait(self._timeout):
+                self._late.set()
+        finally:  # after Ctrl-C, too
+            while not done.is_set():  # once more, if it had not begun
+                self._connection.interrupt()
+                done.wait(0.05)
+        if failed:
+            raise failed[0]
+        return found[0]
+
+    def _run(self, statement: str) -> None:
+        self._timed(lambda: self._connection.execute(statement))
+
+    def _rows(self, query: str) -> list[tuple[Any, ...]]:
+        return self._timed(lambda: list(self._connection.execute(query).fetchall()))
+
+    def _columns(self, query: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._timed(lambda: self._connection.execute(query).fetchnumpy())
+        return found
+
+    def _names(self, query: str) -> list[str]:
+        return [str(row[0]) for row in self._connection.execute(f"describe {query}").fetchall()]
+
+    def _types(self, query: str) -> list[ColumnType]:
+        return [_type(str(row[1])) for row in self._connection.execute(f"describe {query}").fetchall()]
+
+    def _upload(self, name: str, columns: Mapping[str, NDArray[Any]], types: Mapping[str, str]) -> None:
+        given = {key: np.ascontiguousarray(one) for key, one in columns.items()}
+        listed = [
+            f"case when isnan({key}) then null else {key} end as {key}"
+            if one.dtype.kind == "f"
+            else f"cast({key} as {types[key]}) as {key}"
+            for key, one in given.items()
+        ]
+        self._connection.register(f"{name}_given", given)
+        try:
+            self._connection.execute(f"create temp table {name} as select {', '.join(listed)} from {name}_given")
+        finally:
+            self._connection.unregister(f"{name}_given")
+
+
+def _type(name: str) -> ColumnType:
+    kind = _KINDS.get(name, CellKind.OTHER)
+    if name.startswith(("DECIMAL", "ENUM")):
+        kind = CellKind.TEXT
+    # a column may have a collation, by which two texts are one; their bytes are not
+    return ColumnType(kind, name, "encode(cast({} as varchar))", short=name in ("FLOAT", "UBIGINT"))

@@ -47,6 +47,10 @@ class Engine(abc.ABC):
     mapped: ClassVar[bool] = False
     #: Whether it reads files itself, by `open`: a study then hands it `TableFiles`, and reads no table.
     reads_files: ClassVar[bool] = False
+    #: Whether it reads tables of a database, by `open` of a `DatabaseTable`.
+    reads_tables: ClassVar[bool] = False
+    #: Whether `open` bounds what each unit contributes. An engine that is given tables need not.
+    bounds_units: ClassVar[bool] = False
     #: Whether it has `map`, so that queries may gather what they need of each row.
     gathers: ClassVar[bool] = True
     #: Whether it counts cross tables only (see `GroupingEngine`).
@@ -62,6 +66,13 @@ class Engine(abc.ABC):
     @abc.abstractmethod
     def load(self, table: Table) -> Rows:
         """Return a handle of all rows of a table."""
+
+    def asked(self) -> str | None:
+        """Return who counted the last table, and how much was asked, in a sentence for reports; None for this process.
+
+        It may follow from plan and releases only, and not from rows.
+        """
+        return None
 
     def open(self, files: TableFiles) -> Rows:
         """Return a handle of all rows of the table in some files. Raise as `read_table` does."""

@@ -49,6 +49,8 @@ class TableFiles:
         As for `read_table`: a path, a pattern, a folder or a URL, or several.
     schema, out_of_domain, unit, key, values, options
         As for `read_table`.
+    ordered
+        Whether samples may be drawn, for which a database numbers the rows.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class TableFiles:
     key: bytes | None = attrs.field(default=None, kw_only=True, repr=False)
     values: frozenset[str] | None = attrs.field(default=None, converter=_names, kw_only=True)
     options: tuple[tuple[str, str], ...] = attrs.field(default=None, converter=_options, kw_only=True, repr=False)
+    ordered: bool = attrs.field(default=True, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         if self.schema.per_unit is not None:  # else whoever reads them says so

@@ -155,6 +155,11 @@ class GroupingQuery:
         """Whether no further table is added to it."""
         return len(self._columns) >= MOST_COLUMNS or len({one.signature for one in self._wanted}) >= MOST_SETS
 
+    @property
+    def number(self) -> int:
+        """The number of tables that it counts."""
+        return len(self._wanted)
+
     def add(self, place: int, table: Crosstab) -> None:
         """Add a table of one of the parts."""
         columns = self.family.columns[place]

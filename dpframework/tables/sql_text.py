@@ -6,7 +6,7 @@ user gave. It is standard SQL: comparisons, `and`, `or`, `case`, `coalesce`, `fl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import final
 
 import attrs
@@ -17,6 +17,7 @@ from dpframework.facts.descriptions import And, Below, Cases, Description, Equal
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
+from dpframework.tables.grouping import CaseColumn, Selection
 from dpframework.tables.joint_counts import Column, Steps, as_cases
 
 
@@ -153,3 +154,14 @@ class SqlColumns:
         if isinstance(by, Cases):
             return {k: self.holds(one) for k, one in enumerate(by.descriptions)} | {len(by.descriptions): "true"}
         return {k: self.holds(by[k]) for k in range(len(by) - 1, -1, -1)}
+
+    def selected(self, lineage: Sequence[Selection]) -> tuple[SqlColumns, str]:
+        """Return the columns after a lineage, and the clause that selects its rows: empty, or begun by a blank."""
+        columns, chosen = self, []
+        for step in lineage:
+            if isinstance(step, CaseColumn):
+                columns = columns.with_derived(step.attribute, step.cases)
+            else:
+                parts = " ".join(f"when {test} then {part}" for part, test in columns.parts(step.by).items())
+                chosen.append(f"case {parts} end = {step.part}")
+        return columns, f" where {' and '.join(chosen)}" if chosen else ""

@@ -49,9 +49,9 @@ def as_written(source: Source, schema: Schema, unit: PrivacyUnit = ROW) -> Sourc
             if options != ColumnOptions():
                 readers[name] = functools.partial(read_cells, schema[name], options)
         elif name == unit.date and (options.date or options.null):
-            readers[name] = functools.partial(_days, options)
+            readers[name] = functools.partial(read_days, options)
         elif options.null:
-            readers[name] = functools.partial(_ids, options)
+            readers[name] = functools.partial(read_ids, options)
     if not readers:
         return source
 
@@ -291,14 +291,14 @@ def _relabelling(options: ColumnOptions) -> Callable[[str, Form | None, float | 
     return become
 
 
-def _ids(options: ColumnOptions, values: Any, where: str) -> Ids:
+def read_ids(options: ColumnOptions, values: Any, where: str) -> Ids:
     """Return ids, missing where a null text stands."""
     ids = ids_of(values, where)
     gone = ids.series.is_in([of_id(text) for text in options.null]).fill_null(False)
     return Ids(ids.series.set(gone, None), ids.unfit)
 
 
-def _days(options: ColumnOptions, values: Any, where: str) -> Any:
+def read_days(options: ColumnOptions, values: Any, where: str) -> Any:
     """Return the days of a column that tells in which period a row lies."""
     import polars as pl
 

@@ -16,7 +16,7 @@ from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Below, Cases, Equals
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
-from dpframework.queries import Histogram, JointHistogram, Query
+from dpframework.queries import BoundedSum, GroupSums, Histogram, JointHistogram, Query
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import Engine, Rows
 from dpframework.tables.files import TableFiles
@@ -42,6 +42,13 @@ CUTS: dict[str, Cut] = {
 }
 JOINT = JointHistogram(SCHEMA.attributes[:3])
 PERSON = PrivacyUnit("person", 2)
+#: What databases take for one, or lose: labels that differ in case, accents, blanks and unicode form, and no label.
+LABELS = ["a", "A", "\u00e1", "a\u0301", "\u00df", "ss", "1", "01"]
+ODD = Schema(
+    [Categorical("label", LABELS, missing=True), Numeric("cost", -(10**6), 10**6, cuts=[0, 0.1, 0.3], missing=True)]
+)
+_CELLS = [*LABELS, " a", "A ", "\ta", "\u00a0A", "", " ", None, "b", "1.0", "-0", "NaN"]
+_COSTS = [-0.0, 0.0, 0.1, 0.3, 1 / 3, 10.0**6, -(10.0**6), 10.0**300, float("inf"), float("nan"), None, 0.1 + 0.2]
 PEOPLE = 9
 
 
@@ -89,6 +96,34 @@ def write(folder: Path, sizes: Sequence[int], *, unit: PrivacyUnit = ROW, common
             columns[unit.id] = pl.Series([f"p{k % PEOPLE}" for k in range(rows)], dtype=pl.String)
         pl.DataFrame(columns).write_parquet(folder / f"{file}.parquet")
     return TableFiles(folder, SCHEMA, unit=unit)
+
+
+def write_odd(folder: Path, rows: int) -> TableFiles:
+    """Write a file of labels and numbers that databases confuse, most costs large, and return the table."""
+    folder.mkdir(exist_ok=True)
+    rng = np.random.default_rng(rows)
+    labels = [_CELLS[k] for k in rng.integers(0, len(_CELLS), rows)]
+    odd, large = rng.integers(0, len(_COSTS), rows), rng.uniform(9.99e5, 1e6, rows).tolist()
+    costs = [large[k] if at_random else _COSTS[odd[k]] for k, at_random in enumerate(rng.random(rows) < 0.8)]
+    columns = {"label": pl.Series(labels, dtype=pl.String), "cost": pl.Series(costs, dtype=pl.Float64)}
+    pl.DataFrame(columns).write_parquet(folder / "0.parquet")
+    return TableFiles(folder, ODD)
+
+
+def odd_counts(engine: Engine, rows: Rows) -> dict[str, Any]:
+    """Return counts and sums of such labels and numbers, of all rows and of a part by label."""
+    asked: dict[str, Query] = {
+        "labels": Histogram(ODD["label"]),
+        "labels and costs": JointHistogram(ODD.attributes),
+        "the sum of costs": BoundedSum(ODD["cost"]),
+        "sums of costs by label": GroupSums(ODD["cost"], by=[ODD["label"]]),
+    }
+    parts = {"": rows} | {f", part {k + 1}": part for k, part in enumerate(engine.split(rows, ODD["label"]))}
+    return {
+        f"{what}{name}": query.evaluate(engine, part).tolist()
+        for name, part in parts.items()
+        for what, query in asked.items()
+    }
 
 
 def histograms(engine: Engine, rows: Rows) -> list[Any]:

@@ -5,7 +5,9 @@ What a sample of units costs rests on that. Replays see the small tables of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.queries import Histogram
 from dpframework.tables.engines import Engine, Rows
+from dpframework.tables.files import TableFiles
 from dpframework.tables.table import Table
 
 PEOPLE, MOST_ROWS, PARTS = 12, 5, 3
@@ -23,7 +26,9 @@ WHOSE = Categorical("whose", [str(k) for k in range(PEOPLE)])
 PART = Categorical("part", [str(k) for k in range(PARTS)])
 
 
-def assert_units_sampled(engine: Engine, *, tables: int = 8, seed: int = 0) -> None:
+def assert_units_sampled(
+    engine: Engine, *, tables: int = 8, seed: int = 0, source: Callable[[TableFiles], Any] | None = None
+) -> None:
     """Sample made-up tables of people with 1 to 5 rows each, whole tables and parts of them.
 
     Parameters
@@ -34,6 +39,8 @@ def assert_units_sampled(engine: Engine, *, tables: int = 8, seed: int = 0) -> N
         How many tables.
     seed
         Of the tables and the draws.
+    source
+        What an engine that reads tables itself is given in place of files; by default the files.
 
     Raises
     ------
@@ -47,10 +54,28 @@ def assert_units_sampled(engine: Engine, *, tables: int = 8, seed: int = 0) -> N
     """
     rng = np.random.default_rng(seed)
     for _ in range(tables):
-        rows = engine.load(_people(rng))
+        rows = _opened(engine, _people(rng), source)
         for where, part in [("a table", rows), *(("a part of one", own) for own in engine.split(rows, PART))]:
             problem = _problem(engine, part, rng)
             assert problem is None, f"engine '{engine.name}', {where}: {problem}"
+        engine.drop(rows)
+
+
+def _opened(engine: Engine, people: Table, source: Callable[[TableFiles], Any] | None) -> Rows:
+    """Return a table's rows on an engine, from a file if it reads tables itself."""
+    if not (engine.reads_files or engine.reads_tables):
+        return engine.load(people)
+    import polars as pl
+
+    assert people.unit_codes is not None
+    columns = {
+        one.name: pl.Series(codes).cast(pl.String) for one, codes in zip(people.schema, people.columns, strict=True)
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        pl.DataFrame({**columns, "person": people.unit_codes}).write_parquet(Path(folder) / "0.parquet")
+        files = TableFiles(folder, people.schema, unit=people.unit)
+        given: Any = files if source is None else source(files)
+        return engine.open(given)
 
 
 def _people(rng: np.random.Generator) -> Table:

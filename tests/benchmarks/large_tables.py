@@ -2,12 +2,14 @@
 
     python tests/benchmarks/large_tables.py                       # 10^5, 10^6 and 10^7 rows
     python tests/benchmarks/large_tables.py --rows 100000000 --files 20 --engines mapped dask --kinds parquet --four
+    python tests/benchmarks/large_tables.py --rows 10000000 --kinds parquet database --engines memory duckdb --depth 5
     python tests/benchmarks/large_tables.py --figure growth.svg   # and the growth in rows as a figure
 
 Each line is a process of its own: `dpframework run` on ten attributes (four numeric in 16 bins, four of six texts,
 two boolean), of `dp-id3`; with `--four` of `dp-id3`, `dp-tree` of two levels, `serenade-es` and `dp-dilca`. CPU seconds
 are those of a cluster's workers too. Memory is that of the largest process, and counts the pages of a mapped
-file that the system has kept. Engines must agree: with a seed, their results are the same files.
+file that the system has kept. Engines must agree: with a seed, their results are the same files. A `database` is one of
+DuckDB, which only its engine reads.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ SCHEMA = dpf.Schema(
 STUDY = """
 {engine}
 [data]
-path = "*.{kind}"
+{data}
 schema = "schema.toml"
 [privacy]
 epsilon = 4
@@ -68,7 +70,8 @@ miner = "dp-dilca"
 epsilon = 1
 """
 FEW = 10**4
-ENGINES = {"dask": 'engine = { name = "dask", workers = 2 }'}
+DATA = {"csv": 'path = "*.csv"', "parquet": 'path = "*.parquet"', "database": 'table = "people"'}
+PLACES = '[engine.clinic]\nengine = "duckdb"\ndatabase = "{database}"\n'
 
 
 @attrs.frozen
@@ -92,11 +95,18 @@ def made(rows: int, seed: int) -> pl.DataFrame:
 
 def write(folder: Path, file: int, kind: str, rows: int) -> None:
     """Write one file of the table."""
-    frame, path = made(rows, file), folder / f"{file:03}.{kind}"
+    frame = made(rows, file)
     if kind == "csv":
-        frame.write_csv(path)
+        frame.write_csv(folder / f"{file:03}.csv")
     else:
-        frame.write_parquet(path)
+        frame.write_parquet(folder / f"{file:03}.parquet")
+    if kind == "database":
+        import duckdb
+
+        with duckdb.connect(str(folder / "clinic.duckdb")) as connection:
+            rows_of = f"select * from read_parquet('{folder / f'{file:03}.parquet'}')"
+            connection.execute(f"{'insert into people' if file else 'create table people as'} {rows_of}")
+        (folder / f"{file:03}.parquet").unlink()
 
 
 def measured(folder: Path, study: str, out: Path) -> Cost:
@@ -147,7 +157,7 @@ def main() -> None:
     """Read the command line, and print a line a measurement."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[10**5, 10**6, 10**7])
-    parser.add_argument("--kinds", nargs="+", choices=["csv", "parquet"], default=["csv", "parquet"])
+    parser.add_argument("--kinds", nargs="+", choices=list(DATA), default=["csv", "parquet"])
     parser.add_argument("--engines", nargs="+", default=["memory", "mapped"])
     parser.add_argument("--files", type=int, default=1, help="into how many the rows are divided")
     parser.add_argument("--depth", type=int, default=3)
@@ -162,32 +172,39 @@ def main() -> None:
             list(studied(asked, FEW, kind))  # what is compiled once on a machine is compiled then
         print(f"{'rows':>11}  {'file':<8}  {'engine':<8}  CPU s  wall s     MB")
         for rows in asked.rows:
+            found = set()
             for kind in asked.kinds:
-                for engine, cost in studied(asked, rows, kind):
+                for engine, cost, results in studied(asked, rows, kind):
+                    found.add(results)
                     costs.setdefault((kind, engine), []).append((rows, cost))
                     told = f"{cost.seconds:5.1f}  {cost.wall:6.1f}  {cost.megabytes:5.0f}"
                     print(f"{rows:>11}  {kind:<8}  {engine:<8}  {told}", flush=True)
+            if len(found) > 1:
+                raise SystemExit("with one seed, the engines' results differ")
     if asked.figure is not None:
         figure(asked.figure, costs)
 
 
-def studied(asked: argparse.Namespace, rows: int, kind: str) -> Iterator[tuple[str, Cost]]:
-    """Write a table, and yield what its study takes on each engine."""
+def studied(asked: argparse.Namespace, rows: int, kind: str) -> Iterator[tuple[str, Cost, str]]:
+    """Write a table, and yield what its study takes on each engine, and its results."""
     with tempfile.TemporaryDirectory() as temporary:
         folder, files = Path(temporary), asked.files
         SCHEMA.dump(folder / "schema.toml")
         with ProcessPoolExecutor(1) as other:  # a process counts the memory of the one that started it
             list(other.map(write, [folder] * files, range(files), [kind] * files, [rows // files] * files))
-        found = set()
+        places = folder / "places.toml"
+        places.write_text(PLACES.format(database=folder / "clinic.duckdb"))
+        places.chmod(0o600)
+        os.environ["DPFRAMEWORK_PLACES"] = str(places)
         for engine in asked.engines:
-            line = ENGINES.get(engine, f'engine = "{engine}"')
-            study = STUDY.format(engine=line, kind=kind, depth=asked.depth) + THREE_MORE * asked.four
-            (folder / "study.toml").write_text(study)
-            yield engine, measured(folder, "study.toml", folder / f"out-{engine}")
+            if (kind == "database" and engine != "duckdb") or (kind == "csv" and engine == "duckdb"):
+                continue
+            name = "clinic" if kind == "database" else engine
+            study = STUDY.format(engine=f'engine = "{name}"', data=DATA[kind], depth=asked.depth)
+            (folder / "study.toml").write_text(study + THREE_MORE * asked.four)
+            cost = measured(folder, "study.toml", folder / f"out-{engine}")
             results = json.loads((folder / f"out-{engine}" / "results.json").read_text())
-            found.add(json.dumps(results["results"], sort_keys=True))
-        if len(found) > 1:
-            raise SystemExit("with one seed, the engines' results differ")
+            yield engine, cost, json.dumps(results["results"], sort_keys=True)
 
 
 if __name__ == "__main__":

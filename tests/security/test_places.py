@@ -367,3 +367,42 @@ def test_the_difference_of_two_plans_tells_of_places(folder: Path, capsys: pytes
     after = folder / "after.toml"
     after.write_text(study_file(1, tree_step("tree")).replace("people.csv", "others.csv"))
     assert "places: data from people.csv to others.csv" in said(capsys, "plan", before, "--diff", after)[1]
+
+
+def test_a_study_reads_a_table_of_the_owner_s_database_and_its_plan_and_reports_say_so(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="the extra 'database' is not installed")
+    place = tmp_path / "clinic.duckdb"
+    with duckdb.connect(str(place)) as connection:
+        connection.execute(f"create table people as select * from '{tmp_path / 'secret.parquet'}'")
+    configure(folder, f'[engine.clinic]\nengine = "duckdb"\ndatabase = "{place}"\nthreads = 1\n')
+    code, _, err = said(capsys, "run", write(folder, 'table = "people"'), "--out", tmp_path / "out")
+    assert (code, "table 'people' is read by an engine of its database; name an entry" in err) == (2, True)
+    study = write(folder, 'table = "people"', 'engine = "clinic"')
+    plan = json.loads(said(capsys, "plan", study, "--json")[1])
+    assert (plan["data"], plan["engine"].endswith(f"on the database {place}")) == (["table people"], True)
+    assert said(capsys, "run", study, "--out", tmp_path / "out", "--seed", 3)[0] == 0
+    files = write(folder, 'path = "people.csv"')
+    assert said(capsys, "run", files, "--out", tmp_path / "other", "--seed", 3)[0] == 0
+    found, expected = (json.loads((tmp_path / one / "results.json").read_text()) for one in ("out", "other"))
+    assert found["texts"] == expected["texts"]
+    assert found["counted"].startswith("DuckDB ")
+    page = said(capsys, "report", tmp_path / "out", "--format", "md")[1]
+    assert found["counted"] in page.replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ('table = "people"\npath = "people.csv"', "has both 'table' and 'path'"),
+        ('path = "people.csv"\norder = "age"', "has 'order', and no 'table' of a database"),
+        ('table = ["a", "b"]', "table must be one name, or a list of the left and the right view, joined by 'id'"),
+        ('table = "a"\nid = "person"', "table must be one name, or a list of the left and the right view"),
+        ('table = "information_schema.tables"', "a table or view of the owner is expected"),
+        ('table = "dpf_codes_0"', "a table or view of the owner is expected"),
+    ],
+)
+def test_a_table_of_a_database_is_one_name_or_two_views(data: str, says: str, folder: Path) -> None:
+    with pytest.raises(dpf.InputError, match=says):
+        load_study(write(folder, data))

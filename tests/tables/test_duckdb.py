@@ -7,24 +7,22 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import attrs
 import numpy as np
 import polars as pl
 import pytest
 from queries.test_joint_counts import study_of
 
 import dpframework as dpf
-from dpframework.facts.errors import DoesNotFit
+from dpframework.facts.errors import DoesNotFit, NotOpened
 from dpframework.plan import Step, walk
 from dpframework.queries.answers import answer_of
 from dpframework.study.registry import registry
-from dpframework.tables import Crosstab, duckdb_connection, duckdb_engine, duckdb_reading, grouping_sets
+from dpframework.tables import Crosstab, sql_engine
 from dpframework.tables.duckdb_connection import DuckDBConnection
 from dpframework.tables.files import TableFiles
-from dpframework.tables.sql_text import SqlColumns
 from dpframework.verify import EngineConformance
 
-pytest.importorskip("duckdb", reason="the extra 'database' is not installed")
+duckdb = pytest.importorskip("duckdb", reason="the extra 'database' is not installed")
 
 
 class TestDuckDB(EngineConformance):
@@ -146,9 +144,12 @@ def test_cells_are_read_as_the_schema_says_that_they_are_written(tmp_path: Path)
         require_same_codes(pl.DataFrame(texts), tmp_path, schema, policy)
     stored = pl.DataFrame({**texts, "cost": [2.5, -99.0, 7.0]})
     require_same_codes(stored, tmp_path, schema, "clamp")
-    dates = pl.DataFrame({**texts, "day": [datetime.date(1970, 1, 2)] * 3})
-    dates.write_parquet(tmp_path / "odd.parquet")
-    with pytest.raises(dpf.InputError, match="'day' is stored as DATE"):
+    day = datetime.datetime(1970, 1, 2, 6)
+    for stored_day in (day, day.date(), day.replace(tzinfo=datetime.UTC)):
+        require_same_codes(pl.DataFrame({**texts, "day": [stored_day, None, stored_day]}), tmp_path, schema, "clamp")
+    exact = pl.DataFrame({**texts, "day": pl.Series([day, None, day], dtype=pl.Datetime("ns"))})
+    exact.write_parquet(tmp_path / "odd.parquet")
+    with pytest.raises(dpf.InputError, match="'day' has the type TIMESTAMP_NS, of which no dates are read"):
         opened(TableFiles(tmp_path / "odd.parquet", schema))
 
 
@@ -166,7 +167,7 @@ EXAMPLES = {
 }
 
 
-def parquet_of(schema: dpf.Schema, rows: int, place: Path) -> TableFiles:
+def frame_of(schema: dpf.Schema, rows: int) -> pl.DataFrame:
     generator, columns = np.random.default_rng(2), {}
     for attribute in schema:
         codes = generator.integers(0, attribute.size, rows)
@@ -177,13 +178,17 @@ def parquet_of(schema: dpf.Schema, rows: int, place: Path) -> TableFiles:
         else:
             labels = [None if c == attribute.missing_code else attribute.labels[c] for c in codes.tolist()]
             columns[attribute.name] = pl.Series(labels, dtype=pl.String)
-    pl.DataFrame(columns).write_parquet(place)
+    return pl.DataFrame(columns)
+
+
+def parquet_of(schema: dpf.Schema, rows: int, place: Path) -> TableFiles:
+    frame_of(schema, rows).write_parquet(place)
     return TableFiles(place, schema)
 
 
 def releases(results: dpf.Results) -> dict[str, Any]:
     """Return results without what names the engine's code, and the time."""
-    return {**results.to_dict(), "plan": None, "about": None}
+    return {**results.to_dict(), "plan": None, "about": None, "counted": None}
 
 
 SOME = ("count", "dp-dilca", "dp-id3", "mean", "quantile", "serenade-es")  # of each room
@@ -242,7 +247,7 @@ def test_what_it_does_not_serve_is_refused_before_anything_is_read(tmp_path: Pat
         study.run(files, seed=0, engine=engine)
     of_units = dpf.Study(TREE, epsilon=1, unit="person", rows_per_unit=2)
     of_units.add("one", dpf.miner("count", epsilon=1))
-    with pytest.raises(dpf.InputError, match="engine 'duckdb' does not bound what one 'person' contributes"):
+    with pytest.raises(dpf.InputError, match=r"t\.parquet: has no column 'person'"):
         of_units.run(TableFiles(tmp_path / "t.parquet", TREE, unit=of_units.plan().unit), seed=0, engine=engine)
     with pytest.raises(dpf.InputError, match=r"engine 'duckdb' reads tables itself; give the study dpf.TableFiles"):
         engine.load(files.read())
@@ -264,10 +269,10 @@ def test_what_it_does_not_serve_is_refused_before_anything_is_read(tmp_path: Pat
 def test_a_table_of_too_many_cells_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     engine, rows = opened(parquet_of(TREE, 50, tmp_path / "t.parquet"))
     table = Crosstab(TREE.attributes[:2])
-    monkeypatch.setattr(duckdb_engine, "MOST_CELLS", table.cells)
+    monkeypatch.setattr(sql_engine, "MOST_CELLS", table.cells)
     (found,) = engine.tables(rows, [table])
     assert found.sum() == 50
-    monkeypatch.setattr(duckdb_engine, "MOST_CELLS", table.cells - 1)
+    monkeypatch.setattr(sql_engine, "MOST_CELLS", table.cells - 1)
     with pytest.raises(dpf.InputError, match=f"tables of up to {table.cells - 1} cells, not {table.cells}$"):
         engine.tables(rows, [table])
     engine.close()
@@ -283,8 +288,8 @@ def test_an_error_quotes_no_cell_and_leaves_no_table(monkeypatch: pytest.MonkeyP
     assert names_of_tables(engine) == []
     run = DuckDBConnection.run
 
-    def fails(self: DuckDBConnection, statement: str, values: Any = ()) -> None:
-        run(self, statement, values)
+    def fails(self: DuckDBConnection, statement: str) -> None:
+        run(self, statement)
         if "dpf_codes" in statement and "create" in statement:
             raise dpf.InputError("the disk is full")
 
@@ -306,74 +311,63 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
         DuckDBConnection()
 
 
-# Bugs that databases invite are seen.
+# Databases.
 
 
-def planted(monkeypatch: pytest.MonkeyPatch, bug: str) -> None:
-    text: Any = grouping_sets.GroupingQuery.text
-    match bug:
-        case "a null joins nothing":
-            encoded = duckdb_reading.SourceEncoder._looked_up
-
-            def looked_up(*given: Any) -> Any:
-                found = encoded(*given)
-                return attrs.evolve(found, joined=found.joined.replace("is not distinct from", "="))
-
-            monkeypatch.setattr(duckdb_reading.SourceEncoder, "_looked_up", looked_up)
-        case "a collation merges labels":
-            merged = [one.replace("collation = ''", "collation = 'nocase'") for one in duckdb_connection._SETTINGS]
-            monkeypatch.setattr(duckdb_connection, "_SETTINGS", merged)
-        case "counts overflow":
-            monkeypatch.setattr(
-                grouping_sets.GroupingQuery,
-                "text",
-                property(lambda self: text.fget(self).replace("cast(count(*) as bigint)", "(count(*) & 7)")),
-            )
-        case "sums are of floats":
-            monkeypatch.setattr(SqlColumns, "steps", lambda self, one: f"({self.value(one.attribute)} / {one.step!r})")
-        case "a part is counted with its brother":
-            monkeypatch.setattr(grouping_sets.Family, "_is_free", lambda self, steps: True)
+def study_of_ill(schema: dpf.Schema, **unit: Any) -> dpf.Study:
+    study = dpf.Study(schema, epsilon=1, **unit)
+    study.add("ill", dpf.miner("histogram", attribute="ill", epsilon=1))
+    return study
 
 
-@pytest.mark.parametrize(
-    "bug",
-    [
-        "none",
-        "a null joins nothing",
-        "a collation merges labels",
-        "counts overflow",
-        "sums are of floats",
-        "a part is counted with its brother",
-    ],
-)
-def test_bugs_that_databases_invite_are_seen(bug: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """By the comparisons that the conformance suite makes, of all counts, and by a sum."""
-    planted(monkeypatch, bug)
-    schema = dpf.Schema(
-        [dpf.Categorical("ward", ["x", "X", "y"], missing=True), dpf.Numeric("age", 0, 100, bins=5, missing=True)]
-    )
-    generator = np.random.default_rng(0)
-    wards = [["x", "X", "y", None][k] for k in generator.integers(0, 4, 400)]
-    ages = [None if k % 9 == 0 else x for k, x in enumerate(generator.uniform(0, 100, 400).tolist())]
-    pl.DataFrame({"ward": wards, "age": ages}).write_parquet(tmp_path / "t.parquet")
-    files = TableFiles(tmp_path / "t.parquet", schema)
-    queries = [
-        dpf.queries.JointHistogram([schema["ward"], schema["age"]]),
-        dpf.queries.BoundedSum(schema["age"]),
-    ]
-    problem = None
-    memory = dpf.InMemory()
-    try:
-        engine, rows = opened(files)
-        here = memory.load(files.read())
-        both = [(engine, rows), (memory, here)]
-        asked = [dpf.queries.Counting(queries[0])]
-        found = []
-        for one, held in both:
-            parts = [(part, asked) for part in (held, *one.split(held, schema["ward"]))]
-            sums = [np.asarray(answer_of(query, one, held, {})).tolist() for query in queries]
-            found.append([*sums, *(own[0].tolist() for own in one.counts_of(parts))])
-        problem = None if found[0] == found[1] else "counts differ"
-    except dpf.InputError as error:
-        problem = str(error)
-    assert (problem is None) == (bug == "none"), problem
+def test_a_column_that_is_called_as_the_places_of_rows_is_not_taken_for_them(tmp_path: Path) -> None:
+    """Else a person could have more rows than the bound."""
+    schema, person = dpf.Schema([dpf.Boolean("ill")]), dpf.PrivacyUnit("person", 1)
+    rows = pl.DataFrame({"ill": [True] * 9, "person": [1] * 9, "file_row_number": [0] * 9, "RowId": [0] * 9})
+    rows.write_parquet(tmp_path / "t.parquet")
+    with duckdb.connect(str(tmp_path / "clinic.duckdb")) as connection:
+        connection.execute(f"create table t as select * from '{tmp_path}/t.parquet'")
+    engine = dpf.DuckDB(threads=1)
+    with pytest.raises(dpf.InputError, match="has a column 'file_row_number', which DuckDB takes for the places"):
+        engine.open(TableFiles(tmp_path / "t.parquet", schema, unit=person))
+    assert engine.number(engine.open(TableFiles(tmp_path / "t.parquet", schema, ordered=False))) == 9
+    engine.close()
+    engine = dpf.DuckDB(threads=1, database=tmp_path / "clinic.duckdb")
+    with pytest.raises(NotOpened, match="t: its rows are in no order, by which samples and the rows of a unit are"):
+        engine.open(dpf.DatabaseTable("t", schema, unit=person))
+    engine.close()
+
+
+def test_a_database_is_opened_for_reading_and_leads_to_nothing_else(tmp_path: Path) -> None:
+    """Neither its tables' names nor its views are those of other files, or of variables of this process."""
+    place, other = tmp_path / "clinic.duckdb", tmp_path / "other"
+    pl.DataFrame({"ill": [True]}).write_parquet(f"{other}.parquet")
+    with duckdb.connect(str(place)) as connection:
+        connection.execute("create table t as select true as ill")
+        connection.execute(f"create view elsewhere as select * from '{other}.parquet'")
+    before, schema, frame = place.read_bytes(), dpf.Schema([dpf.Boolean("ill")]), pl.DataFrame({"ill": [True]})
+    assert frame.height == 1  # a variable of this name
+    engine = dpf.DuckDB(threads=1, database=place)
+    for name in (f"{other}.parquet", "elsewhere", "frame", "memory.t"):
+        with pytest.raises(NotOpened, match="the database has no such table or view, or this connection may not read"):
+            engine.open(dpf.DatabaseTable(name, schema))
+    for statement in ("insert into t values (true)", "create table u (x int)", "set enable_external_access = true"):
+        with pytest.raises(dpf.InputError, match="DuckDB cannot read or count this table"):
+            engine._connection.run(statement)
+    with pytest.raises(NotOpened, match="engine 'duckdb' reads tables of its database, and no files beside it"):
+        engine.open(TableFiles(f"{other}.parquet", schema))
+    assert engine.number(engine.open(dpf.DatabaseTable("main.t", schema))) == 1
+    engine.close()
+    assert place.read_bytes() == before
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["clinic.duckdb", "other.parquet"]
+    with pytest.raises(NotOpened, match="t: engine 'duckdb' was given no database; name its file"):
+        dpf.DuckDB(threads=1).open(dpf.DatabaseTable("t", schema))
+    with pytest.raises(NotOpened, match="there is no such file; a DuckDB database is expected"):
+        dpf.DuckDB(database=tmp_path / "none").open(dpf.DatabaseTable("t", schema))
+    with pytest.raises(NotOpened, match="cannot be opened as a DuckDB database; it is damaged, of another version"):
+        dpf.DuckDB(database=f"{other}.parquet").open(dpf.DatabaseTable("t", schema))
+    with pytest.raises(NotOpened, match=r"engine 'memory' reads no tables of a database; give the study"):
+        study_of_ill(schema).run(dpf.DatabaseTable("t", schema), seed=0)
+    for wrong in ({"timeout": 0}, {"threads": 0}):
+        with pytest.raises(dpf.InputError, match="must be"):
+            dpf.DuckDB(**wrong)

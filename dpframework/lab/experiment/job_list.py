@@ -185,7 +185,7 @@ class _Plans:
                 raise InputError(f"data '{cell.data}': {error}") from None
             unit = self._experiment.unit
             try:
-                require_read_for(unit, table, None)
+                require_read_for(unit, table.unit, table.key, None)
             except InputError:
                 raise InputError(
                     f"data '{cell.data}': the experiment protects {unit}, and its generator made a table for "

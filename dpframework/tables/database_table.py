@@ -1,0 +1,127 @@
+"""A table, a query or two views in a database, described before anything of it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import final
+
+import attrs
+
+from dpframework.facts.column_options import ColumnOptions
+from dpframework.facts.errors import InputError
+from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.schema import Schema
+from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.facts.values import printable_name
+from dpframework.tables.views import sides_of
+
+_RESERVED = ("dpf_", "duckdb_", "pg_", "sqlite_")
+
+
+def _tables(given: str | Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _names(given: Collection[str] | None) -> frozenset[str] | None:
+    return None if given is None else frozenset(given)
+
+
+def _policy(given: OutOfDomain | str) -> OutOfDomain:
+    return OutOfDomain.parse(given)
+
+
+def require_table_name(name: str, what: str) -> str:
+    """Return the name of a table, unless it is one of the database's own, or of a temporary one of an engine.
+
+    Raises
+    ------
+    InputError
+        If it is, or cannot be printed.
+    """
+    printable_name(name, what)
+    for part in name.lower().split("."):
+        if not part or part == "information_schema" or part.startswith(_RESERVED):
+            raise InputError(
+                f"{what} is '{name}'; a table or view of the owner is expected, and names that begin with "
+                f"{', '.join(_RESERVED[:-1])} or {_RESERVED[-1]} are those of the database and of engines"
+            )
+    return name
+
+
+@final
+@attrs.frozen
+class DatabaseTable:
+    """A table in the database of an engine, which reads and counts it there.
+
+    Attributes
+    ----------
+    table
+        The name of a table or view as the database lists it, after its schema's name and a dot where it has one. Two
+        names, of the left and the right view, if `id` joins them.
+    schema, out_of_domain, unit, key, values
+        As for `read_table`.
+    id
+        The column of both views that names each row once (see `read_two_views`).
+    order
+        The column by which the rows are in order; no two rows have the same value there. Samples, and a choice among
+        the rows of a unit, are made by that order. Without it a table's rows are in the order in which the database
+        stores them, and those of a view or a query in none.
+    query
+        Whether `table` is a query in SQL, and no name.
+    ordered
+        Whether samples may be drawn, for which the database numbers the rows.
+
+    Examples
+    --------
+    >>> from dpframework.facts.attributes import Boolean
+    >>> DatabaseTable("clinic.visits", Schema([Boolean("smokes")])).shown
+    'clinic.visits'
+    """
+
+    table: tuple[str, ...] = attrs.field(converter=_tables)
+    schema: Schema
+    out_of_domain: OutOfDomain = attrs.field(default=OutOfDomain.CLAMP, converter=_policy, kw_only=True)
+    unit: PrivacyUnit = attrs.field(default=ROW, kw_only=True)
+    key: bytes | None = attrs.field(default=None, kw_only=True, repr=False)
+    values: frozenset[str] | None = attrs.field(default=None, converter=_names, kw_only=True)
+    id: str | None = attrs.field(default=None, kw_only=True)
+    order: str | None = attrs.field(default=None, kw_only=True)
+    query: bool = attrs.field(default=False, kw_only=True)
+    ordered: bool = attrs.field(default=True, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        if len(self.table) != (1 if self.id is None else 2):
+            raise InputError(
+                "a database's table has one name, or two of the left and the right view and the `id` that joins them"
+            )
+        for name in self.table:
+            if not isinstance(name, str) or not name.strip():
+                raise InputError(f"{name!r} is no name of a table; give one such as 'clinic.visits'")
+            if not self.query:
+                require_table_name(name, "the table")
+        if self.id is not None:
+            sides_of(self.schema)
+            self.unit.require_joined_by(self.id)
+            if self.id in self.schema and self.schema.read.of_column(self.id) != ColumnOptions():
+                raise InputError(
+                    f"column '{self.id}' joins the views and is an attribute; then [read] must say nothing of its cells"
+                )
+
+    @property
+    def shown(self) -> str:
+        """What errors, plans and reports call it."""
+        return "the query" if self.query else " and ".join(self.table)
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The name of each attribute's table in errors."""
+        if self.id is None:
+            return dict.fromkeys(self.schema.names, self.shown)
+        left, right = (one.shown for one in self.sides())
+        (lefts, rights) = sides_of(self.schema)
+        return {one.name: left for one in lefts} | {one.name: right for one in rights}
+
+    def sides(self) -> tuple[DatabaseTable, DatabaseTable]:
+        """Return the left and the right view, each as a table of its own."""
+        left, right = (attrs.evolve(self, table=one, id=None) for one in self.table)
+        return left, right

@@ -1,0 +1,328 @@
+"""Engines that count in a database: what DuckDB and Postgres have in common."""
+
+from __future__ import annotations
+
+import abc
+import weakref
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import ClassVar, NoReturn, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.errors import DoesNotFit, InputError, NotOpened, QueryStopped
+from dpframework.facts.open_attribute import Open
+from dpframework.facts.schema import Schema
+from dpframework.facts.values import finite_number
+from dpframework.tables.database_table import DatabaseTable
+from dpframework.tables.engines import Rows
+from dpframework.tables.files import TableFiles
+from dpframework.tables.grouping import CaseColumn, GroupingEngine, SelectedRows
+from dpframework.tables.grouping_sets import families, grouping_queries
+from dpframework.tables.joint_counts import Crosstab
+from dpframework.tables.sources import Source
+from dpframework.tables.sql_connection import SqlConnection, identifier, quoted
+from dpframework.tables.sql_derivation import with_derived_columns
+from dpframework.tables.sql_reading import SourceEncoder, SqlSource, column_names, needed_values
+from dpframework.tables.sql_row_choice import DAY, ID, ORDER, PLACE, UNIT, RowChooser, SqlPiece
+from dpframework.tables.sql_text import SqlColumns
+from dpframework.tables.table import Table
+from dpframework.tables.table_builder import RowFindings, require_found
+from dpframework.tables.views import sides_of
+
+MOST_CELLS = 1 << 26  # of a cross table: 512 MiB
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class CodedTable:
+    """A temporary table of codes in the database.
+
+    Attributes
+    ----------
+    name
+        What the database calls it.
+    columns
+        Where the codes and values are.
+    beside
+        Its other columns: the place of a row, and its unit's number, where samples may be drawn.
+    samples
+        The tables of samples of it.
+    """
+
+    name: str
+    columns: SqlColumns
+    beside: tuple[str, ...] = ()
+    samples: set[str] = attrs.field(factory=set)
+
+    def __repr__(self) -> str:
+        """Show no row and no count."""
+        return "CodedTable(rows are private)"
+
+
+class SqlEngine(GroupingEngine):
+    """Keeps the codes of a table in a temporary table of a database, and counts there."""
+
+    sends_messages = True  # it makes one query of several, so that a level of a tree is one
+    bounds_units = True
+    reads_tables: ClassVar[bool] = True
+
+    def __init__(self, timeout: float | None) -> None:
+        if timeout is not None and not finite_number(timeout, "timeout") > 0:
+            raise InputError(f"timeout must be more than 0 seconds, not {timeout}")
+        self._timeout = timeout
+        self._opened: SqlConnection | None = None
+        self._unused: list[str] = []  # tables of samples that nobody holds any more
+        self._read = 0  # how many statements opened the table
+        self._asked: list[int] = []  # the numbers of cross tables of each query since
+
+    @abc.abstractmethod
+    def _connect(self) -> SqlConnection: ...
+
+    @abc.abstractmethod
+    def _pieces(
+        self, source: TableFiles | DatabaseTable, columns: Mapping[str, str], chooser: RowChooser, placed: bool
+    ) -> list[SqlPiece]:
+        """Return queries of the rows. `columns` says by which names each of some columns is asked for."""
+
+    @abc.abstractmethod
+    def _place(self, table: str, columns: Collection[str]) -> str | None:
+        """Return the expression of a row's place in a table of these columns, which no two rows share.
+
+        None for a view, whose rows have no places.
+        """
+
+    @property
+    def _connection(self) -> SqlConnection:
+        if self._opened is None or not self._opened.alive:
+            self._opened = self._connect()
+        return self._opened
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """What was asked of the database at last, in order. A statement holds no cell and no label."""
+        return () if self._opened is None else self._opened.statements
+
+    def asked(self) -> str | None:
+        """Return which database counted, and how much was asked of it, in a sentence."""
+        if self._opened is None:
+            return None
+        return (
+            f"{self._opened.version}; statements that read the table: {self._read}; queries that counted: "
+            f"{len(self._asked)}; cross tables: {sum(self._asked)}"
+        )
+
+    def load(self, table: Table) -> NoReturn:
+        """Refuse, since rows do not travel.
+
+        Raises
+        ------
+        InputError
+            Always.
+        """
+        what = "dpf.TableFiles(path, schema)" if self.reads_files else "dpf.DatabaseTable(name, schema)"
+        raise InputError(f"engine '{self.name}' reads tables itself; give the study {what}")
+
+    def open(self, files: TableFiles | DatabaseTable) -> SelectedRows:
+        """Have the database read a table, and keep the codes in a temporary table.
+
+        Raises
+        ------
+        NotOpened
+            If there is no such table, or the connection has more rights than to read.
+        InputError
+            If the database cannot read it, or its rows do not fit the schema, in the words of `read_table`; or if the
+            schema is one that it does not serve.
+        """
+        self._require_served(files.schema)
+        schema, values = files.schema, needed_values(files.schema, files.values)
+        unit = files.unit
+        unit.require_no_attribute(schema)
+        connection = self._connection
+        before, name = connection.number_of_statements, connection.new_name("codes")
+        beside = (*((PLACE,) if files.ordered else ()), *((UNIT,) if files.ordered and unit.id is not None else ()))
+        chooser = RowChooser(connection, schema.read, files.out_of_domain)
+        found = RowFindings(0, (frozenset(),) * len(schema))
+        with connection.snapshot():
+            for k, source in enumerate(self._sources(files, chooser, placed=files.ordered or unit.id is not None)):
+                encoder = SourceEncoder(connection, source, schema, files.out_of_domain, values, beside)
+                query, unfit = encoder.encoded()
+                connection.run(f"{f'create temp table {name} as' if k == 0 else f'insert into {name}'} {query}")
+                encoder.forget()
+                found += RowFindings(0, unfit)
+            chooser.forget()
+            name = with_derived_columns(connection, name, schema)
+            connection.run(f"analyze {name}")
+            found += RowFindings(self._number(name, schema.names), (frozenset(),) * len(schema))
+            require_found(schema, found, files.sources)
+        self._read, self._asked = connection.number_of_statements - before, []
+        listed = list(column_names(schema, values))
+        codes, kept = {one: code for one, code, _ in listed}, {one: value for one, _, value in listed if value}
+        return SelectedRows(CodedTable(name, SqlColumns(schema, codes, kept), beside), schema)
+
+    def _sources(self, files: TableFiles | DatabaseTable, chooser: RowChooser, *, placed: bool) -> list[SqlSource]:
+        """Return the rows that the table keeps."""
+        unit, span, schema = files.unit, files.unit.require_span(), files.schema
+        attributes = {f"a{schema.index(name)}": name for name in schema.column_names}
+        if isinstance(files, DatabaseTable) and files.id is not None:
+            unit.require_joined_by(files.id)
+            sides = [[a for a, name in attributes.items() if schema[name] in side] for side in sides_of(schema)]
+            left, right = (
+                self._pieces(one, {name: attributes[name] for name in side} | {ID: files.id}, chooser, placed)[0]
+                for one, side in zip(files.sides(), sides, strict=True)
+            )
+            return [chooser.of_views(left, right, sides, files.id)]
+        more = {ID: unit.id, DAY: unit.date}
+        columns = attributes | {name: column for name, column in more.items() if column is not None}
+        pieces = self._pieces(files, columns, chooser, placed)
+        if span is not None:
+            pieces = [chooser.of_period(piece, span, unit.date or "") for piece in pieces]
+        if unit.id is not None:
+            return chooser.of_units(pieces, unit, files.key)
+        return [SqlSource(piece.query, piece.query) for piece in pieces]
+
+    def _piece_of_table(
+        self, source: DatabaseTable, columns: Mapping[str, str], chooser: RowChooser, placed: bool
+    ) -> SqlPiece:
+        """Return the query of a table's columns. A view, and a query, is asked once, for a copy of its rows."""
+        origin = f"({source.table[0]}) as q" if source.query else identifier(source.table[0])
+        try:
+            there = self._connection.names(f"select * from {origin} limit 0")
+            stored = None if source.query else self._place(source.table[0], there)
+        except QueryStopped:
+            raise
+        except InputError:
+            raise NotOpened(
+                f"{source.shown}: the database has no such table or view, or this connection may not read it"
+            ) from None
+        names = [*columns.values(), *([] if source.order is None else [source.order])]
+        for name in names:  # one by one: a table of a database has no first line that might lack
+            Source(source.shown, (*there, ""), lambda positions: iter(())).require([name, ""])
+        if placed and source.order is None and stored is None:
+            raise NotOpened(
+                f"{source.shown}: its rows are in no order, by which samples and the rows of a unit are chosen; name "
+                "the column that orders them with order="
+            )
+        listed = [f"{quoted(name)} as {alias}" for alias, name in columns.items()]
+        if not placed:
+            listed.append(f"cast(null as bigint) as {PLACE}")
+        elif source.order is None:
+            listed.append(f"{stored} as {PLACE}")
+        else:
+            listed.append(f"{quoted(source.order)} as {ORDER}")
+        query = f"select {', '.join(listed)} from {origin}"
+        if stored is None:
+            query = chooser.copied(query)
+        if placed and source.order is not None:
+            query = self._in_order(query, columns, f"{source.shown}: column '{source.order}'")
+        return SqlPiece(query, source.shown)
+
+    def _in_order(self, query: str, columns: Mapping[str, str], where: str) -> str:
+        """Return the query of the same rows with their places in the order of a column."""
+        asked = f"select count(*), count(distinct {ORDER}) from ({query}) as o"
+        ((rows, different),) = self._connection.rows(asked)
+        if rows != different:
+            raise DoesNotFit(f"{where} does not order the rows: some are equal there, or missing")
+        return f"select {', '.join(columns)}, row_number() over (order by {ORDER}) as {PLACE} from ({query}) as o"
+
+    def _require_served(self, schema: Schema) -> None:
+        for attribute in schema:
+            if isinstance(attribute, Open):
+                raise InputError(
+                    f"engine '{self.name}' counts listed values only, and '{attribute.name}' is open; use another "
+                    "engine"
+                )
+
+    def _number(self, name: str, attributes: Sequence[str]) -> int:
+        """Return the number of rows, all of whose cells have a code."""
+        known = " and ".join(f"c{k} is not null" for k in range(len(attributes)))
+        ((rows, coded),) = self._connection.rows(f"select count(*), count(*) filter (where {known}) from {name}")
+        if rows != coded:
+            raise InputError("the table changed while it was read; read it again")
+        return int(rows)
+
+    def tables(self, rows: SelectedRows, tables: Sequence[Crosstab]) -> list[NDArray[np.int64]]:
+        """See `GroupingEngine`."""
+        (found,) = self.tables_of([(rows, tables)])
+        return found
+
+    def tables_of(self, asked: Sequence[tuple[SelectedRows, Sequence[Crosstab]]]) -> list[list[NDArray[np.int64]]]:
+        """Count several parts of a table in one query, if no row is in two of them.
+
+        Raises
+        ------
+        InputError
+            If a table has very many cells, or the database fails.
+        """
+        for _, tables in asked:
+            for table in tables:
+                if table.cells > MOST_CELLS:
+                    raise InputError(
+                        f"engine '{self.name}' counts tables of up to {MOST_CELLS:,} cells, not {table.cells:,}"
+                    )
+        found: dict[int, list[NDArray[np.int64]]] = {}
+        for family in families([rows for rows, _ in asked]):
+            given = [asked[k][1] for k in family.places]
+            counted: list[dict[Crosstab, NDArray[np.int64]]] = [{} for _ in given]
+            for query in grouping_queries(family, given):
+                self._asked.append(query.number)
+                query.read(self._connection.columns(query.text), counted)
+            for k, tables, own in zip(family.places, given, counted, strict=True):
+                found[k] = [own[table] for table in tables]
+        return [found[k] for k in range(len(asked))]
+
+    def sample(self, rows: SelectedRows, drawn: Callable[[int], NDArray[np.bool_]]) -> SelectedRows:
+        """Draw here, and keep a table of the rows that are drawn there, by their places.
+
+        Raises
+        ------
+        InputError
+            If the table was opened without the order of its rows, or the database fails.
+        """
+        return self._sampled(rows, PLACE, "count(*)", f"row_number() over (order by {PLACE})", drawn)
+
+    def sample_units(self, rows: SelectedRows, drawn: Callable[[int], NDArray[np.bool_]]) -> SelectedRows:
+        """See `Engine`. Raise as `sample` does, or if the table was opened without ids."""
+        return self._sampled(rows, UNIT, f"count(distinct {UNIT})", f"dense_rank() over (order by {UNIT})", drawn)
+
+    def _sampled(
+        self, rows: SelectedRows, needed: str, number: str, place: str, drawn: Callable[[int], NDArray[np.bool_]]
+    ) -> SelectedRows:
+        table: CodedTable = rows.table
+        if needed not in table.beside:
+            raise InputError(
+                f"engine '{self.name}' opened this table for no samples; open it with ordered=True, and its unit's ids"
+            )
+        connection = self._connection
+        while self._unused:
+            connection.drop(self._unused.pop())
+        source = f"{table.name} as s{table.columns.selected(rows.lineage)[1]}"
+        chosen, name = connection.new_name("drawn"), connection.new_name("sample")
+        with connection.snapshot(), connection.passing(chosen):
+            ((count,),) = connection.rows(f"select {number} from {source}")
+            connection.upload(chosen, {"k": np.flatnonzero(drawn(int(count))) + 1})
+            held = [*table.columns.codes.values(), *table.columns.values.values(), *table.beside]
+            connection.run(
+                f"create temp table {name} as select {', '.join(f't.{one}' for one in held)} from "
+                f"(select s.*, {place} as k from {source}) as t join {chosen} as c on c.k = t.k"
+            )
+            connection.run(f"analyze {name}")
+        table.samples.add(name)
+        sampled = attrs.evolve(table, name=name)
+        weakref.finalize(sampled, self._unused.append, name).atexit = False
+        derived = tuple(step for step in rows.lineage if isinstance(step, CaseColumn))
+        return attrs.evolve(rows, table=sampled, lineage=derived)
+
+    def drop(self, rows: Rows) -> None:
+        """Drop the temporary table, and those of its samples. They are gone if the connection is."""
+        if self._opened is not None and self._opened.alive:
+            for name in (rows.table.name, *sorted(rows.table.samples)):
+                self._opened.drop(name)
+            rows.table.samples.clear()
+
+    def close(self) -> None:
+        """End the connection, with all temporary tables."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None

@@ -1,0 +1,244 @@
+"""Canonical codes of rows in a database, by the reader's own functions on the distinct cells.
+
+A cell's code follows from the cell alone. So each distinct cell is encoded once, here, as in any other table, and the
+codes are joined back by the cells' bytes. Only numbers that are stored as numbers are encoded in SQL, by comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Attribute, Numeric
+from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.schema import Schema
+from dpframework.tables.encoding import Unfit, cells_of, settled, stored_dtype, unfit
+from dpframework.tables.sql_cells import CellKind, ColumnType
+from dpframework.tables.sql_connection import SqlConnection, text
+from dpframework.tables.written_cells import read_cells
+
+
+@final
+@attrs.frozen
+class SqlSource:
+    """Queries of some rows, whose columns are a0, a1, ... for the attributes, `place`, and others.
+
+    Attributes
+    ----------
+    every
+        All rows of the source.
+    kept
+        Those that the table keeps; with `place` and `unit` where they are known.
+    """
+
+    every: str
+    kept: str
+
+
+@final
+@attrs.frozen
+class CodeExpressions:
+    """The expressions by which one column of a source is encoded.
+
+    Attributes
+    ----------
+    code
+        The code of a row.
+    value
+        The value of a row, if it is kept; null where missing.
+    joined
+        The table to join, and by which condition; empty if there is none.
+    unfit
+        In which ways some cells are none that the schema holds.
+    """
+
+    code: str
+    value: str | None
+    joined: str = ""
+    unfit: frozenset[Unfit] = frozenset()
+
+
+@final
+class SourceEncoder:
+    """Encodes the columns of one source of rows, a file or a query.
+
+    Parameters
+    ----------
+    connection
+        The database.
+    source
+        The rows.
+    schema, policy, values
+        As for `read_table`.
+    beside
+        The columns that are kept as they are.
+    """
+
+    def __init__(
+        self,
+        connection: SqlConnection,
+        source: SqlSource,
+        schema: Schema,
+        policy: OutOfDomain,
+        values: frozenset[str],
+        beside: Sequence[str] = (),
+    ) -> None:
+        self._connection, self._source, self._schema = connection, source, schema
+        self._policy, self._values, self._beside = policy, values, beside
+        # what does not fit is looked for among the rows that are kept; other cells do no harm
+        self._looked_at = source.kept if policy is OutOfDomain.ERROR else source.every
+        self._maps: list[str] = []
+
+    def encoded(self) -> tuple[str, tuple[frozenset[Unfit], ...]]:
+        """Return the query of all codes and values, and in which ways some cells do not fit.
+
+        Raises
+        ------
+        InputError
+            If the source cannot be read.
+        """
+        places = {attribute.name: self._schema.index(attribute.name) for attribute in self._schema.columns}
+        asked = ", ".join(f"a{k}" for k in places.values())
+        types = self._connection.types(f"select {asked} from ({self._source.every}) as s")
+        columns = {
+            places[attribute.name]: self._column(places[attribute.name], attribute, kind)
+            for attribute, kind in zip(self._schema.columns, types, strict=True)
+        }
+        listed = []
+        for k, one in columns.items():
+            kind = self._connection.whole[stored_dtype(self._schema.attributes[k]).itemsize]
+            listed.append(f"cast({one.code} as {kind}) as c{k}")
+            if one.value is not None:
+                listed.append(f"{one.value} as v{k}")
+        listed += [f"s.{name}" for name in self._beside]
+        joined = " ".join(one.joined for one in columns.values() if one.joined)
+        query = f"select {', '.join(listed)} from ({self._source.kept}) as s {joined}"
+        none = frozenset[Unfit]()
+        return query, tuple(columns[k].unfit if k in columns else none for k in range(len(self._schema)))
+
+    def forget(self) -> None:
+        """Drop the tables of distinct cells."""
+        for name in self._maps:
+            self._connection.drop(name)
+
+    def _column(self, k: int, attribute: Attribute, kind: ColumnType) -> CodeExpressions:
+        options, column = self._schema.read.of_column(attribute.name), f"s.a{k}"
+        stored = kind.kind in (CellKind.WHOLE, CellKind.REAL)
+        if isinstance(attribute, Numeric) and stored and not (options.null or options.is_date):
+            return self._numbers(attribute, column)
+        plain = kind.plain(dates=options.is_date)
+        if options.is_date:
+            plain.require_served(f"column '{attribute.name}'")
+        return self._looked_up(attribute, column, plain)
+
+    def _numbers(self, attribute: Numeric, column: str) -> CodeExpressions:
+        """Return numbers that are stored as such, clamped and counted into bins by comparisons of doubles."""
+        number = f"(cast({column} as double precision) + 0.0e0)"
+        known = f"({column} is not null and not {self._connection.nan.format(number)})"
+        low, high = (_double(float(end)) for end in (attribute.lower, attribute.upper))
+        beyond = f"({number} < {low} or {number} > {high})"
+        there = f"({known} and not {beyond})" if self._policy is OutOfDomain.MISSING else known
+        clamped = f"(case when {number} < {low} then {low} when {number} > {high} then {high} else {number} end)"
+        gone = 0 if attribute.missing_code is None else attribute.missing_code
+        code = f"case when {there} then {_bins(number, attribute.interior_cuts, 0)} else {gone} end"
+        lost = low if attribute.missing_code is None else "null"
+        value = f"case when {there} then {clamped} else {lost} end" if attribute.name in self._values else None
+        ways: set[Unfit] = set()
+        if self._policy is OutOfDomain.ERROR:
+            asked = f"select bool_or({known} and {beyond}), bool_or(not {known}) from ({self._looked_at}) as s"
+            ((beyond_there, missing),) = self._connection.rows(asked)
+            ways |= {Unfit.BEYOND} if beyond_there else set()
+            ways |= {Unfit.MISSING} if missing and attribute.missing_code is None else set()
+        return CodeExpressions(code, value, unfit=frozenset(ways))
+
+    def _looked_up(self, attribute: Attribute, column: str, kind: ColumnType) -> CodeExpressions:
+        """Return cells by their place among the distinct ones, which the reader encodes."""
+        options, cell = self._schema.read.of_column(attribute.name), kind.cell(column)
+        found = CellNumbers.of(self._connection, self._looked_at, cell, kind)
+        read = [cells_of(attribute, read_cells(attribute, options, one, "a column")) for one in found.columns]
+        there, missing = (settled(attribute, one, self._policy) for one in read)
+        ways = frozenset[Unfit]()
+        if self._policy is OutOfDomain.ERROR:
+            ways = unfit(attribute, read[0])
+            ((null,),) = self._connection.rows(f"select bool_or({cell} is null) from ({self._looked_at}) as s")
+            ways |= unfit(attribute, read[1]) if null else frozenset()
+        numbers: dict[str, NDArray[Any]] = {"code": there.codes.astype(np.int64)}
+        kept = there.values is not None and attribute.name in self._values
+        if there.values is not None and kept:
+            numbers["value"] = there.values
+        name = found.mapped(numbers)
+        self._maps.append(name)
+        joined = f"left join {name} on {cell} = {name}.cell"
+        code = f"case when {cell} is null then {int(missing.codes[0])} else {name}.code end"
+        value = None
+        if kept and missing.values is not None:
+            lost = "null" if np.isnan(missing.values[0]) else _double(float(missing.values[0]))
+            value = f"case when {cell} is null then {lost} else {name}.value end"
+        return CodeExpressions(code, value, joined, ways)
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class CellNumbers:
+    """The distinct cells of a column, which stay in a temporary table, and what the reader is given of them.
+
+    Attributes
+    ----------
+    table
+        Its name; it holds `cell` and its number `k`.
+    columns
+        The cells in order, and a missing one.
+    """
+
+    connection: SqlConnection
+    table: str
+    columns: tuple[object, object]
+
+    @classmethod
+    def of(cls, connection: SqlConnection, source: str, cell: str, kind: ColumnType) -> CellNumbers:
+        """Find the distinct cells of a source's rows."""
+        name = connection.new_name("cells")
+        each = f"select distinct {cell} as cell from ({source}) as s where {cell} is not null"
+        connection.run(f"create temp table {name} as select cell, row_number() over () as k from ({each}) as t")
+        found = [row[0] for row in connection.rows(f"select {kind.asked('cell')} from {name} order by k")]
+        return cls(connection, name, (kind.values(found), kind.missing()))
+
+    def mapped(self, numbers: Mapping[str, NDArray[Any]]) -> str:
+        """Return the name of a table of each `cell` with numbers, given in order, and drop the table of cells."""
+        connection, own, name = self.connection, self.connection.new_name("codes"), self.connection.new_name("map")
+        with connection.passing(self.table, own):
+            connection.upload(own, {"k": np.arange(1, 1 + len(next(iter(numbers.values())))), **numbers})
+            listed = ", ".join(["d.cell", *(f"n.{key}" for key in numbers)])
+            connection.run(f"create temp table {name} as select {listed} from {self.table} d join {own} n on d.k = n.k")
+            connection.run(f"analyze {name}")
+        return name
+
+
+def _double(number: float) -> str:
+    return f"cast({text(repr(number))} as double precision)"
+
+
+def _bins(number: str, cuts: Sequence[float], first: int) -> str:
+    """Return the number of cuts at or below a number, and `first` more, by halves."""
+    if not cuts:
+        return str(first)
+    k = len(cuts) // 2
+    low, high = _bins(number, cuts[:k], first), _bins(number, cuts[k + 1 :], first + k + 1)
+    return f"case when {number} >= {_double(cuts[k])} then {high} else {low} end"
+
+
+def needed_values(schema: Schema, values: frozenset[str] | None) -> frozenset[str]:
+    """Return the numeric attributes whose values are kept, or read by derived columns."""
+    read = {name for column in schema.derive for name in column.inputs}
+    kept = set(schema.names) if values is None else read.union(values)
+    return frozenset(a.name for a in schema if isinstance(a, Numeric) and a.name in kept)
+
+
+def column_names(schema: Schema, values: frozenset[str]) -> Iterator[tuple[str, str, str | None]]:
+    """Yield each attribute with the column of its codes, and that of its values if they are kept."""
+    for k, attribute in enumerate(schema):
+        yield attribute.name, f"c{k}", f"v{k}" if attribute.name in values else None

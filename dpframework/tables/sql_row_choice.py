@@ -1,0 +1,242 @@
+"""Which rows of a database a table keeps: those of a period, of each unit a few, of two views those that match.
+
+Distinct ids and dates leave the database, and of each unit over its limit the number of its rows. Numbers come back.
+Which rows a unit keeps is chosen as in every other table, by the place of each among that unit's own rows.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.errors import DoesNotFit, InputError
+from dpframework.facts.periods import Period
+from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.read_options import ReadOptions
+from dpframework.facts.unit import PrivacyUnit
+from dpframework.tables.contributions import KEY_BYTES, chosen_places
+from dpframework.tables.dates import rows_in
+from dpframework.tables.id_types import ACCEPTED
+from dpframework.tables.ids import Ids
+from dpframework.tables.sql_cells import CellKind, ColumnType
+from dpframework.tables.sql_connection import SqlConnection
+from dpframework.tables.sql_reading import CellNumbers, SqlSource
+from dpframework.tables.written_cells import read_days, read_ids
+
+ID, DAY, ORDER, PLACE, UNIT = "unit_id", "on_day", "in_order", "place", "unit"
+_OF_IDS = {CellKind.WHOLE, CellKind.REAL, CellKind.TRUTH, CellKind.TEXT, CellKind.BYTES, CellKind.UUID}
+
+
+@final
+@attrs.frozen
+class SqlPiece:
+    """Rows that one query reads, with a0, a1, ... for the attributes, and `unit_id`, `on_day`, `place` where needed.
+
+    Attributes
+    ----------
+    query
+        The query.
+    name
+        What errors call it.
+    """
+
+    query: str
+    name: str
+
+
+@final
+class RowChooser:
+    """Chooses the rows that a table keeps.
+
+    Parameters
+    ----------
+    connection
+        The database.
+    read
+        How columns are written.
+    policy
+        What to do with rows without an id or a date.
+    """
+
+    def __init__(self, connection: SqlConnection, read: ReadOptions, policy: OutOfDomain) -> None:
+        self._connection, self._read, self._strict = connection, read, policy is OutOfDomain.ERROR
+        self._policy = policy
+        self._made: list[str] = []
+
+    def forget(self) -> None:
+        """Drop its temporary tables."""
+        for name in self._made:
+            self._connection.drop(name)
+
+    def copied(self, query: str) -> str:
+        """Return a query of the rows that another one finds once, since it may find others the next time."""
+        name = self._keep(self._connection.new_name("rows"))
+        self._connection.run(f"create temp table {name} as {query}")
+        return f"select * from {name}"
+
+    def of_period(self, piece: SqlPiece, span: Period, column: str) -> SqlPiece:
+        """Return the rows of a piece with a date in a period.
+
+        Raises
+        ------
+        DoesNotFit
+            If the policy refuses rows without a date, and there are some.
+        """
+        where, options = f"{piece.name}: column '{column}'", self._read.of_column(column)
+        kind = self._type(piece, DAY).plain(dates=True)
+        cell = kind.cell(f"s.{DAY}")
+        found = CellNumbers.of(self._connection, piece.query, cell, kind)
+        inside = []
+        for k, values in enumerate(found.columns):
+            days = read_days(options, values, where) if options.date or options.null else values
+            missing = k == 1
+            policy = self._policy if not missing or self._has_null(piece, cell) else OutOfDomain.CLAMP
+            inside.append(rows_in(span, days, policy, where))
+        name = self._keep(found.mapped({"inside": inside[0].astype(np.int64)}))
+        kept = f"select s.* from ({piece.query}) as s join {name} as m on {cell} = m.cell where m.inside = 1"
+        return attrs.evolve(piece, query=kept)
+
+    def of_units(self, pieces: Sequence[SqlPiece], unit: PrivacyUnit, key: bytes | None) -> list[SqlSource]:
+        """Return the rows of some pieces that each unit keeps, with their `unit`.
+
+        Raises
+        ------
+        InputError
+            If the type of a column is none of ids.
+        DoesNotFit
+            If the policy refuses rows without an id, and there are some.
+        """
+        connection, column = self._connection, unit.id or ""
+        maps, ids = self._numbered([(piece, f"{piece.name}: the id column '{column}'") for piece in pieces], column)
+        rows = self._keep(connection.new_name("rows"))
+        each = " union all ".join(
+            f"select s.{PLACE}, m.unit from ({piece.query}) as s join {name} as m on {cell} = m.cell"
+            for piece, (name, cell) in zip(pieces, maps, strict=True)
+        )
+        connection.run(f"create temp table {rows} as {each}")
+        over = connection.columns(
+            f"select unit, count(*) as n from {rows} group by unit having count(*) > {unit.rows} order by unit"
+        )
+        numbers = _whole(over["unit"])
+        own = secrets.token_bytes(KEY_BYTES) if key is None else key
+        whose, nth = chosen_places(own, ids.gather(numbers), _whole(over["n"]), unit.rows)
+        chosen, kept = connection.new_name("chosen"), self._keep(connection.new_name("kept"))
+        with connection.passing(chosen, rows):
+            connection.upload(chosen, {"unit": numbers[whose], "nth": nth})
+            by_unit = "over (partition by unit"
+            ranked = (
+                f"select {PLACE}, unit, count(*) {by_unit}) as n, "
+                f"row_number() {by_unit} order by {PLACE}) - 1 as nth from {rows}"
+            )
+            number = "t.unit" if unit.groups_rows else f"t.{PLACE}"
+            connection.run(
+                f"create temp table {kept} as select t.{PLACE}, {number} as unit from ({ranked}) as t left join "
+                f"{chosen} as c on c.unit = t.unit and c.nth = t.nth where t.n <= {unit.rows} or c.nth is not null"
+            )
+        connection.run(f"analyze {kept}")
+        return [
+            SqlSource(
+                piece.query,
+                f"select s.*, k.{UNIT} from ({piece.query}) as s join {kept} as k on k.{PLACE} = s.{PLACE}",
+            )
+            for piece in pieces
+        ]
+
+    def of_views(self, left: SqlPiece, right: SqlPiece, sides: Sequence[Sequence[str]], column: str) -> SqlSource:
+        """Return the rows of two views, matched where both have an id once.
+
+        Parameters
+        ----------
+        left, right
+            The views.
+        sides
+            The columns that are taken of each.
+        column
+            The ids.
+
+        Raises
+        ------
+        InputError
+            If the type of a column is none of ids.
+        DoesNotFit
+            If the policy refuses ids that are missing or occur twice, and there are some.
+        """
+        connection = self._connection
+        named = [(piece, f"{piece.name}: the id column '{column}'") for piece in (left, right)]
+        maps, _ = self._numbered(named, column)
+        numbered = [
+            f"select s.*, m.unit from ({piece.query}) as s join {name} as m on {cell} = m.cell"
+            for (piece, _), (name, cell) in zip(named, maps, strict=True)
+        ]
+        if self._strict:
+            for query, (_, where) in zip(numbered, named, strict=True):
+                twice = f"select 1 from ({query}) as s group by unit having count(*) > 1 limit 1"
+                if connection.rows(twice):
+                    raise DoesNotFit(f"{where} holds an id twice; each must differ")
+        pairs = self._keep(connection.new_name("pairs"))
+        once = [f"(select unit from ({query}) as s group by unit having count(*) = 1)" for query in numbered]
+        connection.run(
+            f"create temp table {pairs} as select l.unit from {once[0]} as l join {once[1]} as r using (unit)"
+        )
+        if self._strict and not connection.rows(f"select 1 from {pairs} limit 1"):
+            raise DoesNotFit(f"{left.name} and {right.name}: have no id in common in the column '{column}'")
+        connection.run(f"analyze {pairs}")
+        taken = [f"{side}.{name}" for side, names in zip("lr", sides, strict=True) for name in names]
+        query = (
+            f"select {', '.join(taken)}, l.{PLACE}, l.{PLACE} as {UNIT} from {pairs} as p "
+            f"join ({numbered[0]}) as l on l.unit = p.unit join ({numbered[1]}) as r on r.unit = p.unit"
+        )
+        return SqlSource(query, query)
+
+    def _numbered(self, pieces: Sequence[tuple[SqlPiece, str]], column: str) -> tuple[list[tuple[str, str]], Any]:
+        """Return of each piece the table from an id's cell to its number with the cell's expression, and all ids."""
+        import polars as pl
+
+        found = []
+        for piece, where in pieces:
+            kind = self._type(piece, ID)
+            if kind.kind not in _OF_IDS:
+                raise InputError(f"{piece.name}: column '{column}' has the type {kind.name}; {ACCEPTED}")
+            cell = kind.cell(f"s.{ID}")
+            cells = CellNumbers.of(self._connection, piece.query, cell, kind)
+            ids = read_ids(self._read.of_column(column), cells.columns[0], f"{piece.name}: column '{column}'")
+            if self._strict:
+                ids.require_all(where)
+                if self._has_null(piece, cell, ID):
+                    Ids(pl.Series([None], dtype=pl.String), np.zeros(1, dtype=np.bool_)).require_all(where)
+            found.append((cells, cell, ids.series))
+        every = pl.concat([series for _, _, series in found]).drop_nulls().unique().sort()
+        numbers = pl.DataFrame({"id": every}).with_row_index("number")
+        maps = []
+        for cells, cell, series in found:
+            own = pl.DataFrame({"id": series}).join(numbers, on="id", how="left", maintain_order="left")["number"]
+            name = self._keep(self._connection.new_name("ids"))
+            mapped = cells.mapped({"unit": own.cast(pl.Float64).fill_null(float("nan")).to_numpy()})
+            with self._connection.passing(mapped):
+                self._connection.run(
+                    f"create temp table {name} as select cell, cast(unit as bigint) as unit from {mapped} "
+                    "where unit is not null"
+                )
+            self._connection.run(f"analyze {name}")
+            maps.append((name, cell))
+        return maps, every
+
+    def _type(self, piece: SqlPiece, column: str) -> ColumnType:
+        return self._connection.types(f"select {column} from ({piece.query}) as s")[0]
+
+    def _has_null(self, piece: SqlPiece, cell: str, column: str = DAY) -> bool:
+        ((null,),) = self._connection.rows(f"select bool_or({cell} is null) from ({piece.query}) as s")
+        return bool(null)
+
+    def _keep(self, name: str) -> str:
+        self._made.append(name)
+        return name
+
+
+def _whole(cells: Any) -> NDArray[np.int64]:
+    return np.ma.filled(cells, 0).astype(np.int64)
