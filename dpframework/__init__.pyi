@@ -115,6 +115,7 @@ from .tables.inference import (
     infer_schema as infer_schema,
     infer_two_view_schema as infer_two_view_schema,
 )
+from .tables.postgres_engine import Postgres as Postgres
 from .tables.reading import (
     read_table as read_table,
     table_from_columns as table_from_columns,

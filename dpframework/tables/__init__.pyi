@@ -48,6 +48,7 @@ from .new_rows import (
     NewRows as NewRows,
     UnknownCellWarning as UnknownCellWarning,
 )
+from .postgres_engine import Postgres as Postgres
 from .reading import (
     read_table as read_table,
     table_from_columns as table_from_columns,

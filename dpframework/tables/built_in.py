@@ -11,4 +11,5 @@ BUILT_IN: tuple[type[Engine] | EntryPoint, ...] = (
     Mapped,
     EntryPoint("dask", "dpframework.tables.dask_engine:Dask", "dpframework"),
     EntryPoint("duckdb", "dpframework.tables.duckdb_engine:DuckDB", "dpframework"),
+    EntryPoint("postgres", "dpframework.tables.postgres_engine:Postgres", "dpframework"),
 )

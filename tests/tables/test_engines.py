@@ -119,7 +119,7 @@ def test_by_default_there_is_a_thread_a_processor(
 
 
 def test_names_differ() -> None:
-    assert [engine.name for engine in BUILT_IN] == ["memory", "threads", "mapped", "dask", "duckdb"]
+    assert [engine.name for engine in BUILT_IN] == ["memory", "threads", "mapped", "dask", "duckdb", "postgres"]
 
 
 @attrs.frozen

@@ -1,0 +1,223 @@
+"""A connection to PostgreSQL that may only read, and tells nothing of its rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.errors import InputError, NotOpened
+from dpframework.tables.sql_cells import CellKind, ColumnType
+from dpframework.tables.sql_connection import CANCELLED, TIMED_OUT, SqlConnection, as_masked
+
+_SETTINGS = (
+    "set default_transaction_read_only = off",  # which temporary tables need; rights are checked
+    "set timezone = 'UTC'",
+    "set datestyle = 'ISO'",
+    "set extra_float_digits = 1",  # a number in floating point is written so that it reads back as it
+    "set bytea_output = 'hex'",
+    'set search_path = "$user", public',
+    "set client_min_messages = error",
+)
+_KINDS = {
+    **dict.fromkeys(("int2", "int4", "int8"), CellKind.WHOLE),
+    **dict.fromkeys(("float4", "float8"), CellKind.REAL),
+    **dict.fromkeys(("text", "varchar", "bpchar", "numeric", "citext", "name"), CellKind.TEXT),
+    "bool": CellKind.TRUTH,
+    "bytea": CellKind.BYTES,
+    "uuid": CellKind.UUID,
+    "date": CellKind.DATE,
+    "timestamp": CellKind.TIME,
+    "timestamptz": CellKind.ZONED,
+}
+#: Roles whose members can do more than read tables.
+_ROLES = ("pg_write_all_data", "pg_write_server_files", "pg_execute_server_program", "pg_read_server_files")
+_OURS = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'"
+_ROLE = "pg_has_role(session_user, r.oid, 'member')"  # its own, and those that it may take on
+#: What a role may do beyond reading: a query that tells whether, and what is said of it.
+_RIGHTS = {
+    "is a superuser": f"select bool_or(r.rolsuper) from pg_roles r where {_ROLE}",
+    "may make roles or databases, or pass by row security": (
+        f"select bool_or(r.rolcreaterole or r.rolcreatedb or r.rolreplication or r.rolbypassrls) from pg_roles r "
+        f"where {_ROLE}"
+    ),
+    "may write all tables, or use the server's files": (
+        f"select bool_or(pg_has_role(r.oid, w.oid, 'MEMBER')) from pg_roles r, pg_roles w where {_ROLE} and "
+        f"w.rolname in ({', '.join(map(repr, _ROLES))})"
+    ),
+    "may make schemas in the database": (
+        f"select bool_or(has_database_privilege(r.oid, current_database(), 'CREATE')) from pg_roles r where {_ROLE}"
+    ),
+    "may make tables in a schema": (
+        f"select bool_or(has_schema_privilege(r.oid, n.oid, 'CREATE')) from pg_roles r, pg_namespace n where {_ROLE} "
+        f"and {_OURS}"
+    ),
+    "may change a table": (
+        f"select bool_or(has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER') or "
+        f"has_any_column_privilege(r.oid, c.oid, 'INSERT, UPDATE')) from pg_roles r, pg_class c join pg_namespace n on "
+        f"n.oid = c.relnamespace where {_ROLE} and {_OURS} and c.relkind in ('r', 'p', 'v', 'm', 'f')"
+    ),
+}
+_TEMPORARY = "select has_database_privilege(current_database(), 'TEMPORARY')"
+_ENCODING = "select current_setting('server_encoding') = 'UTF8' and current_setting('client_encoding') = 'UTF8'"
+
+
+def postgres_module() -> Any:
+    """Return psycopg.
+
+    Raises
+    ------
+    InputError
+        If it is not installed.
+    """
+    try:
+        import psycopg
+    except ImportError:
+        raise InputError(
+            "engine 'postgres' needs the package psycopg; install it with: pip install 'dpframework[postgres]'"
+        ) from None
+    return psycopg
+
+
+@final
+class PostgresConnection(SqlConnection):
+    """A connection whose role may read, make temporary tables, and do nothing else.
+
+    Parameters
+    ----------
+    connection
+        How to connect, as libpq writes it.
+    shown
+        What errors call it, without a password.
+    timeout
+        After how many seconds a query is ended.
+
+    Raises
+    ------
+    NotOpened
+        If it cannot connect, or the role has other rights.
+    """
+
+    product = "PostgreSQL"
+    begins = "begin isolation level repeatable read"
+    whole = {1: "smallint", 2: "integer", 4: "bigint", 8: "bigint"}  # noqa: RUF012 it is never changed
+
+    nan = "({} = cast('NaN' as double precision))"
+
+    def __init__(self, connection: str, shown: str, timeout: float | None = None) -> None:
+        super().__init__()
+        self._psycopg, self._shown, self._timeout = postgres_module(), shown, timeout
+        self._enums: frozenset[int] = frozenset()
+        self._names_of_types: dict[int, str] = {}
+        try:
+            self._connection = self._psycopg.connect(connection, autocommit=True, client_encoding="UTF8")
+        except self._psycopg.Error as error:
+            kind = type(error).__name__
+        else:
+            kind = ""
+        if kind:
+            raise NotOpened(f"{shown}: cannot connect ({kind}); nothing was read")
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self) -> None:
+        limit = [] if self._timeout is None else [f"set statement_timeout = {max(1, int(self._timeout * 1000))}"]
+        for setting in (*_SETTINGS, *limit):
+            self.run(setting)
+        for may, asked in _RIGHTS.items():
+            ((found,),) = self.rows(asked)
+            if found:
+                raise NotOpened(
+                    f"{self._shown}: the connection's role {may}; give one that may select from the study's tables, "
+                    "and nothing else"
+                )
+        ((temporary,),) = self.rows(_TEMPORARY)
+        if not temporary:
+            raise NotOpened(
+                f"{self._shown}: the connection's role may make no temporary tables, in which codes are kept; grant it "
+                "TEMPORARY on the database"
+            )
+        ((unicode,),) = self.rows(_ENCODING)
+        if not unicode:
+            raise NotOpened(f"{self._shown}: the database's encoding is not UTF8, so that texts cannot be read exactly")
+        found = self.rows("select oid, typname, typtype from pg_type")
+        self._names_of_types = {oid: str(name) for oid, name, _ in found}
+        self._enums = frozenset(oid for oid, _, kind in found if kind in ("e", b"e"))
+
+    @property
+    def version(self) -> str:
+        """See `SqlConnection`."""
+        number = self._connection.info.server_version
+        return f"PostgreSQL {number // 10000}.{number % 10000}"
+
+    @property
+    def alive(self) -> bool:
+        """See `SqlConnection`."""
+        return not self._connection.closed
+
+    def close(self) -> None:
+        """End the connection, with its temporary tables."""
+        self._connection.close()
+
+    @property
+    def _errors(self) -> type[Exception]:
+        kind: type[Exception] = self._psycopg.Error
+        return kind
+
+    def _kind(self, error: Exception) -> str:
+        return type(error).__name__
+
+    def _stopped(self, error: Exception) -> str | None:
+        errors = self._psycopg.errors
+        if isinstance(error, errors.AdminShutdown | errors.CrashShutdown | errors.IdleInTransactionSessionTimeout):
+            return CANCELLED
+        if not isinstance(error, errors.QueryCanceled):
+            return None
+        late = self._timeout is not None and time.monotonic() - self._began >= 0.98 * self._timeout
+        return TIMED_OUT if late else CANCELLED
+
+    def _execute(self, statement: str) -> Any:
+        self._began = time.monotonic()
+        return self._connection.execute(statement)
+
+    def _run(self, statement: str) -> None:
+        self._execute(statement)
+
+    def _rows(self, query: str) -> list[tuple[Any, ...]]:
+        return list(self._execute(query).fetchall())
+
+    def _columns(self, query: str) -> Mapping[str, Any]:
+        cursor = self._execute(query)
+        return as_masked([one.name for one in cursor.description], cursor.fetchall())
+
+    def _names(self, query: str) -> list[str]:
+        return [str(one.name) for one in self._execute(query).description]
+
+    def _types(self, query: str) -> list[ColumnType]:
+        described = self._execute(f"select * from ({query}) as t limit 0").description
+        return [self._type(one.type_code) for one in described]
+
+    def _type(self, oid: int) -> ColumnType:
+        name = self._names_of_types.get(oid, "unknown")
+        kind = CellKind.TEXT if oid in self._enums else _KINDS.get(name, CellKind.OTHER)
+        # another collation may take two texts for one
+        return ColumnType(kind, name, '(cast({} as text) collate "C")', short=name == "float4")
+
+    def _upload(self, name: str, columns: Mapping[str, NDArray[Any]], types: Mapping[str, str]) -> None:
+        """Copy numbers. What is copied is in no log of statements."""
+        import polars as pl
+
+        listed = ", ".join(f"{key} {types[key]}" for key in columns)
+        self._execute(f"create temp table {name} ({listed})")
+        frame = pl.DataFrame({key: pl.Series(np.asarray(one)) for key, one in columns.items()})
+        frame = frame.with_columns(pl.col(pl.Float64).fill_nan(None))
+        text = frame.write_csv(include_header=False, null_value="\\N", separator="\t")
+        with self._connection.cursor().copy(f"copy {name} from stdin") as copy:
+            copy.write(text)
+        self._execute(f"analyze {name}")

@@ -1,0 +1,103 @@
+"""Tables of a PostgreSQL database, which are read and counted there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from importlib.metadata import version
+from typing import final
+
+from dpframework.facts.errors import InputError
+from dpframework.tables.database_table import DatabaseTable
+from dpframework.tables.files import TableFiles
+from dpframework.tables.postgres_connection import PostgresConnection, postgres_module
+from dpframework.tables.sql_connection import identifier, text
+from dpframework.tables.sql_engine import SqlEngine
+from dpframework.tables.sql_row_choice import RowChooser, SqlPiece
+
+_CHECKED = ("verify-ca", "verify-full")
+
+
+@final
+class Postgres(SqlEngine):
+    """PostgreSQL, by connection: codes of the rows are kept in a temporary table there, and counted there.
+
+    Counts leave it, the distinct texts of the columns that are read, and distinct ids. It needs the extra `postgres`.
+
+    Parameters
+    ----------
+    connection
+        How to connect, as libpq writes it, such as "host=db.clinic.org dbname=clinic user=reader sslmode=verify-full
+        sslrootcert=ca.pem". What it leaves out comes from libpq's environment, such as a file of passwords. The role
+        may select from the tables of studies, make temporary tables, and do nothing else.
+    timeout
+        After how many seconds a query is ended, which ends the run; by default never.
+    trust_network
+        Whether a connection to another machine need not show a certificate.
+
+    Raises
+    ------
+    InputError
+        If a connection to another machine shows no certificate, and the network is not trusted.
+    """
+
+    name = "postgres"
+
+    def __init__(self, connection: str = "", timeout: float | None = None, trust_network: bool = False) -> None:
+        super().__init__(timeout)
+        self._given, self._trusted = connection, trust_network
+
+    def _parameters(self) -> dict[str, str]:
+        """Return how to connect, without a password.
+
+        Raises
+        ------
+        InputError
+            If it cannot be read, or the connection is to another machine and need not show a certificate.
+        """
+        psycopg = postgres_module()
+        try:
+            given = psycopg.conninfo.conninfo_to_dict(self._given)
+        except psycopg.Error:
+            given = None
+        if given is None:
+            raise InputError(
+                "engine 'postgres': connection must be as libpq writes it, such as \"host=... dbname=...\""
+            )
+        default = {one.keyword.decode(): one.val for one in psycopg.pq.Conninfo.get_defaults() if one.val is not None}
+        given = {key: value.decode() for key, value in default.items()} | given
+        if given.get("service"):
+            raise InputError("engine 'postgres': a service hides who is asked; write host and dbname instead")
+        hosts = str(given.get("hostaddr") or given.get("host") or "").split(",")
+        local = all(host.startswith("/") or host in ("", "localhost", "127.0.0.1", "::1") for host in hosts)
+        if not (local or self._trusted or given.get("sslmode") in _CHECKED):
+            raise InputError(
+                "engine 'postgres': a connection to another machine must check who answers; write sslmode=verify-full "
+                "and sslrootcert into it, or set trust_network = true"
+            )
+        return {key: str(value) for key, value in given.items() if key != "password"}
+
+    @property
+    def address(self) -> str:
+        """The database's host and name, and who asks. Plans show it, and approvals bind it."""
+        given = self._parameters()
+        at = f"{given.get('hostaddr') or given.get('host') or 'this machine'}:{given.get('port', '5432')}"
+        user = f" as {given['user']}" if "user" in given else ""
+        return (
+            f"PostgreSQL at {at}, database {given.get('dbname', 'by default')}{user}, by psycopg {version('psycopg')}"
+        )
+
+    def _connect(self) -> PostgresConnection:
+        self._parameters()
+        return PostgresConnection(self._given, "engine 'postgres'", self._timeout)
+
+    def _pieces(
+        self, source: TableFiles | DatabaseTable, columns: Mapping[str, str], chooser: RowChooser, placed: bool
+    ) -> list[SqlPiece]:
+        if not isinstance(source, DatabaseTable):
+            raise InputError("engine 'postgres' reads tables of its database; give it dpf.DatabaseTable(name, schema)")
+        return [self._piece_of_table(source, columns, chooser, placed)]
+
+    def _place(self, table: str, columns: Collection[str]) -> str | None:
+        asked = f"select relkind from pg_class where oid = to_regclass({text(identifier(table))})"
+        stored = [kind for (kind,) in self._connection.rows(asked) if kind in ("r", "p", "m", b"r", b"p", b"m")]
+        return "row_number() over (order by tableoid, ctid)" if stored else None
