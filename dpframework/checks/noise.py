@@ -25,8 +25,13 @@ def noise_swamps_threshold(plan: Plan) -> Iterator[tuple[Severity, str]]:
             yield (
                 Severity.WARNING,
                 f"step '{path}' is compared with {float(step.threshold):.3g}, but its noise reaches ±{within:.3g} "
-                "(95 %); raise its epsilon or the threshold",
+                f"(95 %); raise its epsilon or the threshold{_times(within, float(step.threshold))}",
             )
+
+
+def _times(within: float, threshold: float) -> str:
+    """Return how many times is enough, rounded up, as noise is inverse to epsilon; nothing if no number is."""
+    return f" {math.ceil(10 * within / threshold) / 10:g} times" if threshold > 0 and math.isfinite(within) else ""
 
 
 def near_uniform(plan: Plan) -> Iterator[tuple[Severity, str]]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.descriptions import Description, description_from_dict
 from dpframework.facts.errors import InputError
+from dpframework.facts.sentences import sentence
 from dpframework.results.jaccard import least_jaccard, least_jaccard_if_shown, noise_at
 from dpframework.results.noisy import CONFIDENCE, Noisy, as_noisy, error_of, quantile
 from dpframework.results.result import Kept
@@ -72,7 +73,7 @@ class Redescription(Kept):
     >>> from dpframework.facts.descriptions import Below, Equals
     >>> found = Redescription(Equals("smoker", "true"), Below("fev", 3), both=Noisy(400, 50), apart=Noisy(100, 50))
     >>> print(found)
-    smoker = true  ~  fev < 3  (Jaccard 0.80 [0.78, 0.83], support 400 ± 16)
+    smoker  ~  fev < 3  (Jaccard 0.80 [0.78, 0.83], support 400 ± 16)
     """
 
     called = "a redescription"
@@ -234,7 +235,7 @@ class Redescription(Kept):
         return {
             "left": self.left.to_dict(),
             "right": self.right.to_dict(),
-            "text": [str(self.left), str(self.right)],
+            "text": [sentence(self.left), sentence(self.right)],
             **{name: None if count is None else count.to_dict() for name, count in counts.items()},
             "shown_from": self.shown_from,
             "among": self.among,
@@ -256,9 +257,8 @@ class Redescription(Kept):
 
     def __str__(self) -> str:
         low, high = self.jaccard_interval()
-        return (
-            f"{self.left}  ~  {self.right}  (Jaccard {self.jaccard:.2f} [{low:.2f}, {high:.2f}], support {self.both})"
-        )
+        index = f"{self.jaccard:.2f} [{low:.2f}, {high:.2f}]"
+        return f"{sentence(self.left)}  ~  {sentence(self.right)}  (Jaccard {index}, support {self.both})"
 
 
 def p_values(

@@ -10,6 +10,7 @@ from typing import Any
 
 from dpframework.facts.output_text import csv_text
 from dpframework.facts.outputs import FileKind
+from dpframework.facts.sentences import sentence
 from dpframework.results.redescription import Redescription
 
 #: Options of a new figure of bars.
@@ -96,7 +97,7 @@ def draw_bars(items: Sequence[Redescription], trusted: Sequence[bool], axes: Any
     for place, (item, mark, end) in enumerate(zip(shown, trusted, ends, strict=False)):
         axes.text(end + 0.01 * most, place, f"{item.jaccard:.2f}{' *' if mark else ''}", va="center", fontsize=9)
     places = [place + side * _BAR_HEIGHT / 2 for place in range(len(shown)) for side in (-1, 1)]
-    descriptions = [str(side) for item in shown for side in (item.left, item.right)]
+    descriptions = [sentence(side) for item in shown for side in (item.left, item.right)]
     shortened = [textwrap.shorten(text, _BAR_LABEL, placeholder=" …") for text in descriptions]
     # matplotlib would set the text between two dollar signs as a formula
     axes.set_yticks(places, [text.replace("$", r"\$") for text in shortened], fontsize=8)
@@ -135,8 +136,8 @@ def _cells(item: Redescription, trusted: bool) -> tuple[str, ...]:
         both = max(item.both.value, 0.0)
         sides = f"{max(item.left_support.value, both):.0f}\n{max(item.right_support.value, both):.0f}"
     return (
-        str(item.left),
-        str(item.right),
+        sentence(item.left),
+        sentence(item.right),
         f"{item.jaccard:.2f}\n[{low:.2f}, {high:.2f}]",
         f"{max(item.both.value, 0):.0f}\n[{math.floor(least)}, {math.ceil(most)}]",
         sides,
@@ -150,7 +151,7 @@ def _fields(item: Redescription, trusted: bool) -> tuple[object, ...]:
     """Return the fields of a line of CSV, empty where unknown."""
     supports = (item.left_support, item.right_support, item.rows)
     return (
-        *(str(item.left), str(item.right), item.jaccard, *item.jaccard_interval()),
+        *(sentence(item.left), sentence(item.right), item.jaccard, *item.jaccard_interval()),
         *(item.both.value, *item.support_interval()),
         *("" if count is None else count.value for count in supports),
         *("" if number is None else number for number in (item.lift, item.p_value)),

@@ -68,11 +68,11 @@ class Redescriptions(Sequence[Redescription], Drawn):
     >>> small = Redescription(smoker, Below("fev", 2), both=Noisy(21, 50), apart=Noisy(4, 100))
     >>> found = Redescriptions([small, large], candidates=100)
     >>> print(found)
-    left           right    Jaccard       support     sides  lift  p-value
-    smoker = true  fev < 3  0.80          400         460    2.0   2.9e-46  *
-                            [0.77, 0.84]  [384, 416]  440
-    smoker = true  fev < 2  0.84          21          -      -     -
-                            [0.34, 1.00]  [5, 37]
+    left    right    Jaccard       support     sides  lift  p-value
+    smoker  fev < 3  0.80          400         460    2.0   2.9e-46  *
+                     [0.77, 0.84]  [384, 416]  440
+    smoker  fev < 2  0.84          21          -      -     -
+                     [0.34, 1.00]  [5, 37]
     Brackets: 95 % intervals, from the noise alone. Sides: the rows of the left one, above those of the
     right one. Lift: rows in both, over those of independent sides.
     *: beyond the noise, significant (p up to 0.01), within its supports and no tautology, and the exact

@@ -22,6 +22,7 @@ from dpframework.results.redescription import Redescription
 FIXED = 6  # rounds: each divides the error by five or more, as supports are four deviations at least
 DEVIATIONS = 4  # of its noise: a support is at least so large
 LEAST_SHARE, MOST_SHARE = 0.02, 0.7  # of the rows
+LIKELY_SHARE = 0.3  # of the rows: hardly anything that is found holds for more (the scores stop there)
 OVERLAP = 0.75  # the Jaccard index of supports from which the second of two redescriptions is no news
 
 Floats = NDArray[np.float64]
@@ -138,8 +139,28 @@ class CellTable:
         return shared / max(float(both[one] + both[other]) - shared, 1.0)
 
 
-def nothing_above(target: Fraction) -> str:
-    """Return the sentence for a table in which no redescription is clearly above the index aimed at."""
+def nothing_above(target: Fraction, variance: float = 0.0, rows: float = math.inf) -> str:
+    """Return the sentence for a table in which no redescription is clearly above the index aimed at.
+
+    Where noise hides what most redescriptions hold for, a lower index is no remedy: then it says how much less noise
+    would do.
+
+    Parameters
+    ----------
+    target
+        The index.
+    variance
+        Of the noise of one released count.
+    rows
+        How many there are, public or released.
+    """
+    least, likely = DEVIATIONS * math.sqrt(variance), LIKELY_SHARE * max(rows, 1.0)
+    if least > likely:
+        return (
+            f"Noise hides every support below {least:,.0f} rows, of about {max(rows, 1.0):,.0f} in all, so that hardly "
+            f"anything can be found: {least / likely:.2g} times as large an epsilon, or as many times the rows, would "
+            "do."
+        )
     return (
         f"None was clearly above a Jaccard index of {float(target):g} within the bounds on the supports: "
         "lower target_jaccard to look for weaker ties."

@@ -204,6 +204,12 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
     ],
     "DP007": [
         ("warning", "'n' is compared with 5", (count(epsilon="0.1", threshold=5), {}), (count(threshold=5), {})),
+        (
+            "warning",
+            "or the threshold 6 times",
+            (count(epsilon="0.1", threshold=5), {}),
+            (count(epsilon="0.6", threshold=5), {}),
+        ),
     ],
     "DP008": [
         (

@@ -27,6 +27,7 @@ from scipy.stats import binom, laplace as laplace_of_scipy, norm
 
 from dpframework.facts.descriptions import And, Below, Equals, Not, Or
 from dpframework.facts.errors import InputError
+from dpframework.facts.sentences import sentence
 from dpframework.results.noisy import Noisy, heavy_deviation, quantile
 from dpframework.results.redescription import Redescription, p_values
 from dpframework.results.redescriptions import Redescriptions
@@ -506,7 +507,7 @@ def test_csv_has_a_line_for_each(result: Redescriptions) -> None:
     lines = list(csv.DictReader(io.StringIO(buffer.getvalue(), newline="")))
     assert len(lines) == len(result)
     for line, item, trusted in zip(lines, result, result.trusted, strict=True):
-        assert (line["left"], line["right"]) == (str(item.left), str(item.right))
+        assert (line["left"], line["right"]) == (sentence(item.left), sentence(item.right))
         assert (float(line["jaccard_low"]), float(line["jaccard_high"])) == item.jaccard_interval()
         assert (float(line["support"]), float(line["jaccard"])) == (item.support.value, item.jaccard)
         assert line["p_value"] == ("" if item.p_value is None else repr(item.p_value))
@@ -609,7 +610,7 @@ def test_bars_are_the_rows_of_either_side_and_of_both() -> None:
     axes = Redescriptions([item] * 14).plot()
     widths = [bar.get_width() for bar in axes.patches]
     assert widths == [460, 400, 440, 400] * 12
-    assert [label.get_text() for label in axes.get_yticklabels()[:2]] == [r"a\$b\$ = true", "fev < 3"]
+    assert [label.get_text() for label in axes.get_yticklabels()[:2]] == [r"a\$b\$", "fev < 3"]
     assert {text.get_text() for text in axes.texts} == {"0.80 *"}
     assert "the first 12 of 14" in axes.get_xlabel()
     with_no_sides = Redescriptions([redescription(Noisy(4, 2), Noisy(6, 2))]).plot()

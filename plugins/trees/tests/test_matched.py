@@ -165,6 +165,20 @@ def test_matches_are_told_of_those_before_and_read_with_all_their_tables(
     assert all(one.deviation is not None for one in found)
 
 
+def test_where_noise_hides_all_supports_the_result_says_what_would_do(clinic: dpf.Table) -> None:
+    """At an epsilon of 0.005 one count is off by more than the rows. Seeded."""
+    for rows in (clinic.rows, None):
+        table = dpf.Table.from_codes(attrs.evolve(clinic.schema, rows=rows), clinic.codes, clinic.values)
+        for miner in (MatchedTrees("0.005"), MatchedTrees("0.005", matches=5)):
+            found = run(table, miner)
+            if rows is None and miner.matches:
+                assert "lower target_jaccard" in found.reason  # nobody knows how many rows are hidden
+            else:
+                assert "times as large an epsilon, or as many times the rows, would do" in found.reason
+            assert not len(found)
+    assert "lower target_jaccard" in run(clinic, MatchedTrees(1, target_jaccard="0.9")).reason
+
+
 def test_the_budget_is_shared_three_to_two_and_a_match_gains_by_three_tenths_of_the_rows() -> None:
     study = dpf.Study(bounded(1000), epsilon=1)
     study.add("found", MatchedTrees(1, trees=2))

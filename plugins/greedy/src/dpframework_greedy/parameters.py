@@ -197,7 +197,7 @@ class Serenade(Miner):
         wanted = self.wanted()
         wanted = attrs.evolve(wanted, min_jaccard=max(wanted.min_jaccard, min_jaccard))
         found, candidates = mine_pairs(table, self.number_of_matches(table.schema), wanted)
-        return self.finished(found, candidates)
+        return self.finished(found, candidates, table.calibration("table").variance, table.schema.rows or math.inf)
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the errors of supports, each a sum of cells of a table of pairs, and of all choices."""
@@ -233,15 +233,27 @@ class Serenade(Miner):
         known = attrs.evolve(self, count_share=None, min_support=supports[0], max_support=supports[1])
         return known, attrs.evolve(resolved, score=score, given=given)
 
-    def finished(self, found: list[Redescription], candidates: int) -> Redescriptions:
-        """Return the result without large p-values and without supports beyond their bounds by more than the noise."""
+    def finished(
+        self, found: list[Redescription], candidates: int, variance: float = 0.0, rows: float = math.inf
+    ) -> Redescriptions:
+        """Return the result without large p-values and without supports beyond their bounds by more than the noise.
+
+        Parameters
+        ----------
+        found
+            What was found.
+        candidates
+            How many were looked at.
+        variance, rows
+            The variance of a count's noise, and the public number of rows, for what is said where nothing is found.
+        """
         kept = [one for one in found if one.p_value is None or one.p_value <= self.max_p_value]
         kept = [one for one in kept if self._within(one)]
         return Redescriptions(
             kept,
             max(candidates, 1) if kept else candidates,
             min_support=self.min_support or 0.0,
-            reason="" if kept or not self.counts_together else nothing_above(self.target_jaccard),
+            reason="" if kept or not self.counts_together else nothing_above(self.target_jaccard, variance, rows),
         )
 
     def _within(self, one: Redescription) -> bool:

@@ -189,9 +189,10 @@ class MatchedTrees(Miner):
         tests = candidates_of_sides(schema, self.sides(schema))
         arranged, wanted = self.arranged(schema), self._wanted()
         found: list[Redescription] = []
-        looked_at = 0
+        looked_at, noise, rows = 0, list[float](), list[float]()
         if arranged.matches:
             found, looked_at = mine_matches(table, arranged, wanted)
+            noise.append(table.calibration("table").variance)
         for k in range(self.number(schema)):
             scope = table.scope(f"tree {k + 1}")
             root = scope.release("root", known=[part for match in roots for part in match.parts])
@@ -200,10 +201,13 @@ class MatchedTrees(Miner):
             below = PrivateTable.release_many((side, "split", {}) for side in sides)
             trees = _trees(tests, root, below)
             counts = np.asarray(scope.release("leaves", left=trees[View.LEFT], right=trees[View.RIGHT]))
-            some, number = self._read(trees, counts, scope.calibration("leaves").variance, schema.rows)
+            noise.append(scope.calibration("leaves").variance)
+            rows.append(float(counts.sum()))
+            some, number = self._read(trees, counts, noise[-1], schema.rows)
             found += some
             looked_at += number
-        reason = "" if found else nothing_above(self.target_jaccard)
+        about = schema.rows or (float(np.mean(rows)) if rows else math.inf)
+        reason = "" if found else nothing_above(self.target_jaccard, min(noise), about)
         return Redescriptions(distinct(found), looked_at, min_support=self.min_support or 0.0, reason=reason)
 
     def _wanted(self) -> Wanted:

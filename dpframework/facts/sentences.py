@@ -1,0 +1,78 @@
+"""Descriptions in fewer words, for tables of redescriptions: without "= true", and two cuts as one interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpframework.facts.descriptions import And, Below, Description, Equals, Not, Or, threshold_text
+from dpframework.facts.printable import printable
+
+
+def sentence(description: Description) -> str:
+    """Write a description as `str` does, in fewer words.
+
+    The name of an attribute alone says that it is true, and "not" before it that it is known and something else. Two
+    cuts of one attribute in a conjunction are one interval.
+
+    Examples
+    --------
+    >>> ill, warm = Equals("ill", "true"), [Not(Below("degrees", 10)), Below("degrees", 25)]
+    >>> print(sentence(And([ill, *warm])))
+    ill and 10 <= degrees < 25
+    >>> print(sentence(Or([Not(ill), And([warm[0], Equals("town", "Split")])])))
+    (degrees >= 10 and town = Split) or not ill
+    """
+    match description:
+        case Equals(attribute, "true"):
+            return printable(attribute)
+        case Not(Equals(attribute, "true")):
+            return printable(f"not {attribute}")
+        case Not(And() | Or() | Not() as part):
+            return f"not ({sentence(part)})"
+        case And() | Or():
+            return _joined(description)
+    return str(description)
+
+
+def _joined(description: And | Or) -> str:
+    """Write the parts with the word between them, those with "not" last. Parts of the other word stand in brackets."""
+    intervals = _intervals(description.parts) if isinstance(description, And) else {}
+    texts = []
+    for part in sorted(description.parts, key=_is_not_true):
+        if part in intervals:
+            texts += [intervals[part]] * bool(intervals[part])
+        else:
+            joined = isinstance(part, And | Or) and part.word != description.word
+            text = sentence(part)
+            texts.append(f"({text})" if joined and _has_two_texts(part) else text)
+    return f" {description.word} ".join(texts) or str(description)
+
+
+def _is_not_true(part: Description) -> bool:
+    """Tell whether it is written with a "not", which should not seem to be one of all that follows."""
+    return isinstance(part, Not) and isinstance(part.part, Equals) and part.part.value == "true"
+
+
+def _has_two_texts(part: Description) -> bool:
+    """Tell whether a joined description is more than one interval."""
+    return not (isinstance(part, And) and len(part.parts) == 2 and _intervals(part.parts))
+
+
+def _intervals(parts: Sequence[Description]) -> dict[Description, str]:
+    """Return the interval of each attribute with a lower and an upper cut, for the first of both parts.
+
+    The second one has an empty text.
+    """
+    cuts: dict[str, list[Description]] = {}
+    for part in parts:
+        test = part.part if isinstance(part, Not) else part
+        if isinstance(test, Below):
+            cuts.setdefault(test.attribute, []).append(part)
+    found = dict[Description, str]()
+    for pair in cuts.values():
+        low = [one.part for one in pair if isinstance(one, Not) and isinstance(one.part, Below)]
+        high = [one for one in pair if isinstance(one, Below)]
+        if len(low) == len(high) == 1 and low[0].threshold < high[0].threshold:
+            ends = threshold_text(low[0].threshold), threshold_text(high[0].threshold)
+            found |= {pair[0]: f"{ends[0]} <= {low[0].attribute} < {ends[1]}", pair[1]: ""}
+    return found
