@@ -138,7 +138,7 @@ class SqlEngine(GroupingEngine):
         self._require_served(files.schema)
         schema, values = files.schema, needed_values(files.schema, files.values)
         unit = files.unit
-        unit.require_no_attribute(schema)
+        unit.require_fits(schema)
         connection = self._connection
         before, name = connection.number_of_statements, connection.new_name("codes")
         beside = (*((PLACE,) if files.ordered else ()), *((UNIT,) if files.ordered and unit.id is not None else ()))
