@@ -227,6 +227,8 @@ class SqlEngine(GroupingEngine):
         return f"select {', '.join(columns)}, row_number() over (order by {ORDER}) as {PLACE} from ({query}) as o"
 
     def _require_served(self, schema: Schema) -> None:
+        if schema.per_unit is not None:
+            raise InputError(f"engine '{self.name}' makes no columns of units; use engine 'memory' or 'mapped'")
         for attribute in schema:
             if isinstance(attribute, Open):
                 raise InputError(

@@ -11,12 +11,13 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from dpframework_greedy import SerenadeCS, SerenadeES, greedy_without_privacy, parameters
+from dpframework_greedy import SerenadeCS, SerenadeES, greedy_without_privacy
 from dpframework_greedy.budgets import BudgetShares, choices_within
 from dpframework_greedy.choices import ROUNDING, Pool, SuccessiveExponential
 from dpframework_greedy.language import Language
 from dpframework_greedy.measurements import average, is_better, measure
 from dpframework_greedy.queries import ExtensionScores, LanguageScores, PairPool, PairScores
+from dpframework_greedy.relative_scores import worth_of
 from dpframework_greedy.scores import Score, Surplus, spread_of
 
 import dpframework as dpf
@@ -620,7 +621,7 @@ def test_as_many_extensions_as_pairs_are_worth_planning_and_fewer_are_not() -> N
         for asked in (None, 1, 2, 3, 8):
             miner = ES(epsilon, min_support=100, max_support=400, pairs=3, rounds=asked)
             carried = choices_within(
-                parameters._worth(miner.scored(SCHEMA)),
+                worth_of(miner.scored(SCHEMA)),
                 Fraction(3, 10) * epsilon,
                 spread_of(Surplus(400), rows_public=False),
                 3 * miner.language(SCHEMA).number_of_extensions,

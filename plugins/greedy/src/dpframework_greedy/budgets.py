@@ -89,3 +89,18 @@ def choices_within(distance: Fraction, epsilon: Fraction, spread: Fraction, cand
     4
     """
     return math.floor(float(distance * epsilon / spread) / math.log(20 * candidates))
+
+
+def number_of_pairs(asked: int | None, carried: int, most: int) -> int:
+    """Return the number of initial pairs that was asked for, or else that the budget carries.
+
+    Raises
+    ------
+    InputError
+        If more were asked for than there are: `most`.
+    """
+    if asked is None:
+        return min(max(carried, 1), MOST_PAIRS, most)
+    if asked > most:
+        raise InputError(f"pairs is {asked}, but the two views have {most} pairs of attributes, one for each")
+    return asked

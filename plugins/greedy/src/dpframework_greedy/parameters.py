@@ -33,12 +33,19 @@ from dpframework.results import (
     nothing_above,
 )
 from dpframework.run import Miner, PrivateTable
-from dpframework_greedy.budgets import MOST_EXTENSIONS, MOST_PAIRS, SERIOUS, WORTH, BudgetShares, choices_within
+from dpframework_greedy.budgets import (
+    MOST_EXTENSIONS,
+    MOST_PAIRS,
+    SERIOUS,
+    BudgetShares,
+    choices_within,
+    number_of_pairs,
+)
 from dpframework_greedy.choices import SuccessiveExponential
 from dpframework_greedy.language import JoinedPart, Language, Redescribed
 from dpframework_greedy.match_tables import as_literal, mine_pairs, most_cells, plan_pairs
 from dpframework_greedy.queries import ExtensionScores, PairScores
-from dpframework_greedy.relative_scores import AnyScore, OpenSurplus, RelativeScore, Supports, supports_of
+from dpframework_greedy.relative_scores import AnyScore, OpenSurplus, RelativeScore, Supports, supports_of, worth_of
 from dpframework_greedy.scores import Score, Surplus, spread_of
 
 SCORES = ("rows", "logistic", "jaccard")
@@ -314,14 +321,14 @@ class _SerenadeOnSchema:
             )
         else:
             carried = choices_carried(shares.pairs * miner.epsilon, schema, matches.answer_length, MOST_PAIRS)
-        pairs = _number_of_pairs(miner.pairs, carried, len(language.pairs))
+        pairs = number_of_pairs(miner.pairs, carried, len(language.pairs))
         asked, made = _choices_asked(miner, shares, pairs), functools.partial(cls, language, score, extension_score)
         if not shares.extensions or (miner.budget is not None and miner.asked is not None):
             return made(matches, pairs, asked, shares, miner.epsilon)
         times = miner.times(pairs)
         candidates = language.number_of_extensions * (1 if times > 1 else pairs)
         spread = spread_of(extension_score, rows_public=public)
-        choices = choices_within(_worth(score), shares.extensions * miner.epsilon, spread, candidates)
+        choices = choices_within(worth_of(score), shares.extensions * miner.epsilon, spread, candidates)
         choices = min(choices, asked) // times * times
         if choices < min(pairs, asked) or (miner.budget is None and pairs > carried):
             return made(matches, pairs, 0, shares.without_extensions(), miner.epsilon)
@@ -332,7 +339,7 @@ class _SerenadeOnSchema:
         if schema.rows is not None:
             raise InputError(f"count_share is given, but the schema knows its {schema.rows} rows; leave it out")
         language, shares = miner.language(schema), miner.budget or BudgetShares.of("d3")
-        pairs = _number_of_pairs(miner.pairs, MOST_PAIRS, len(language.pairs))
+        pairs = number_of_pairs(miner.pairs, MOST_PAIRS, len(language.pairs))
         made = functools.partial(cls, language, RelativeScore(), OpenSurplus(), None)
         counted = share * miner.epsilon
         return made(pairs, _choices_asked(miner, shares, pairs), shares, miner.epsilon - counted, counted)
@@ -364,7 +371,7 @@ class _SerenadeOnSchema:
         self, name: str, epsilon: Fraction, rounds: int, most: int, *, uses: Iterable[str], **parameters: Any
     ) -> Node:
         """Plan `rounds` choices of an extension, of `most` redescriptions at most."""
-        turns, worth = math.ceil(rounds / most), None if self.counted else _worth(self.score)
+        turns, worth = math.ceil(rounds / most), None if self.counted else worth_of(self.score)
         scores = ExtensionScores(self.language, self.extension_score, most, turns)
         mechanism = SuccessiveExponential(epsilon, rounds, within=worth or FAR, **parameters)
         uses = [*(["rows"] if self.counted else []), *uses]
@@ -382,28 +389,9 @@ class _SerenadeOnSchema:
         return [self.language.pair(int(pair), int(position)) for pair, position in found]
 
 
-def _number_of_pairs(asked: int | None, carried: int, most: int) -> int:
-    """Return the number of initial pairs that was asked for, or else that the budget carries."""
-    if asked is None:
-        return min(max(carried, 1), MOST_PAIRS, most)
-    if asked > most:
-        raise InputError(f"pairs is {asked}, but the two views have {most} pairs of attributes, one for each")
-    return asked
-
-
 def _choices_asked(miner: Serenade, shares: BudgetShares, pairs: int) -> int:
     """Return the number of all choices of an extension that is asked for, or as published."""
     if miner.asked is not None and not shares.extensions:
         raise InputError("budget gives extensions nothing; leave their number out, or give them a share")
     asked = MOST_EXTENSIONS * pairs if miner.asked is None else miner.asked * miner.times(pairs)
     return asked if shares.extensions else 0
-
-
-def _worth(score: AnyScore) -> Fraction:
-    """Return `WORTH` in units of the score, the distance from the best at which an extension is not worth its budget.
-
-    A surplus is in rows: of those in either support of a redescription half-way between the bounds on supports.
-    """
-    if not isinstance(score, Score) or score.min_support is None or score.max_support is None:
-        return WORTH
-    return WORTH * (score.min_support + score.max_support) / 2

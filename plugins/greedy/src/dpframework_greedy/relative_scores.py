@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from dpframework.facts import rational_above
 from dpframework.formulas import ScoreClaims
 from dpframework.queries import Norm, Sensitivity
+from dpframework_greedy.budgets import WORTH
 from dpframework_greedy.scores import Floats, Score, Surplus
 
 #: The minimum and the maximum support, in rows.
@@ -150,3 +151,13 @@ class OpenSurplus:
 
 #: What a language's candidates are scored by.
 AnyScore: TypeAlias = "Score | Surplus | RelativeScore | OpenSurplus"
+
+
+def worth_of(score: AnyScore) -> Fraction:
+    """Return `WORTH` in units of the score, the distance from the best at which an extension is not worth its budget.
+
+    A surplus is in rows: of those in either support of a redescription half-way between the bounds on supports.
+    """
+    if not isinstance(score, Score) or score.min_support is None or score.max_support is None:
+        return WORTH
+    return WORTH * (score.min_support + score.max_support) / 2
