@@ -157,8 +157,10 @@ def _of_series(series: pl.Series) -> Column:
 def _of_texts(series: pl.Series) -> Column:
     """Return a column of texts. One longer than any label is foreign, before anything copies it."""
     sizes = series.str.len_bytes()
+    if (sizes.max() or 0) <= MOST_CELL_BYTES:  # type: ignore[operator]
+        return Column(series)
     long = (sizes > MOST_CELL_BYTES).fill_null(False)
-    return Column(series.set(long, None), long.to_numpy()) if bool(long.any()) else Column(series)
+    return Column(series.set(long, None), long.to_numpy())
 
 
 def _of_cells(cells: Sequence[Any]) -> Column:
@@ -233,14 +235,16 @@ def as_numbers(series: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_
     if not is_textual(series):
         floats = series.cast(pl.Float64).fill_null(math.nan).to_numpy()
         return floats, np.zeros(len(floats), dtype=np.bool_)
-    texts = series
-    parsed = texts.cast(pl.Float64, strict=False)
-    if parsed.null_count() != texts.null_count():
-        # Space around a number, and truths among numbers, are rare, and stripping every cell is not free.
-        texts = texts.str.strip_chars()
-        parsed = texts.cast(pl.Float64, strict=False)
-    if parsed.null_count() != texts.null_count():
-        truths = texts.str.to_lowercase().replace_strict(TRUTHS, default=None, return_dtype=pl.Float64)
-        parsed = parsed.fill_null(truths)
-    strange = parsed.is_null() & texts.is_not_null() & (texts != "").fill_null(False)
+    parsed = series.cast(pl.Float64, strict=False)
+    if parsed.null_count() == series.null_count():
+        return parsed.fill_null(math.nan).to_numpy(), np.zeros(len(series), dtype=np.bool_)
+    # Space around a number, and truths among numbers, are rare, and stripping every cell is not free.
+    text = pl.col("text").str.strip_chars()
+    truth = pl.lit(None, dtype=pl.Float64)
+    for word, value in TRUTHS.items():
+        truth = pl.when(text.str.to_lowercase() == word).then(float(value)).otherwise(truth)
+    number = text.cast(pl.Float64, strict=False).fill_null(truth)
+    both = series.alias("text").to_frame().select_seq(text, number=number)  # at once: each step has costs of its own
+    parsed, texts = both["number"], both["text"]
+    strange = parsed.is_null() & (texts != "").fill_null(False)
     return parsed.fill_null(math.nan).to_numpy(), strange.to_numpy()

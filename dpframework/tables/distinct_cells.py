@@ -37,9 +37,12 @@ class DistinctCells:
         """Return the texts without space around them, and without null and blank ones."""
         import polars as pl
 
-        texts = self.texts.str.strip_chars()
-        some = (texts != "").fill_null(False)
-        found = pl.DataFrame({"text": texts, "cells": self.counts}).filter(some)
+        text = pl.col("text").str.strip_chars()
+        same = ((text == pl.col("text")) & (text != "")).fill_null(False)
+        found = pl.DataFrame({"text": self.texts, "cells": self.counts}).select_seq(text, "cells", same=same)
+        if found["same"].all():
+            return self
+        found = found.filter(text != "").drop("same")
         found = found.group_by("text", maintain_order=True).agg(pl.col("cells").sum())
         return DistinctCells(found["text"], found["cells"].to_numpy())
 
@@ -61,11 +64,12 @@ class DistinctCells:
 
     def without(self, texts: Any) -> DistinctCells:
         """Return all but some texts."""
-        return self.only(~self.texts.is_in(list(texts)).to_numpy())
+        listed = list(texts)
+        return self.only(~self.texts.is_in(listed).to_numpy()) if listed else self
 
     def head(self, most: int) -> DistinctCells:
         """Return the first texts."""
-        return DistinctCells(self.texts.head(most), self.counts[:most])
+        return self if len(self.texts) <= most else DistinctCells(self.texts.head(most), self.counts[:most])
 
     def frame(self) -> pl.DataFrame:
         """Return the texts in the column `text` with their numbers in `count`, the most frequent first."""

@@ -128,7 +128,7 @@ def draft_of(
         try:
             column = _column_of(guess, few, wheres[name])
             number = guess.options.is_date or guess.options.decimal is not None
-            label = not guess.is_number and bool(guess.found)
+            label = not guess.is_number and (bool(guess.found) or guesses[name][1] is not None)
             attribute = attribute_of(name, column, wheres[name], choices, number=number, label=label)
         except InputError as error:
             refused.append(error)

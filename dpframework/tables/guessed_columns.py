@@ -5,18 +5,21 @@ Each guess comes with what was found, in numbers of cells and with some of them,
 
 from __future__ import annotations
 
+import collections
 import functools
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
-from dpframework.facts.column_options import ISO, ColumnOptions, DateUnit
+from dpframework.facts.column_options import ISO, ColumnOptions
 from dpframework.tables.columns import as_numbers
 from dpframework.tables.distinct_cells import DistinctCells
 from dpframework.tables.written_cells import number_pattern, styled_numbers
-from dpframework.tables.written_dates import parsed_times, times_of_texts
+from dpframework.tables.written_dates import parsed_times
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,12 +40,13 @@ _FORMATS = (
     "%H:%M:%S", "%H:%M", "%I:%M %p",
 )  # fmt: skip
 _LOOKS = {
-    **dict.fromkeys(("%d", "%m", "%y", "%H", "%M", "%S", "%I"), "[0-9]+"),
-    "%Y": "[+-]?[0-9]+", "%b": "[A-Za-z]+", "%B": "[A-Za-z]+", "%p": "[AaPp]",
+    **dict.fromkeys(("%d", "%m", "%y", "%H", "%M", "%S", "%I"), "0"), "%Y": "[+-]?0",
+    **dict.fromkeys(("%b", "%B", "%p"), "a"),
 }  # fmt: skip
 _AMBIGUOUS = {"%d/%m": "%m/%d"}
 _WORDS = re.compile("[+-]?(inf|infinity|nan|true|false)", re.IGNORECASE)  # which are numbers in any style
 _PADDED = r"^0[0-9]+$"
+_DIGITS, _LETTERS = re.compile("[0-9]+"), re.compile("[A-Za-z]+")
 _SHOWN = 5
 _FEW = 10  # texts that stand for nothing in one column, at most
 _SAMPLE = 500
@@ -175,14 +179,20 @@ def _dates(cells: DistinctCells, nulls: pl.DataFrame, number: int) -> Guess | No
     import polars as pl
 
     sample = cells.head(_SAMPLE)
-    few, most = sample.texts.to_list(), 0.95 * sample.cells
-    looks = [form for form in _FORMATS if sample.number([bool(_look(form).match(text)) for text in few]) >= most > 0]
-    fits = [form for form in looks if _parsed(form, sample) >= most]
+    most = 0.95 * sample.cells
+    shapes: dict[str, int] = collections.defaultdict(int)
+    for text, count in zip(sample.texts.to_list(), sample.counts.tolist(), strict=True):
+        shapes[_LETTERS.sub("a", _DIGITS.sub("0", text))] += count
+    looks = [form for form in _FORMATS if sum(n for shape, n in shapes.items() if _look(form).match(shape)) >= most > 0]
+    parsed = {form: _parsed(form, sample) for form in looks}
+    fits = [form for form, found in parsed.items() if sample.number(found) >= most]
     if not fits:
         return None
-    shares = {form: _parsed(form, cells) for form in fits}
+    if sample is not cells:
+        parsed = {form: _parsed(form, cells) for form in fits}
+    shares = {form: cells.number(parsed[form]) for form in fits}
     best = max(fits, key=lambda form: shares[form])
-    unfit = times_of_texts(cells.texts, (best,), _unit(best)).is_null().to_numpy()
+    unfit = ~parsed[best]
     if cells.number(unfit) * 20 > cells.cells:
         return None
     gone = pl.concat([nulls, cells.only(unfit).frame()])
@@ -200,22 +210,17 @@ def _dates(cells: DistinctCells, nulls: pl.DataFrame, number: int) -> Guess | No
 
 
 @functools.cache
-def _unit(form: str) -> DateUnit:
-    return ColumnOptions(date=form).unit
-
-
-@functools.cache
 def _look(form: str) -> re.Pattern[str]:
-    """Return a pattern of all texts that a format fits, and of some others. It is quick."""
+    """Return a pattern of the shapes of all texts that a format fits, and of some others. It is quick."""
     if form == ISO:
-        return re.compile("[0-9]{4}-")
+        return re.compile("0-")
     parts = re.split(r"(%.)", form.replace(" ", ""))
     return re.compile(r"\s*".join(_LOOKS.get(part, re.escape(part)) for part in parts))
 
 
-def _parsed(form: str, cells: DistinctCells) -> int:
-    """Return how many cells a format fits."""
-    return cells.number(next(parsed_times(cells.texts, (form,))).is_not_null().to_numpy())
+def _parsed(form: str, cells: DistinctCells) -> NDArray[np.bool_]:
+    """Return which texts a format fits, shape (texts,)."""
+    return next(parsed_times(cells.texts, (form,))).is_not_null().to_numpy()
 
 
 def common_nulls(options: Sequence[ColumnOptions]) -> tuple[str, ...]:

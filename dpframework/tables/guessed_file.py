@@ -15,7 +15,8 @@ from dpframework.facts.read_options import ReadOptions
 from dpframework.tables.csv_file import lines_of
 from dpframework.tables.places import files_of, is_url
 
-_HEAD = 1 << 20  # bytes by which the separator is guessed
+_HEAD = 1 << 20  # bytes that are read together
+_LINES = 1 << 17  # bytes by which the separator is guessed
 _MOST = 1 << 26  # bytes by which the encoding is
 _SEPARATORS = (",", ";", "\t", "|")
 
@@ -38,7 +39,7 @@ def guess_file(data: Any) -> ReadOptions | None:
             encoding = _encoding(head, stream)
     except (OSError, EOFError, zlib.error):  # who reads it next says what is wrong
         return None
-    text = codecs.getincrementaldecoder(encoding)("replace").decode(head).encode("utf-8", "replace")
+    text = codecs.getincrementaldecoder(encoding)("replace").decode(head[:_LINES]).encode("utf-8", "replace")
     return ReadOptions(separator=_separator(text.lstrip(b"\r\n")), encoding=encoding)
 
 

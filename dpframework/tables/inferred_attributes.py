@@ -128,8 +128,11 @@ def present(series: pl.Series) -> tuple[pl.Series, bool]:
     if series.dtype.is_float():
         series = series.fill_nan(None)
     if is_textual(series):
-        series = series.str.strip_chars()
-        series = series.set(series == "", None)
+        import polars as pl
+
+        text = pl.col("text").str.strip_chars()
+        kept = series.alias("text").to_frame().select_seq(text.filter(text != "")).to_series()
+        return kept, len(kept) < len(series)
     return series.drop_nulls(), series.null_count() > 0
 
 

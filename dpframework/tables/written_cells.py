@@ -160,16 +160,19 @@ def styled_numbers(options: ColumnOptions, texts: pl.Series) -> tuple[NDArray[np
     if decimal == "." and thousands is None:
         return as_numbers(texts)
     spelled = number_pattern(decimal, thousands)
-    fits = texts.str.contains(spelled).fill_null(False)
-    plain = texts
+    plain = text = pl.col("text")
     if thousands is not None:
         plain = plain.str.replace_all(_GROUPING[thousands] if thousands == " " else re.escape(thousands), "")
     if decimal != ".":
         plain = plain.str.replace(decimal, ".", literal=True)
-    parsed = plain.set(~fits, None).cast(pl.Float64, strict=False)
-    words = (texts.is_not_null() & parsed.is_null()).fill_null(False)
-    found, strange = parsed.fill_null(math.nan).to_numpy(), words.to_numpy()
-    if bool(words.any()):  # inf, NaN and truths have no signs to tell apart; a number in another style is none
+    number = pl.when(text.str.contains(spelled)).then(plain).cast(pl.Float64, strict=False)
+    parsed = texts.alias("text").to_frame().select_seq(number).to_series()  # each step has costs
+    found, strange = parsed.fill_null(math.nan).to_numpy(), np.zeros(len(texts), dtype=np.bool_)
+    if (
+        parsed.null_count() != texts.null_count()
+    ):  # inf, NaN and truths have no signs to tell apart; a number in another style is none
+        words = texts.is_not_null() & parsed.is_null()
+        strange = words.to_numpy()
         worded = texts.set(~words | texts.str.contains(r"[0-9]").fill_null(False), None)
         own, other = as_numbers(worded)
         lettered = worded.is_not_null().to_numpy()
