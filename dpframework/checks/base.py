@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
@@ -13,6 +13,10 @@ from dpframework.accountant import AccountedPlan
 from dpframework.facts.errors import InputError
 from dpframework.facts.notebook import html_line, html_table
 from dpframework.facts.printable import printable
+from dpframework.results.result import axes_or_new, without_math
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class Severity(enum.StrEnum):
@@ -21,6 +25,9 @@ class Severity(enum.StrEnum):
     ERROR = "error"
     WARNING = "warning"
     INFO = "info"
+
+
+_COLOURS = {Severity.ERROR: "#b45f06", Severity.WARNING: "#bf9000", Severity.INFO: "#0b5394"}
 
 
 @final
@@ -64,6 +71,36 @@ class Findings(list[Finding]):
             return html_line("no findings")
         rows = [(finding.code, finding.severity.value, finding.message) for finding in self]
         return html_table(("code", "severity", "finding"), rows)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a polars dataframe with the columns `code`, `severity` and `finding`."""
+        import polars as pl
+
+        rows = [(finding.code, finding.severity.value, finding.message) for finding in self]
+        return pl.DataFrame(rows, schema=dict.fromkeys(("code", "severity", "finding"), pl.String), orient="row")
+
+    def plot(self, ax: Any | None = None) -> Any:
+        """Draw how many findings each check has, the gravest first, and return the matplotlib axes.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; without them, new ones.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        order = list(Severity)
+        kinds = sorted({(order.index(finding.severity), finding.code) for finding in self})
+        numbers = [sum((order.index(f.severity), f.code) == kind for f in self) for kind in kinds]
+        axes = axes_or_new(ax, figsize=(6, 1 + 0.25 * len(kinds)))
+        axes.barh(range(len(kinds)), numbers, color=[_COLOURS[order[k]] for k, _ in kinds])
+        axes.set_yticks(range(len(kinds)), [f"{code} {order[k].value}" for k, code in kinds])
+        axes.invert_yaxis()
+        axes.set(xlabel="findings", title=f"{len(self)} finding{'s' * (len(self) != 1)}")
+        return without_math(axes)
 
 
 def _code(instance: Any, attribute: Any, value: str) -> None:

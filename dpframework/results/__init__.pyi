@@ -1,4 +1,5 @@
 from .adaptive import AdaptiveGrid as AdaptiveGrid, FoundBounds as FoundBounds
+from .alignment import TextTable as TextTable
 from .by_key import ByKey as ByKey
 from .error_bounds import (
     BoundKind as BoundKind,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 import numpy as np
@@ -17,6 +17,9 @@ from dpframework.results.alignment import TextTable
 from dpframework.results.matrix import Matrix
 from dpframework.results.noisy import Noisy
 from dpframework.results.result import Drawn, Tabular
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _STRIP = {"figsize": (6, 1.5)}  # inches
 MOST_SHOWN = 12  # cells of a grid, as text
@@ -117,6 +120,18 @@ class AdaptiveGrid(Tabular, Drawn):
         """See `Kept`."""
         return cls(form["names"], form["edges"], form["cells"], form["counts"], form["variance"])
 
+    def to_frame(self) -> pl.DataFrame:
+        """Return a polars dataframe, one row a cell, with its range of each attribute and its noisy rows."""
+        import polars as pl
+
+        ends = {
+            f"{name} {word}": [one[k][side] for one in self.ranges]
+            for k, name in enumerate(self.names)
+            for side, word in enumerate(("from", "to"))
+        }
+        low, high = zip(*(Noisy(count, self.variance).interval() for count in self.counts), strict=True)
+        return pl.DataFrame({**ends, "rows": list(self.counts), "low": list(low), "high": list(high)})
+
     def _text_table(self) -> TextTable:
         order = sorted(range(len(self.cells)), key=lambda k: -self.counts[k])[:MOST_SHOWN]
         rows = [(*(f"{a:g} to {b:g}" for a, b in self.ranges[k]), f"{self.counts[k]:.0f}") for k in order]
@@ -169,6 +184,18 @@ class FoundBounds(Tabular, Drawn):
     def read(cls, form: Mapping[str, Any]) -> FoundBounds:
         """See `Kept`."""
         return cls(str(form["attribute"]), *(form[name] for name in list(attrs.fields_dict(cls))[1:]))
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a polars dataframe, three rows, below, between and above the bounds, with their noisy rows."""
+        import polars as pl
+
+        ends = ((None, self.lower), (self.lower, self.upper), (self.upper, None))
+        rows = [
+            (*end, count, *Noisy(count, self.variance).interval())
+            for end, count in zip(ends, (self.below, self.within, self.above), strict=True)
+        ]
+        names = ("from", "to", "rows", "low", "high")
+        return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.Float64), orient="row")
 
     def draw(self, axes: Any) -> None:
         """Draw the range between the bounds."""

@@ -6,12 +6,16 @@ import itertools
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from dpframework.facts.notebook import html_line, html_table
 from dpframework.facts.output_text import csv_text
 from dpframework.facts.outputs import FileKind
 from dpframework.facts.sentences import sentence
 from dpframework.results.redescription import Redescription
+
+if TYPE_CHECKING:
+    import polars as pl
 
 #: Options of a new figure of bars.
 FIGURE = {"figsize": (11, 6), "layout": "constrained"}
@@ -60,6 +64,28 @@ def table(items: Sequence[Redescription], trusted: Sequence[bool], candidates: i
     if len(items) > _SHOWN:
         printed.append(f"and {len(items) - _SHOWN} more, in to_csv and to_json")
     return "\n".join([*printed, _LEGEND.format(candidates=candidates)])
+
+
+def html(items: Sequence[Redescription], trusted: Sequence[bool], candidates: int) -> str:
+    """Return a table for a notebook, of the first redescriptions only if there are many."""
+    shown = [_cells(item, mark) for item, mark in zip(items, trusted, strict=True)][:_SHOWN]
+    rows = [[" ".join(cell.split("\n")) for cell in row] for row in shown]
+    more = [f"and {len(items) - _SHOWN} more, in to_frame, to_csv and to_json"] if len(items) > _SHOWN else []
+    legend = " ".join(_LEGEND.format(candidates=candidates).split("\n"))
+    told = [*more, legend.replace("above those of the right one", "then those of the right one")]
+    return html_table((*_HEADINGS[:-1], "trusted"), rows) + "".join(map(html_line, told))
+
+
+def frame(items: Sequence[Redescription], trusted: Sequence[bool]) -> pl.DataFrame:
+    """Return one row a redescription, null where a number is unknown."""
+    import polars as pl
+
+    kinds = dict.fromkeys(_COLUMNS, pl.Float64) | {"left": pl.String, "right": pl.String, "trusted": pl.Boolean}
+    rows = [
+        [None if field == "" else field for field in _fields(item, mark)[:-1]] + [mark]
+        for item, mark in zip(items, trusted, strict=True)
+    ]
+    return pl.DataFrame(rows, schema=kinds, orient="row")
 
 
 def lines(items: Sequence[Redescription], trusted: Sequence[bool]) -> str:

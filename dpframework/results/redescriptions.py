@@ -7,16 +7,20 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO, final, overload
+from typing import TYPE_CHECKING, Any, TextIO, final, overload
 
 import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
+from dpframework.facts.notebook import html_line
 from dpframework.results import redescription_views as views
 from dpframework.results.noisy import CONFIDENCE, error_of, quantile
 from dpframework.results.redescription import ERROR, MOST_SHARE, Redescription
 from dpframework.results.result import Drawn, axes_or_new, without_math
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def _rank(redescriptions: Iterable[Redescription]) -> tuple[Redescription, ...]:
@@ -148,6 +152,13 @@ class Redescriptions(Sequence[Redescription], Drawn):
                 f"No redescriptions; {self.candidates} were looked at." if self.candidates else "No redescriptions."
             ) + why
         return views.table(self.items, self.trusted, self.candidates)
+
+    def _repr_html_(self) -> str:
+        return views.html(self.items, self.trusted, self.candidates) if self.items else html_line(str(self))
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a polars dataframe, one row a redescription, with the columns of `to_csv`; null where unknown."""
+        return views.frame(self.items, self.trusted)
 
     def __repr__(self) -> str:
         return f"<{len(self.items)} redescriptions of {self.candidates} candidates>"

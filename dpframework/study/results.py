@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
-from dpframework.facts.errors import nearest
+from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import staged, write_whole
 from dpframework.facts.notebook import html_budget, html_line, html_text
 from dpframework.facts.privacy import NO_EPSILON, PrivacyLoss, readable
@@ -127,13 +127,35 @@ class Results(Mapping[str, Any]):
         """Return the matrices of one miner's result, which a report shows as heat maps."""
         return self._told[name].matrices if name in self._told else matrices_of(self.found[name])
 
-    def to_frame(self) -> pl.DataFrame:
-        """Return the releases as a polars dataframe in order, each with its cost.
+    def to_frame(self, name: str | None = None) -> pl.DataFrame:
+        """Return one result as a polars dataframe, or the releases in order, each with its cost.
 
-        `expected` is the expected error, as a report says it. A loss is null where the release has none of that kind.
+        Of releases, `expected` is the expected error, as a report says it. A loss is null where the release has none of
+        that kind.
+
+        Parameters
+        ----------
+        name
+            Of a result, whose class says what its columns are; without it, the releases.
+
+        Raises
+        ------
+        KeyError
+            If no result has that name.
+        InputError
+            If the result is none of dpframework's, such as one that was loaded without its plugin.
         """
         import polars as pl
 
+        if name is not None:
+            result = self[name]
+            if not hasattr(result, "to_frame"):
+                raise InputError(
+                    f"result '{name}' is a {type(result).__name__}, which is no table; install the plugin of its "
+                    f"miner, or use results['{name}'] as it is"
+                )
+            found: pl.DataFrame = result.to_frame()
+            return found
         rows = [
             {
                 "release": charge.path,

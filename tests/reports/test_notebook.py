@@ -5,12 +5,15 @@ import json
 from html.parser import HTMLParser
 from pathlib import Path
 
+import attrs
 import numpy as np
 import pytest
 
 import dpframework as dpf
+from dpframework.facts import Below, Equals
+from dpframework.facts.notebook import Shown
 from dpframework.facts.privacy import readable
-from dpframework.results import Frequencies
+from dpframework.results import Frequencies, Noisy, Redescription, Redescriptions
 
 ODD = "<script>alert(1)</script> & more"
 SCHEMA = dpf.Schema(
@@ -106,6 +109,65 @@ def test_losses_are_drawn_as_bars(study, table):
         assert [bar.get_width() for bar in axes.patches] == losses[:30]
         assert axes.get_xlabel() == "epsilon of each release"
     pyplot.close("all")
+
+
+def test_every_class_of_results_has_a_dataframe_a_picture_and_a_table():
+    from dpframework.study.registry import registry
+
+    kinds = {found.component.result for found in registry().miners.values()} - {None}
+    assert len(kinds) > 12
+    for kind in kinds:
+        assert callable(getattr(kind, "to_frame", None)), kind
+        assert callable(getattr(kind, "plot", None)), kind
+        assert kind._repr_html_ is not Shown._repr_html_, kind
+
+
+def test_a_tree_is_a_table_of_its_tests_and_a_dataframe_of_its_rules(study, table):
+    results = study.run(table, seed=1)
+    result, rules = results["tree"], results["tree"].rules()
+    frame = results.to_frame("tree")
+    assert frame["rule"].to_list() == [str(rule.description) for rule in rules]
+    assert frame["class"].to_list() == [rule.label for rule in rules]
+    assert frame["rows"].to_list() == [rule.rows for rule in rules]
+    labels = result.tree.target.labels
+    assert np.allclose(sum(frame[f"rows of {label}"] for label in labels), frame["rows"])
+    page = result._repr_html_()
+    assert "<pre" not in page
+    assert page.count('scope="row"') >= len(rules) > 1
+    texts = _Balanced(page).texts
+    for rule in rules:
+        assert f"{rule.rows:.0f}" in texts
+        assert f"{100 * rule.probability:.0f} %" in texts
+    assert len(results.to_frame("distances")) == 100
+    with pytest.raises(dpf.InputError, match="which is no table; install the plugin"):
+        attrs.evolve(results, found={"x": [1]}).to_frame("x")
+
+
+def test_redescriptions_are_a_table_and_a_dataframe():
+    left, right = Equals(ODD, "true"), Below("size", 3)
+    items = [Redescription(left, right, both=Noisy(400, 50), apart=Noisy(k, 50)) for k in (100, 300)]
+    found = Redescriptions(items, candidates=9)
+    page = found._repr_html_()
+    assert "<pre" not in page
+    assert page.count('scope="row"') == 2
+    texts = _Balanced(page).texts
+    assert f"{items[0].jaccard:.2f} [0.78, 0.83]" in texts
+    assert "9 candidates were looked at" in "".join(texts)
+    frame = found.to_frame()
+    assert frame["jaccard"].to_list() == [item.jaccard for item in found]
+    assert frame["left_support"].to_list() == [None, None]
+    assert frame["trusted"].to_list() == list(found.trusted)
+    assert "No redescriptions" in Redescriptions([], candidates=3)._repr_html_()
+    assert Redescriptions([]).to_frame().shape == (0, len(frame.columns))
+
+
+def test_findings_are_drawn_as_one_bar_a_check(study):
+    pytest.importorskip("matplotlib").use("Agg")
+    findings = study.plan().check()
+    axes = findings.plot()
+    assert sum(bar.get_width() for bar in axes.patches) == len(findings)
+    assert {text.get_text().split()[0] for text in axes.get_yticklabels()} == {f.code for f in findings}
+    assert findings.to_frame()["code"].to_list() == [finding.code for finding in findings]
 
 
 def test_a_table_shows_its_schema_and_nothing_of_its_rows(table):

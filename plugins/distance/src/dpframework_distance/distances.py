@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 import numpy as np
@@ -22,6 +22,9 @@ from dpframework.facts import (
     write_whole,
 )
 from dpframework.results import Kept, Matrix, axes_or_new, without_math
+
+if TYPE_CHECKING:
+    import polars as pl
 
 EVEN = 1.2  # the most common value's share, times the number of values, at which shares are about even
 
@@ -134,6 +137,16 @@ class ValueDistances(Shown):
         rows = [[label, *row] for label, row in zip(labels, self.matrix.tolist(), strict=True)]
         return csv_text([self.attribute.name, *labels], rows)
 
+    def to_frame(self) -> pl.DataFrame:
+        """Return a polars dataframe with the columns `attribute`, `value`, `other`, `distance`, one row a pair."""
+        import polars as pl
+
+        labels = self.attribute.labels
+        pairs = [(self.attribute.name, a, b, float(self.matrix[i, j])) for i, a in enumerate(labels)
+                 for j, b in enumerate(labels)]  # fmt: skip
+        kinds = {"attribute": pl.String, "value": pl.String, "other": pl.String, "distance": pl.Float64}
+        return pl.DataFrame(pairs, schema=kinds, orient="row")
+
     def matrices(self) -> list[Matrix]:
         """Return the distances as a matrix, which reports show as a heat map."""
         labels = self.attribute.labels
@@ -149,13 +162,16 @@ class ValueDistances(Shown):
         """
         side = min(2 + 0.3 * len(self.matrix), 14)
         axes = axes_or_new(ax, figsize=(side + 1, side), layout="constrained")
+        return without_math(self._drawn_on(axes))
+
+    def _drawn_on(self, axes: Any) -> Any:
         image = axes.imshow(self.matrix, vmin=0, cmap="viridis")
         positions = range(len(self.matrix))
         axes.set_xticks(positions, self.attribute.labels, rotation=90)
         axes.set_yticks(positions, self.attribute.labels)
         axes.set_title(self._title, wrap=True)
         axes.figure.colorbar(image, ax=axes, label="distance")
-        return without_math(axes)
+        return axes
 
     def __str__(self) -> str:
         """Write the matrix as a table, two digits a distance."""
@@ -226,6 +242,41 @@ class LearnedDistances(Kept, Mapping[str, ValueDistances]):
         if np.mean([one.unevenness for one in every]) <= EVEN:
             return {name: 1.0 - np.eye(len(one.matrix)) for name, one in self.learned.items()}
         return {name: one.blended() for name, one in self.learned.items()}
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the distances of all attributes as one polars dataframe (see `ValueDistances.to_frame`)."""
+        import polars as pl
+
+        return pl.concat([distances.to_frame() for distances in self.learned.values()])
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the heat map of each attribute, and return the matplotlib axes.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on, for one attribute; without them, a new figure with one picture an attribute.
+
+        Raises
+        ------
+        InputError
+            If axes are given for several attributes.
+        ImportError
+            If matplotlib is not installed.
+        """
+        each = list(self.learned.values())
+        if ax is not None or len(each) == 1:
+            if len(each) != 1:
+                raise InputError("axes hold the picture of one attribute; plot one of them, or give no axes")
+            return each[0].plot(ax)
+        across = min(len(each), 3)
+        axes = axes_or_new(None, ncols=across, nrows=-(-len(each) // across), squeeze=False, layout="constrained",
+                           figsize=(5 * across, 4 * -(-len(each) // across)))  # fmt: skip
+        for one, place in zip(each, axes.flat, strict=False):
+            without_math(one._drawn_on(place))
+        for place in axes.flat[len(each) :]:
+            place.set_axis_off()
+        return axes
 
     def matrices(self) -> list[Matrix]:
         """Return the distances of each attribute as a matrix."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts import MOST_ROWS, InputError, Schema, nearest, write_whole
-from dpframework.results import Kept, Noisy
+from dpframework.results import Drawn, Noisy, TextTable
 from dpframework.tables import Table
 from dpframework_tables.frames import frame_of
 from dpframework_tables.junction import JunctionTree, cells_of, cliques_of
@@ -88,7 +88,7 @@ def _measured(given: Iterable[MeasuredMarginal]) -> tuple[MeasuredMarginal, ...]
 # Not slotted: cached properties need an instance dictionary.
 @final
 @attrs.frozen(slots=False)
-class SyntheticRows(Kept):
+class SyntheticRows(Drawn):
     """A synthetic table.
 
     Attributes
@@ -243,6 +243,22 @@ class SyntheticRows(Kept):
         ]
         schema = Schema.from_dict(form["schema"])
         return cls(schema, str(form["method"]), measured, form["total"], form["rows"], int(form["seed"]))
+
+    def draw(self, axes: Any) -> None:
+        """Draw how exactly each marginal was measured: within so many rows is each count, with 95 % probability."""
+        shown = self.measured[:_SHOWN]
+        axes.barh(range(len(shown)), [Noisy(0, one.variance).margin() for one in shown], color="#0b5394")
+        axes.set_yticks(range(len(shown)), [" by ".join(one.names) for one in shown])
+        axes.invert_yaxis()
+        axes.set(xlabel="rows that each count is within (95 %)", title=f"{self.rows:,} synthetic rows")
+
+    def _repr_html_(self) -> str:
+        shown = [
+            (" by ".join(one.names), f"±{math.ceil(Noisy(0, one.variance).margin())}") for one in self.measured[:_SHOWN]
+        ]
+        first, *_, last = str(self).split("\n")
+        more = len(self.measured) - _SHOWN
+        return TextTable(("measured", "rows (95 %)"), shown, more=more, legend=f"{first} {last}").html()
 
     def __str__(self) -> str:
         lines = [f"{self.rows:,} synthetic rows of {len(self.schema)} attributes, method {self.method}."]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
@@ -31,6 +31,9 @@ from dpframework_trees.additive.witnesses import SCHEMA, added, replaced
 from dpframework_trees.dptree import DPTree
 from dpframework_trees.id3 import DPID3
 from dpframework_trees.tree import DecisionTree
+
+if TYPE_CHECKING:
+    import polars as pl
 
 ADDITIVE = "additive"
 ENOUGH = 50  # rows times epsilon, for each function and output of an additive model
@@ -72,6 +75,17 @@ class ChosenModel(Kept):
         kind = str(form["kind"])
         model: type[AdditiveModel | DecisionTree] = AdditiveModel if kind == ADDITIVE else DecisionTree
         return cls(kind, model.from_dict(form["model"]))
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the model as a polars dataframe (see that of `AdditiveModel` and `DecisionTree`)."""
+        return self.model.to_frame()
+
+    def plot(self, ax: Any | None = None) -> Any:
+        """Draw the model with matplotlib, and return the axes."""
+        return self.model.plot(ax)
+
+    def _repr_html_(self) -> str:
+        return self.model._repr_html_()
 
     def __str__(self) -> str:
         """Write its kind and the model."""

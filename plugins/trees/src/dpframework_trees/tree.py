@@ -23,9 +23,11 @@ from dpframework.facts import (
 )
 from dpframework.results import Drawn, Kept
 from dpframework.tables import Block, NewRows, Table, cells_of
-from dpframework_trees.splits import Multiway, Split, child_labels, cut_of
+from dpframework_trees.splits import Multiway, Split, cut_of
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from dpframework.results import Pattern
 
 
@@ -107,7 +109,7 @@ class DecisionTree(Drawn):
     @classmethod
     def over(cls, root: TreeNode, target: Attribute, schema: Schema, *, whole: TreeNode | None = None) -> DecisionTree:
         """Return a tree that keeps, of a schema, only the attributes that it tests."""
-        tested = {node.split.attribute for node in _nodes(whole or root) if isinstance(node, Inner)}
+        tested = {node.split.attribute for node in nodes_of(whole or root) if isinstance(node, Inner)}
         names = [name for name in schema.names if name in tested]
         return cls(root, target, attrs.evolve(schema.select(names), rows=None) if names else None, whole)
 
@@ -155,7 +157,7 @@ class DecisionTree(Drawn):
 
         A row whose path ends at an unknown cell is in no leaf: -1.
         """
-        numbers = {id(leaf): k for k, leaf in enumerate(n for n in _nodes(self.root) if isinstance(n, Leaf))}
+        numbers = {id(leaf): k for k, leaf in enumerate(n for n in nodes_of(self.root) if isinstance(n, Leaf))}
         found = np.empty(_length(rows), dtype=np.int64)
         self._routed(self.root, rows, out_of_domain, found, lambda node: numbers.get(id(node), -1))
         return found
@@ -170,7 +172,7 @@ class DecisionTree(Drawn):
     def importances(self) -> dict[str, float]:
         """Return the number of rows' Gini impurity that the splits on each attribute remove, by noisy counts."""
         found: dict[str, float] = {}
-        for node in _nodes(self.predicting):
+        for node in nodes_of(self.predicting):
             if isinstance(node, Inner):
                 less = _impurity(node) - sum(map(_impurity, node.children))
                 found[node.split.attribute] = found.get(node.split.attribute, 0.0) + max(less, 0.0)
@@ -184,7 +186,7 @@ class DecisionTree(Drawn):
 
     def leaf_codes(self, block: Block) -> NDArray[np.int64]:
         """Return each row's leaf in the tree that predicts, by its place in tree order, shape (rows,)."""
-        numbers = {id(leaf): k for k, leaf in enumerate(n for n in _nodes(self.predicting) if isinstance(n, Leaf))}
+        numbers = {id(leaf): k for k, leaf in enumerate(n for n in nodes_of(self.predicting) if isinstance(n, Leaf))}
         found = np.empty(block.length, dtype=np.int64)
         _route(self.predicting, block, {}, found, lambda node: numbers[id(node)])
         return found[block.index]
@@ -192,7 +194,7 @@ class DecisionTree(Drawn):
     @property
     def leaf_probabilities(self) -> NDArray[np.float64]:
         """The class probabilities of each leaf of the tree that predicts, in tree order, shape (leaves, classes)."""
-        return np.array([node.probabilities for node in _nodes(self.predicting) if isinstance(node, Leaf)])
+        return np.array([node.probabilities for node in nodes_of(self.predicting) if isinstance(node, Leaf)])
 
     def rules(self) -> list[Rule]:
         """Return one rule a leaf, in tree order."""
@@ -206,12 +208,12 @@ class DecisionTree(Drawn):
 
     def leaf_counts(self) -> NDArray[np.float64]:
         """Return the estimated rows of each leaf by class, shape (leaves, classes), in the order of `patterns`."""
-        return np.array([node.counts for node in _nodes(self.root) if isinstance(node, Leaf)])
+        return np.array([node.counts for node in nodes_of(self.root) if isinstance(node, Leaf)])
 
     @property
     def leaves(self) -> int:
         """The number of leaves."""
-        return sum(isinstance(node, Leaf) for node in _nodes(self.root))
+        return sum(isinstance(node, Leaf) for node in nodes_of(self.root))
 
     @property
     def depth(self) -> int:
@@ -220,7 +222,20 @@ class DecisionTree(Drawn):
 
     def __str__(self) -> str:
         """Draw the tree as text, a line for each branch, with class, probability and estimated rows at leaves."""
-        return "\n".join(_drawn(self.root, "", self.target, self.schema))
+        from dpframework_trees.tree_views import tree_text
+
+        return tree_text(self)
+
+    def _repr_html_(self) -> str:
+        from dpframework_trees.tree_views import tree_table
+
+        return tree_table(self).html()
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row a leaf, in the order of `rules`: rule, class, probability, rows, and rows of each class."""
+        from dpframework_trees.tree_views import tree_frame
+
+        return tree_frame(self)
 
     def draw(self, axes: Any) -> None:
         """Draw the tree that is shown, tests above and leaves below, each with its class and its noisy share."""
@@ -230,17 +245,9 @@ class DecisionTree(Drawn):
 
     def to_dot(self) -> str:
         """Return the tree in Graphviz's DOT."""
-        lines = ["digraph tree {", "    node [fontname=sans, shape=box];"]
-        numbers = {id(node): k for k, node in enumerate(_nodes(self.root))}
-        for node in _nodes(self.root):
-            text = str(node.split) if isinstance(node, Inner) else leaf_text(node, self.target)
-            lines.append(f"    n{numbers[id(node)]} [label={_quoted(text)}];")
-        for node in _nodes(self.root):
-            if isinstance(node, Inner) and self.schema is not None:
-                labels = child_labels(node.split, self.schema)
-                for child, label in zip(node.children, labels, strict=True):
-                    lines.append(f"    n{numbers[id(node)]} -> n{numbers[id(child)]} [label={_quoted(label)}];")
-        return "\n".join([*lines, "}"]) + "\n"
+        from dpframework_trees.tree_views import tree_dot
+
+        return tree_dot(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form that `from_dict` reads."""
@@ -283,6 +290,13 @@ class TreeResult(Kept):
         """Return the tree's rules."""
         return self.tree.rules()
 
+    def to_frame(self) -> pl.DataFrame:
+        """Return the tree as a polars dataframe (see `DecisionTree.to_frame`)."""
+        return self.tree.to_frame()
+
+    def _repr_html_(self) -> str:
+        return self.tree._repr_html_()
+
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
         return {"tree": self.tree.to_dict(), "rules": [str(rule) for rule in self.rules()]}
@@ -297,11 +311,12 @@ class TreeResult(Kept):
         return str(self.tree)
 
 
-def _nodes(node: TreeNode) -> Iterator[TreeNode]:
+def nodes_of(node: TreeNode) -> Iterator[TreeNode]:
+    """Go through a node and all nodes below it, in tree order."""
     yield node
     if isinstance(node, Inner):
         for child in node.children:
-            yield from _nodes(child)
+            yield from nodes_of(child)
 
 
 def _depth(node: TreeNode) -> int:
@@ -347,33 +362,22 @@ def _branch(split: Split, child: int, schema: Schema) -> Description:
 
 def _rules(node: TreeNode, path: tuple[Description, ...], target: Attribute, schema: Schema | None) -> Iterator[Rule]:
     if isinstance(node, Leaf) or schema is None:
-        best = int(np.argmax(node.probabilities))
+        best = best_class(node)
         yield Rule(And(path), target.labels[best], float(node.probabilities[best]), float(node.counts.sum()))
         return
     for k, child in enumerate(node.children):
         yield from _rules(child, (*path, _branch(node.split, k, schema)), target, schema)
 
 
+def best_class(node: TreeNode) -> int:
+    """Return the code of a node's most probable class."""
+    return int(np.argmax(node.probabilities))
+
+
 def leaf_text(node: TreeNode, target: Attribute) -> str:
     """Return a leaf in words, with its class, the class's probability and its estimated rows."""
-    best = int(np.argmax(node.probabilities))
+    best = best_class(node)
     return f"{target.labels[best]} ({node.probabilities[best]:.0%} of about {node.counts.sum():.0f})"
-
-
-def _drawn(node: TreeNode, indent: str, target: Attribute, schema: Schema | None) -> Iterator[str]:
-    if isinstance(node, Leaf) or schema is None:
-        if not indent:
-            yield leaf_text(node, target)
-        return
-    for k, (child, label) in enumerate(zip(node.children, child_labels(node.split, schema), strict=True)):
-        last = k == len(node.children) - 1
-        leaf = f": {leaf_text(child, target)}" if isinstance(child, Leaf) else ""
-        yield f"{indent}{'└─' if last else '├─'} {label}{leaf}"
-        yield from _drawn(child, indent + ("   " if last else "│  "), target, schema)
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _node_to_dict(node: TreeNode) -> dict[str, Any]:

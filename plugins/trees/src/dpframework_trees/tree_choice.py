@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 import numpy as np
@@ -26,6 +26,10 @@ from dpframework.tables import Block, Crosstab, JointCounts
 from dpframework_trees.dptree import DPTree
 from dpframework_trees.id3 import DPID3
 from dpframework_trees.tree import DecisionTree, TreeResult
+from dpframework_trees.tree_views import tree_table
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @final
@@ -111,6 +115,17 @@ class ChosenTree(Kept):
     def read(cls, form: Mapping[str, Any]) -> ChosenTree:
         """See `Kept`."""
         return cls(int(form["position"]), TreeResult.from_dict(form).tree)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the tree as a polars dataframe (see `DecisionTree.to_frame`)."""
+        return self.tree.to_frame()
+
+    def plot(self, ax: Any | None = None) -> Any:
+        """Draw the tree with matplotlib, and return the axes."""
+        return self.tree.plot(ax)
+
+    def _repr_html_(self) -> str:
+        return tree_table(self.tree, f"Candidate {self.position + 1}. ").html()
 
     def __str__(self) -> str:
         """Write which of the candidates it is, and the tree."""

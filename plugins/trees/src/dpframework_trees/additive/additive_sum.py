@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpframework.facts import Schema
-from dpframework.results import Drawn, axes_or_new, without_math
+from dpframework.results import Drawn, TextTable, axes_or_new, without_math
 from dpframework_trees.additive.drawing import BAND, FIGURE, draw_term, draw_terms
 from dpframework_trees.additive.terms import Term, term_named
+
+if TYPE_CHECKING:
+    import polars as pl
 
 SHOWN = 6  # attributes in a drawing of all
 LEGEND = (
@@ -69,6 +72,32 @@ class AdditiveSum(Drawn):
         """Draw the functions of the attributes that matter most, each with the band that noise leaves it."""
         draw_terms(self.most_important[:SHOWN], self.outputs, f"added to {self.added_to}", axes)
 
+    def to_frame(self) -> pl.DataFrame:
+        """Return a polars dataframe, a row for each cell of each function, those that matter most first.
+
+        Its columns are `attribute`, `cell`, a number for each output (`added to NAME`), and the two ends of the band
+        that noise leaves it (`noise_even`, `noise_most`).
+        """
+        import polars as pl
+
+        parts = [
+            pl.DataFrame(
+                {"attribute": [term.attribute.name] * len(term.labels), "cell": list(term.labels)}
+                | {f"added to {name}": term.values[:, k] for k, name in enumerate(self.outputs)}
+                | {"noise_even": BAND * term.deviations, "noise_most": BAND * term.most_deviations}
+            )
+            for term in self.most_important
+        ]
+        return pl.concat(parts)
+
+    def _repr_html_(self) -> str:
+        names = [f"added to {name}" for name in self.outputs]
+        tables = [
+            TextTable((term.attribute.name, *names, "noise"), list(_rows(term)), legend="").html()
+            for term in self.most_important
+        ]
+        return "".join(tables)
+
     def plot_term(self, name: str, ax: Any | None = None) -> Any:
         """Draw the function of one attribute, with the band that noise leaves it, and return the matplotlib axes."""
         axes = axes_or_new(ax, layout="constrained")
@@ -77,3 +106,9 @@ class AdditiveSum(Drawn):
         if len(self.outputs) > 1:
             axes.legend()
         return without_math(axes)
+
+
+def _rows(term: Term) -> Iterator[tuple[str, ...]]:
+    bands = zip(BAND * term.deviations, BAND * term.most_deviations, strict=True)
+    for label, values, (even, most) in zip(term.labels, term.values, bands, strict=True):
+        yield (label, *(f"{value:+.3g}" for value in values), f"± {even:.3g} to {most:.3g}")

@@ -1,0 +1,91 @@
+"""A tree as text, as a table for notebooks, as a dataframe and in Graphviz's DOT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from dpframework.facts import Attribute, Schema
+from dpframework.results import TextTable
+from dpframework_trees.splits import child_labels
+from dpframework_trees.tree import Inner, Leaf, TreeNode, best_class, leaf_text, nodes_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from dpframework_trees.tree import DecisionTree
+
+_BLANK = "\u00a0"  # a space that HTML keeps
+
+
+def tree_table(tree: DecisionTree, note: str = "") -> TextTable:
+    """Return a tree with a row for each outcome of a test, and the class there. `note` begins the line below."""
+    heads = (f"{tree.target.name}, if", "class", "probability", "rows")
+    legend = "Rows and probabilities are estimates from noisy counts."
+    return TextTable(heads, list(_rows(tree.root, "", tree.target, tree.schema)), legend=f"{note}{legend}")
+
+
+def _rows(node: TreeNode, indent: str, target: Attribute, schema: Schema | None) -> Iterator[tuple[str, ...]]:
+    if isinstance(node, Leaf) or schema is None:
+        if not indent:
+            yield ("always", *_cells(node, target))
+        return
+    for k, (child, label) in enumerate(zip(node.children, child_labels(node.split, schema), strict=True)):
+        last = k == len(node.children) - 1
+        yield (f"{indent}{'└─' if last else '├─'}{_BLANK}{label}", *_cells(child, target))
+        yield from _rows(child, f"{indent}{_BLANK if last else '│'}{2 * _BLANK}", target, schema)
+
+
+def _cells(node: TreeNode, target: Attribute) -> tuple[str, str, str]:
+    best = best_class(node)
+    return target.labels[best], f"{100 * node.probabilities[best]:.0f} %", f"{node.counts.sum():.0f}"
+
+
+def tree_frame(tree: DecisionTree) -> pl.DataFrame:
+    """Return one row a leaf (see `DecisionTree.to_frame`)."""
+    import polars as pl
+
+    rules, counts = tree.rules(), tree.leaf_counts()
+    columns: dict[str, Any] = {
+        "rule": [str(rule.description) for rule in rules],
+        "class": [rule.label for rule in rules],
+        "probability": [rule.probability for rule in rules],
+        "rows": [rule.rows for rule in rules],
+    }
+    return pl.DataFrame(columns | {f"rows of {x}": counts[:, k] for k, x in enumerate(tree.target.labels)})
+
+
+def tree_text(tree: DecisionTree) -> str:
+    """Return a line for each branch, with class, probability and estimated rows at leaves."""
+    return "\n".join(_drawn(tree.root, "", tree.target, tree.schema))
+
+
+def _drawn(node: TreeNode, indent: str, target: Attribute, schema: Schema | None) -> Iterator[str]:
+    if isinstance(node, Leaf) or schema is None:
+        if not indent:
+            yield leaf_text(node, target)
+        return
+    for k, (child, label) in enumerate(zip(node.children, child_labels(node.split, schema), strict=True)):
+        last = k == len(node.children) - 1
+        leaf = f": {leaf_text(child, target)}" if isinstance(child, Leaf) else ""
+        yield f"{indent}{'└─' if last else '├─'} {label}{leaf}"
+        yield from _drawn(child, indent + ("   " if last else "│  "), target, schema)
+
+
+def tree_dot(tree: DecisionTree) -> str:
+    """Return the tree in Graphviz's DOT."""
+    lines = ["digraph tree {", "    node [fontname=sans, shape=box];"]
+    numbers = {id(node): k for k, node in enumerate(nodes_of(tree.root))}
+    for node in nodes_of(tree.root):
+        text = str(node.split) if isinstance(node, Inner) else leaf_text(node, tree.target)
+        lines.append(f"    n{numbers[id(node)]} [label={_quoted(text)}];")
+    for node in nodes_of(tree.root):
+        if isinstance(node, Inner) and tree.schema is not None:
+            labels = child_labels(node.split, tree.schema)
+            for child, label in zip(node.children, labels, strict=True):
+                lines.append(f"    n{numbers[id(node)]} -> n{numbers[id(child)]} [label={_quoted(label)}];")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
