@@ -9,14 +9,15 @@ from typing import Annotated, Any
 import attrs
 import typer
 
+from dpframework.cli import completion
 from dpframework.cli.common import Json, console, plain_table, print_json, warn_of_problems, write
 from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError, nearest
 from dpframework.study.registry import Registered, registry
 
-Name = Annotated[
-    str | None, typer.Argument(metavar="NAME", help="Show this one: its parameters, defaults and documentation.")
-]
+_SHOWS = "Show this one: its parameters, defaults and documentation."
+MinerName = Annotated[str | None, typer.Argument(metavar="NAME", autocompletion=completion.miners, help=_SHOWS)]
+MechanismName = Annotated[str | None, typer.Argument(metavar="NAME", autocompletion=completion.mechanisms, help=_SHOWS)]
 
 
 def register(app: typer.Typer) -> None:
@@ -26,12 +27,12 @@ def register(app: typer.Typer) -> None:
     app.command(cls=Command, epilog="Example: dpframework explain DP012")(explain)
 
 
-def miners(name: Name = None, as_json: Json = False) -> None:
+def miners(name: MinerName = None, as_json: Json = False) -> None:
     """List the installed miners, or show the parameters of one."""
     _show("miner", registry().miners, name, as_json)
 
 
-def mechanisms(name: Name = None, as_json: Json = False) -> None:
+def mechanisms(name: MechanismName = None, as_json: Json = False) -> None:
     """List the installed mechanisms, or show the parameters of one."""
     _show("mechanism", registry().mechanisms, name, as_json)
 

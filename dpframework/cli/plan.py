@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpframework.checks import Severity
+from dpframework.cli import completion
 from dpframework.cli.common import (
     REFUSED,
     AboutRows,
@@ -236,7 +237,12 @@ def check(study: Subject, verified: VerifiedFile = None, rows: AboutRows = None,
 
 def epsilon(
     study: Annotated[Path, path_argument("STUDY", "A study file (.toml).")],
-    step: Annotated[str, typer.Argument(metavar="STEP", help="A step, or one of its releases by its path.")],
+    step: Annotated[
+        str,
+        typer.Argument(
+            metavar="STEP", autocompletion=completion.steps, help="A step, or one of its releases by its path."
+        ),
+    ],
     within: Annotated[
         str,
         typer.Option(

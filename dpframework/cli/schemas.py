@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpframework.cli import completion
 from dpframework.cli.common import (
     REFUSED,
     Json,
@@ -43,6 +44,9 @@ app = typer.Typer(
 )
 
 
+_UNFIT = "the data does not fit the schema; correct the cells or the schema"
+
+
 def register(program: typer.Typer) -> None:
     """Add the group of commands."""
     program.add_typer(app)
@@ -57,9 +61,17 @@ SHOWS_ROWS = "NOT private: this tells what is in the rows; it is for the eyes of
 
 OpenColumns = Annotated[
     list[str] | None,
-    typer.Option("--open", metavar="NAME", help="A column whose values nobody is to list; repeatable."),
+    typer.Option(
+        "--open",
+        metavar="NAME",
+        autocompletion=completion.attributes,
+        help="A column whose values nobody is to list; repeatable.",
+    ),
 ]
-ExcludedColumns = Annotated[list[str] | None, typer.Option(metavar="NAME", help="A column to leave out; repeatable.")]
+ExcludedColumns = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", autocompletion=completion.attributes, help="A column to leave out; repeatable."),
+]
 CutModeName = Annotated[
     str,
     typer.Option(
@@ -67,7 +79,12 @@ CutModeName = Annotated[
     ),
 ]
 CategoricalColumns = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="A column of numbers that are categories; repeatable.")
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=completion.attributes,
+        help="A column of numbers that are categories; repeatable.",
+    ),
 ]
 ReadFile = Annotated[Path | None, path_option("FILE", "A TOML file with a [read] that says how the data is written.")]
 Sheet = Annotated[
@@ -236,7 +253,7 @@ def check(
     else:
         for misfit in misfits:
             write(str(misfit))
-        write("the data fits the schema" if fits else "the data does not fit the schema")
+        write("the data fits the schema" if fits else _UNFIT)
     if not fits:
         raise typer.Exit(REFUSED)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpframework.cli import completion
 from dpframework.cli.common import (
     REFUSED,
     Json,
@@ -35,19 +36,33 @@ if TYPE_CHECKING:
     from dpframework.verify import Verification
 
 
+Subject = Annotated[
+    str,
+    typer.Argument(
+        metavar="WHAT",
+        autocompletion=completion.subjects,
+        help="A miner, mechanism or accountant, or a study file (.toml).",
+    ),
+]
+ExampleName = Annotated[
+    str | None,
+    typer.Option(
+        "--example",
+        metavar="NAME",
+        autocompletion=completion.steps,
+        help="Verify one of the miner's examples, or one step of the study, only.",
+    ),
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(cls=Command, epilog="Example: dpframework verify dp-id3 --example default --replays 20000")(verify)
 
 
 def verify(
-    subject: Annotated[
-        str, typer.Argument(metavar="WHAT", help="A miner, mechanism or accountant, or a study file (.toml).")
-    ],
-    example: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Verify one of the miner's examples, or one step of the study, only."),
-    ] = None,
+    subject: Subject,
+    example: ExampleName = None,
     relation: Annotated[
         Relation | None, choice_option("RELATION", Relation, "Verify under one neighbouring relation only.")
     ] = None,

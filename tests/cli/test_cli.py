@@ -487,7 +487,7 @@ def test_schema_check_tells_the_owner_what_does_not_fit(capsys, tmp_path):
         "age: numbers beyond its bounds 0 and 99 in 2 rows, such as '-1', '120'",
         "town: values that are not in its list in 2 rows, such as 'B'",
         "the table: max_rows = 3 in the schema, but the number of rows is 4",
-        "the data does not fit the schema",
+        "the data does not fit the schema; correct the cells or the schema",
     ]
     code, out, err = check(text, "--json")
     form = json.loads(out)
@@ -498,7 +498,8 @@ def test_schema_check_tells_the_owner_what_does_not_fit(capsys, tmp_path):
         "rows": 1,
         "examples": ["maybe"],
     }
-    assert check("ill,town\nyes,A\n")[:2] == (1, "age: no such column in rows.csv\nthe data does not fit the schema\n")
+    unfit = "the data does not fit the schema; correct the cells or the schema\n"
+    assert check("ill,town\nyes,A\n")[:2] == (1, f"age: no such column in rows.csv\n{unfit}")
     for text, says in (("ill,age,town\n1\n", "more or fewer fields"), ("", "is empty")):
         code, out, err = check(text)
         assert (code, out) == (2, "")

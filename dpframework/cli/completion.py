@@ -1,0 +1,104 @@
+"""What shells complete beside commands and options: miners, steps of a study, attributes and columns.
+
+Whoever presses the tab key has not run anything, so whatever cannot be found is nothing to complete, and no error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import os
+import shlex
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import typer
+
+#: A function that returns what may stand in an argument's place.
+Completion = Callable[[typer.Context, str], list[str]]
+
+
+def _completing(known: Callable[[Any], Iterable[str]]) -> Completion:
+    """Return the names that begin as what was typed."""
+
+    @functools.wraps(known)
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        found: list[str] = []
+        with contextlib.suppress(Exception):
+            found = [name for name in known(ctx) if name.startswith(incomplete)]
+        return found
+
+    # typer looks at these to know what to give
+    complete.__annotations__ = {"ctx": typer.Context, "incomplete": str, "return": list[str]}
+    del complete.__wrapped__
+    return complete
+
+
+def _words(ctx: Any) -> list[str]:
+    """Return what was typed behind the command's name. An option without its value leaves click with nothing."""
+    typed = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+    return shlex.split(typed)[len(ctx.command_path.split()) :]
+
+
+def _given(ctx: Any) -> Path:
+    """Return the first argument: a study, a file or a miner."""
+    return Path(_words(ctx)[0]).expanduser()
+
+
+def _option(ctx: Any, name: str) -> str | None:
+    """Return the value of an option that was typed before."""
+    return next((value for key, value in itertools.pairwise(_words(ctx)) if key == f"--{name}"), None)
+
+
+@_completing
+def miners(_: Any) -> Iterable[str]:
+    """Name the installed miners."""
+    from dpframework.study.registry import registry
+
+    return registry().miners
+
+
+@_completing
+def mechanisms(_: Any) -> Iterable[str]:
+    """Name the installed mechanisms."""
+    from dpframework.study.registry import registry
+
+    return registry().mechanisms
+
+
+@_completing
+def subjects(_: Any) -> Iterable[str]:
+    """Name what `verify` tests, and study files here."""
+    from dpframework.study.registry import registry
+
+    known = registry()
+    return [*known.miners, *known.mechanisms, *known.accountants, *(str(path) for path in Path().glob("*.toml"))]
+
+
+@_completing
+def steps(ctx: Any) -> Iterable[str]:
+    """Name the steps of the study that was typed before, or the examples of a miner."""
+    given = _given(ctx)
+    if given.suffix != ".toml":
+        from dpframework.study.registry import registry
+
+        examples: Iterable[str] = registry().miners[str(given)].component.examples()
+        return examples
+    from dpframework.facts.toml import read_toml
+
+    return [str(step["name"]) for step in read_toml(given, "a study file")["step"]]
+
+
+@_completing
+def attributes(ctx: Any) -> Iterable[str]:
+    """Name the columns of the file that was typed before."""
+    from dpframework.facts.read_options import ReadOptions
+    from dpframework.tables.guessed_file import guess_file
+    from dpframework.tables.silence import silenced
+    from dpframework.tables.sources import open_source
+
+    file, asked = _given(ctx), {key: text for key in ("sheet", "table", "query") if (text := _option(ctx, key))}
+    with silenced(streams=True):
+        return open_source(file, read=ReadOptions.of(asked) if asked else guess_file(file)).columns

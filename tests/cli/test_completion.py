@@ -1,0 +1,66 @@
+"""What a shell completes: miners, steps, columns; where nothing is known, nothing, and never an error or a cell."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpframework.cli import main
+from dpframework.study.registry import registry
+
+STUDY = """
+[data]
+path = "t.csv"
+schema = "s.toml"
+[[step]]
+name = "ages"
+miner = "histogram"
+[[step]]
+name = "all"
+miner = "count"
+"""
+
+
+@pytest.fixture
+def complete(tmp_path, monkeypatch, capsys):
+    (tmp_path / "study.toml").write_text(STUDY)
+    (tmp_path / "t.csv").write_text("age;cost;sex\n1;2;f\n")
+    (tmp_path / "broken.toml").write_text("[[")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("_DPFRAMEWORK_COMPLETE", "complete_bash")
+
+    def completed(typed: str) -> list[str]:
+        words = typed.split(" ")
+        monkeypatch.setenv("COMP_WORDS", typed)
+        monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+        with pytest.raises(SystemExit) as ended:
+            main([])
+        assert not ended.value.code
+        out, err = capsys.readouterr()
+        assert err == ""
+        return out.split()
+
+    return completed
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("dpframework expl", ["explain"]),
+        ("dpframework mechanisms lap", ["laplace"]),
+        ("dpframework verify dp-id3 --example gr", ["grid"]),
+        ("dpframework verify study.toml --example a", ["ages", "all"]),
+        ("dpframework verify stu", ["study.toml"]),
+        ("dpframework epsilon study.toml al", ["all"]),
+        ("dpframework epsilon broken.toml a", []),
+        ("dpframework epsilon none.toml a", []),
+        ("dpframework schema infer t.csv --exclude ", ["age", "cost", "sex"]),
+        ("dpframework schema infer t.csv --open c", ["cost"]),
+        ("dpframework schema infer none.csv --categorical ", []),
+    ],
+)
+def test_a_shell_completes(complete, typed, found):
+    assert complete(typed) == found
+
+
+def test_all_miners_are_completed(complete):
+    assert complete("dpframework miners ") == list(registry().miners)
