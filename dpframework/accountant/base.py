@@ -61,7 +61,7 @@ class Accountant(abc.ABC, Generic[A]):
         self._epsilon = exact_or_none(epsilon)
         self._delta = exact(delta, "delta")
         if self.delta >= 1:
-            raise InputError(f"delta is {decimal_text(self.delta)}; it must be below 1")
+            raise InputError(f"delta is {decimal_text(self.delta)}; it must be below 1, such as 1e-6")
         admitted = self.delta_for(self.delta)
         if admitted is None:
             raise InputError(f"{self.name} accounting needs a delta above {decimal_text(self.delta)}")

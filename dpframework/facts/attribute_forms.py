@@ -11,6 +11,11 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.toml import refuse_unknown
 
+_WRITE = {
+    "lower": "write the least value that can occur, from a code book and not from the rows",
+    "upper": "write the largest value that can occur, from a code book and not from the rows",
+    "values": "list the values that can occur, from a code book and not from the rows",
+}
 _KINDS: dict[str, type[Attribute]] = {kind.kind: kind for kind in (Boolean, Categorical, Numeric, Open)}
 
 
@@ -21,7 +26,7 @@ def attribute_from_dict(form: object, position: int) -> Attribute:
     name = form.get("name")
     where = f"attribute '{name}': " if isinstance(name, str) else f"attribute number {position}: "
     if "name" not in form:
-        raise InputError(f"{where}has no name")
+        raise InputError(f'{where}has no name; write the name of its column, such as name = "age"')
     if "kind" not in form:
         raise InputError(f"{where}has no kind; accepted are {', '.join(map(repr, _KINDS))}")
     kind = form["kind"]
@@ -31,5 +36,5 @@ def attribute_from_dict(form: object, position: int) -> Attribute:
     refuse_unknown(form, ["kind", *(field.name for field in fields)], f"{where}unknown key")
     for field in fields:
         if field.default is attrs.NOTHING and field.name not in form:
-            raise InputError(f"{where}a {kind} attribute needs '{field.name}'")
+            raise InputError(f"{where}a {kind} attribute needs '{field.name}'; {_WRITE.get(field.name, 'add it')}")
     return _KINDS[kind](**{key: value for key, value in form.items() if key != "kind"})

@@ -274,7 +274,8 @@ class Numeric(Attribute):
         self._set("lower", finite_number(self.lower, "lower"))
         self._set("upper", finite_number(self.upper, "upper"))
         if not self.lower < self.upper:
-            raise InputError(f"lower must be below upper, and they are {self.lower:g} and {self.upper:g}")
+            remedy = "exchange them" if self.lower > self.upper else "give the range of values that can occur"
+            raise InputError(f"lower must be below upper, and they are {self.lower:g} and {self.upper:g}; {remedy}")
         if not math.isfinite(self.upper - self.lower):
             raise InputError("the width upper - lower must be finite")
         self._set("cuts", tuple(finite_number(cut, "each of its cuts") for cut in self.cuts))

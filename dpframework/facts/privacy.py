@@ -60,12 +60,16 @@ def exact(value: Amount, what: str = "epsilon") -> Fraction:
             raise TypeError
         number = Fraction(value) if isinstance(value, Fraction | int) else read_ratio(value)
     except (ValueError, TypeError, ZeroDivisionError, OverflowError):
-        raise InputError(f"{what} is {value!r}; a finite number is needed") from None
+        raise InputError(f"{what} is {value!r}; write a finite number, such as {_SUCH_AS.get(what, 0.5)}") from None
     if number < 0:
         raise InputError(f"{what} is {decimal_text(number)}; it cannot be negative")
     if not isinstance(value, Fraction) and (number > LARGEST or 0 < number < 1 / LARGEST):
         raise InputError(f"{what} must lie between 1e-100 and 1e100, or be 0")
     return number
+
+
+#: A usual amount of what a number is given for.
+_SUCH_AS = {"epsilon": "0.5", "rho": "0.1", "delta": "1e-6", "within": "10", "rows": "1000"}
 
 
 def positive(value: Amount, what: str = "epsilon") -> Fraction:
@@ -78,7 +82,7 @@ def positive(value: Amount, what: str = "epsilon") -> Fraction:
     """
     number = exact(value, what)
     if number == 0:
-        raise InputError(f"{what} is 0; it must be positive")
+        raise InputError(f"{what} is 0; write a number above 0, such as {_SUCH_AS.get(what, 0.5)}")
     return number
 
 

@@ -114,7 +114,7 @@ class Schema:
         if len(self._positions) < len(self.attributes):
             names = self.names
             twice = next(name for k, name in enumerate(names) if name in names[:k])
-            raise InputError(f"attribute '{twice}' is listed twice; names must differ")
+            raise InputError(f"attribute '{twice}' is listed twice; rename one of the two, or leave it out")
         for field, count in counts(self.rows, self.max_rows, self.about_rows).items():
             object.__setattr__(self, field, count)
         for text in self.inferred:

@@ -89,7 +89,9 @@ class PrivacyUnit:
         if self.id is not None:
             printable_name(self.id, "the column that names units")
         if not is_whole_number(self.rows, most=MOST_ROWS):
-            raise InputError(f"rows_per_unit is {self.rows!r}; a whole number from 1 to {MOST_ROWS} is needed")
+            raise InputError(
+                f"rows_per_unit is {self.rows!r}; write how many rows of one unit are kept, from 1 to {MOST_ROWS}"
+            )
 
     @property
     def is_row(self) -> bool:

@@ -47,7 +47,10 @@ def finite_number(value: object, what: str) -> float:
     """Return `value` as a finite float. -0.0 becomes 0.0, so that equal schemas print alike."""
     # bool is an Integral for Python, but `lower = true` in a file is a slip, not the number 1.
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InputError(f"{what} must be a number, not {type(value).__name__}")
+        raise InputError(
+            f"{what} must be a number, not {type(value).__name__}"
+            + ("; write it without quotes" if isinstance(value, str) else "")
+        )
     try:
         number = float(value)
     except OverflowError:
@@ -84,7 +87,7 @@ def positive_count(value: object, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise InputError(f"{what} must be a whole number, not {type(value).__name__}")
     if value < 1:
-        raise InputError(f"{what} must be at least 1")
+        raise InputError(f"{what} must be at least 1; write a whole number from 1 on")
     return int(value)
 
 

@@ -125,7 +125,7 @@ def outside_losses(
     if epsilon is None:
         raise InputError("a private release needs its epsilon; if none is known, enter it as 'exact'")
     if lost >= 1:
-        raise InputError(f"delta is {delta}; it must be below 1")
+        raise InputError(f"delta is {delta}; it must be below 1, such as 1e-6")
     return {**form, "epsilon": str(positive(epsilon)), "delta": str(lost)}
 
 

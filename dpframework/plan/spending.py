@@ -317,7 +317,7 @@ def spend(
         None if epsilon is None else positive(epsilon), None if rho is None else positive_rho(rho), exact_delta(delta)
     )
     if caps.delta >= 1:
-        raise InputError(f"block '{name}': delta is {decimal_text(caps.delta)}; it must be below 1")
+        raise InputError(f"block '{name}': delta is {decimal_text(caps.delta)}; it must be below 1, such as 1e-6")
     parts = tuple(_step(one, caps, f"block '{name}': kind '{one.name}'") for one in kinds)
     return Spend(name, parts, tuple(Bounds(one.least, one.times) for one in kinds), caps)
 

@@ -279,7 +279,7 @@ def _steps(form: Mapping[str, Any]) -> list[Mapping[str, Any]]:
             raise InputError(f'{where}params must be a table, such as {{ target = "income" }}, not {kind_of(params)}')
         for key in ("epsilon", "share"):
             if key in params:
-                raise InputError(f"{where}{key} is a key of the step itself, not of its params")
+                raise InputError(f"{where}{key} is a key of the step itself, not of its params; write it beside miner")
         if "epsilon" in step and "share" in step:
             raise InputError(f"{where}has an epsilon and a share of the budget; give one of the two")
     return steps

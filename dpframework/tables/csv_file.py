@@ -68,7 +68,9 @@ class CsvFile:
         read = read or ReadOptions()
         first = next(_texts(path, read.encoding), b"")
         if not first:
-            raise InputError(f"{path.name}: is empty; at least one row is needed")
+            raise InputError(
+                f"{path.name}: is empty; save the table there again, with the names of its columns in the first line"
+            )
         starts, _, _ = lines_of(first, read.separator)
         header = first[: starts[1]] if len(starts) > 1 else first
         try:

@@ -98,7 +98,7 @@ class Source:
         counts = collections.Counter(self.columns)
         for name in names:
             if counts[name] > 1:
-                raise InputError(f"{self.name}: column '{name}' occurs more than once; names must differ")
+                raise InputError(f"{self.name}: column '{name}' occurs more than once; rename one of them in the table")
 
 
 def _whole(parts: Sequence[Any], where: str) -> Any:
@@ -173,7 +173,7 @@ def _of_frame(frame: Any) -> Source:
     try:
         wrapped = nw.from_native(frame)
     except nw.exceptions.DuplicateError:
-        raise InputError("frame: two columns have the same name; names must differ") from None
+        raise InputError("frame: two columns have the same name; rename one of them") from None
     except TypeError:
         raise InputError(f"frame: {type(frame).__name__} is not a dataframe; {accepted}") from None
     if isinstance(wrapped, nw.LazyFrame):
@@ -234,10 +234,12 @@ def _of_file(file: str, options: Mapping[str, str] | None, part: tuple[int, int]
     path = Path(file)
     name = path.name
     if not name.lower().endswith(KINDS):
-        raise NotOpened(f"{name}: is of an unknown kind; accepted are {', '.join(KINDS)}")
+        raise NotOpened(f"{name}: is of an unknown kind; save it as one of {', '.join(KINDS)}")
     try:
         if path.stat().st_size == 0:
-            raise InputError(f"{name}: is empty; at least one row is needed")
+            raise InputError(
+                f"{name}: is empty; save the table there again, with the names of its columns in the first line"
+            )
         with path.open("rb"):
             pass
     except OSError as error:

@@ -278,8 +278,8 @@ def test_rows_that_only_the_owner_bounds_are_an_assumption() -> None:
 @pytest.mark.parametrize(
     ("unit", "rows", "sentence"),
     [
-        ("person", 0, "rows_per_unit is 0; a whole number from 1 to 1000000 is needed"),
-        ("person", True, "rows_per_unit is True; a whole number from 1 to 1000000 is needed"),
+        ("person", 0, "rows_per_unit is 0; write how many rows of one unit are kept, from 1 to 1000000"),
+        ("person", True, "rows_per_unit is True; write how many rows of one unit are kept, from 1 to 1000000"),
         ("person", 2.0, "Study: rows_per_unit is a float; int is needed"),
         (" ", 2, "unit is ' '; give the name of the column whose values name units"),
         (3, 2, "Study: unit is an int; str or None is needed"),

@@ -104,7 +104,11 @@ def test_the_owner_asks_for_rows_without_an_id(folder: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("privacy", "code", "sentence"),
     [
-        ('unit = "patient"\nrows_per_unit = 0', 2, "rows_per_unit is 0; a whole number from 1 to 1000000 is needed"),
+        (
+            'unit = "patient"\nrows_per_unit = 0',
+            2,
+            "rows_per_unit is 0; write how many rows of one unit are kept, from 1 to 1000000",
+        ),
         ('unit = "doctor"', 2, "visits.csv: has no column 'doctor'"),
         ("rows_per_unit = 2", 1, "the study assumes 'rows-per-unit-asserted'"),
         (

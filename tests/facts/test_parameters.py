@@ -81,7 +81,7 @@ def test_what_is_within_bounds_is_kept(field: str, given: Any, kept: Any) -> Non
         ("least", True, "least is True; a number from 0 to 1 is needed"),
         ("share", 0, "share is 0.0; a number between 0 and 1 is needed"),
         ("share", 1, "share is 1.0; a number between 0 and 1 is needed"),
-        ("share", "most", "a share of the budget is 'most'; a finite number is needed"),
+        ("share", "most", "a share of the budget is 'most'; write a finite number, such as 0.5"),
         ("left", "wolf", "'wolf' is one text; give a list of names"),
     ],
 )

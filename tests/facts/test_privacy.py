@@ -70,14 +70,14 @@ def test_numbers_are_read_as_they_are_written(value: Any, number: Fraction) -> N
     "value", ["", "one", "0.1.2", "nan", "inf", math.nan, math.inf, -math.inf, None, True, False, [1], "1/0", "1e+5000"]
 )
 def test_what_is_no_finite_number_is_refused(value: Any) -> None:
-    with pytest.raises(dpf.InputError, match="a finite number is needed"):
+    with pytest.raises(dpf.InputError, match="write a finite number"):
         exact(value)
 
 
 def test_negative_and_zero_are_named() -> None:
     with pytest.raises(dpf.InputError, match=r"^rho is -0\.5; it cannot be negative$"):
         exact(-0.5, "rho")
-    with pytest.raises(dpf.InputError, match=r"^epsilon is 0; it must be positive$"):
+    with pytest.raises(dpf.InputError, match=r"^epsilon is 0; write a number above 0, such as 0.\d$"):
         positive(0)
 
 
@@ -199,7 +199,7 @@ def test_an_exact_fraction_may_be_as_large_or_small_as_it_is() -> None:
     assert exact(Fraction(1, 10**101)) == Fraction(1, 10**101)
     assert exact(Fraction(10**101)) == 10**101
     assert exact("0") == exact(0.0) == 0
-    with pytest.raises(dpf.InputError, match=r"^rho is 0; it must be positive$"):
+    with pytest.raises(dpf.InputError, match=r"^rho is 0; write a number above 0, such as 0.\d$"):
         positive_rho(0)
 
 
@@ -309,7 +309,9 @@ def test_whom_a_claim_protects(unit: PrivacyUnit, row: bool, asserted: bool, gro
 @pytest.mark.parametrize("rows", [0, -1, 10**6 + 1, 2.0, True, None])
 def test_a_unit_has_a_whole_number_of_rows(rows: Any) -> None:
     assert PrivacyUnit(ID, 10**6).rows == 10**6
-    with pytest.raises(dpf.InputError, match=r"^rows_per_unit is .*; a whole number from 1 to 1000000 is needed$"):
+    with pytest.raises(
+        dpf.InputError, match=r"^rows_per_unit is .*; write how many rows of one unit are kept, from 1 to 1000000$"
+    ):
         PrivacyUnit(ID, rows)
 
 
@@ -363,12 +365,12 @@ def test_the_checks_of_single_facts() -> None:
         (visible_text, " \n", "it must not be blank"),
         (visible_text, "\ud800", "it holds characters that UTF-8 cannot write"),
         (finite_number, True, "it must be a number, not bool"),
-        (finite_number, "1", "it must be a number, not str"),
+        (finite_number, "1", "it must be a number, not str; write it without quotes"),
         (finite_number, 10**400, "it must be a finite number"),
         (finite_number, math.nan, "it must be a finite number"),
         (positive_count, True, "it must be a whole number, not bool"),
         (positive_count, 1.0, "it must be a whole number, not float"),
-        (positive_count, 0, "it must be at least 1"),
+        (positive_count, 0, "it must be at least 1; write a whole number from 1 on"),
         (listed, "ab", "it must be a list, not str"),
         (listed, b"ab", "it must be a list, not bytes"),
         (listed, {"a": 1}, "it must be a list, not dict"),

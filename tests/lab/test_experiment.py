@@ -244,7 +244,7 @@ def test_tables_and_splits_are_shared_by_the_methods_of_a_repetition(folder: Pat
         ),
         ('lines = ["method", "max_depth"]', "", "plot 'shares': would mix several values of 'max_depth' (1 and 2)"),
         ('columns = ["epsilon"]', 'columns = ["epsilon"]\nwhere = { method = "x" }', "its where selects no cell"),
-        ('columns = ["epsilon"]', "where = { epsilon = 0 }", "table 'shares': epsilon is 0; it must be positive"),
+        ('columns = ["epsilon"]', "where = { epsilon = 0 }", "table 'shares': epsilon is 0; write a number above 0"),
         ('name = "shares"\nvalue', 'name = "a/b"\nvalue', "table 'a/b': its name is that of a file"),
         ('name = "most"', 'name = "tree"', "method 'tree': this name is used twice"),
         ('name = "tree"', 'name = "trees, deep"', "method 'trees, deep': the name of a miner's method cannot hold ','"),

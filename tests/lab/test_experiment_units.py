@@ -135,7 +135,10 @@ def test_folds_are_of_whole_units_of_any_numbers() -> None:
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        (("rows_per_unit = 2", "rows_per_unit = 0"), "rows_per_unit is 0; a whole number from 1 to 1000000 is needed"),
+        (
+            ("rows_per_unit = 2", "rows_per_unit = 0"),
+            "rows_per_unit is 0; write how many rows of one unit are kept, from 1 to 1000000",
+        ),
         (('unit = "person"', 'unit = "ill"'), "data 'visits': unit 'ill' is an attribute of the schema"),
         (('unit = "person"', "unit = 3"), "unit is 3; give the name of the column"),
         (('unit = "person"', 'units = "person"'), "unknown table or key 'units'"),

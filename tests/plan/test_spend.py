@@ -307,7 +307,7 @@ def test_a_cap_on_delta_is_counted(opened: Callable[..., Any], plan_of: Callable
     [
         (lambda: dpf.spend("b", epsilon=1), "needs at least one kind"),
         (lambda: dpf.spend("b", dpf.kind("n", COUNT, Laplace)), "has no cap; give epsilon or rho"),
-        (lambda: dpf.spend("b", dpf.kind("n", COUNT, Laplace), epsilon=0), "epsilon is 0; it must be positive"),
+        (lambda: dpf.spend("b", dpf.kind("n", COUNT, Laplace), epsilon=0), "epsilon is 0; write a number above 0"),
         (lambda: dpf.spend("b", dpf.kind("n", COUNT, Laplace), epsilon=1, delta=1), "it must be below 1"),
         (lambda: dpf.spend("b", dpf.step("n", COUNT, Laplace(1)), epsilon=1), "which dpf.kind describes"),
         (lambda: dpf.spend("b/c", dpf.kind("n", COUNT, Laplace), epsilon=1), "cannot be used in a plan"),

@@ -26,6 +26,15 @@ def test_a_mistake_gets_the_sentence_that_the_page_lists(group: str, mistake: Mi
     assert said_of(mistake) == _listed()[group, mistake.what]
 
 
+#: Sentences that are an instruction as a whole, or a line of a list below which the remedy stands.
+WHOLE = {"A step has one bracket.", "The parameters are a list.", "`allow` is one text.", "A miner has no epsilon.",
+         "Numbers are beyond the bounds."}  # fmt: skip
+
+
+def test_every_sentence_says_what_to_do_after_what_is_wrong() -> None:
+    assert {what for (_, what), sentence in _listed().items() if "; " not in sentence} == WHOLE
+
+
 def test_the_page_lists_each_mistake_once() -> None:
     assert len({(group, one.what) for group, one in CASES}) == len(CASES) >= 60
     assert page(_listed()) == PAGE.read_text(encoding="utf-8")

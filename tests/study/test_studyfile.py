@@ -153,7 +153,7 @@ def test_two_views_need_a_view_for_each_attribute_before_any_run(write, registry
         ("epsilon = 1.0", "epsilon = nan", r"\[privacy\] epsilon is nan"),
         ("epsilon = 1.0", "epsilon = inf", r"\[privacy\] epsilon is inf"),
         ("epsilon = 1.0", "epsilon = -1", r"\[privacy\] epsilon is -1.0; it cannot be negative"),
-        ("epsilon = 1.0", "epsilon = 0", r"\[privacy\] epsilon is 0; it must be positive"),
+        ("epsilon = 1.0", "epsilon = 0", r"\[privacy\] epsilon is 0; write a number above 0"),
         ("epsilon = 1.0", "epsilon = true", r"\[privacy\] epsilon is True"),
         ("epsilon = 1.0", 'epsilon = "much"', r"\[privacy\] epsilon is 'much'"),
         ("epsilon = 1.0", "epsilon = 1.0\ndelta = 1", r"\[privacy\] delta is 1"),

@@ -290,7 +290,11 @@ def test_a_study_file_names_the_unit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("privacy", "data", "sentence"),
     [
-        ('unit = "person"\nrows_per_unit = 0', None, "rows_per_unit is 0; a whole number from 1 to 1000000 is needed"),
+        (
+            'unit = "person"\nrows_per_unit = 0',
+            None,
+            "rows_per_unit is 0; write how many rows of one unit are kept, from 1 to 1000000",
+        ),
         ("unit = 3", None, "unit is 3; give the name of the column whose values name units"),
         (
             'unit = "l"',

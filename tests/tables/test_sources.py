@@ -180,7 +180,7 @@ def source_of(*columns: str) -> Source:
             "t: has none of the columns asked for, such as 'x'; its first line must name",
         ),
         ("x", "t: has none of the columns asked for, such as 'x'"),
-        ("c", "t: column 'c' occurs more than once; names must differ"),
+        ("c", "t: column 'c' occurs more than once; rename one of them in the table"),
         ("", None),
     ],
 )
