@@ -20,7 +20,6 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "navigation",
-    "commands",
     "public_names",
     "name_index",
     "fences",
@@ -84,5 +83,6 @@ html_theme = "furo"
 html_title = f"dpframework {release}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).parent / "static" / "search_scores.js")
 html_copy_source = False
 html_show_sphinx = False

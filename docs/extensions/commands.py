@@ -1,7 +1,11 @@
-"""The page of commands: what each says of itself when asked for help."""
+"""The page of commands, with what each says of itself when asked for help: this command writes it anew.
+
+python docs/extensions/commands.py
+"""
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from dpframework.cli import command as program
@@ -31,11 +35,14 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("[", "\\[")
 
 
-def _add(app: Any, page: str, source: list[str]) -> None:
-    if page == "commands":
-        source[0] += "\n" + "\n".join(described(program()))
+PAGE = Path(__file__).parents[1] / "commands.md"
 
 
-def setup(app: Any) -> dict[str, bool]:
-    app.connect("source-read", _add)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+def page() -> str:
+    """Return the page: what stands by hand before the first command, and the commands."""
+    before = PAGE.read_text(encoding="utf-8").partition("\n## ")[0]
+    return before.rstrip("\n") + "\n\n" + "\n".join(described(program())).rstrip("\n") + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

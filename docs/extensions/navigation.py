@@ -9,6 +9,7 @@ READERS = {
     "Analyst": [
         "tutorial-analyst",
         "how-to",
+        "gallery",
         "basics",
         "budgets",
         "units",
@@ -39,6 +40,7 @@ READERS = {
     ],
     "Researcher": [
         "tutorial-researcher",
+        "paper-to-plugin",
         "tutorial-criterion",
         "examples/aim/README",
         "proofs",

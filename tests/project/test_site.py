@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import os
 import pkgutil
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -175,6 +177,30 @@ def test_code_has_a_button_that_copies_it_and_outputs_have_none(site: Path) -> N
     page = (site / "how-to.html").read_text("utf-8")
     assert 'class="highlight-python notranslate"' in page
     assert 'class="highlight-output notranslate"' in page
+
+
+#: What people type who do not know the words of a question.
+SEARCHES = ("count rows", "mean by group", "median", "histogram", "excel", "semicolons", "report auditor", "dataframe")
+
+
+def test_each_how_to_is_first_in_the_search_for_its_question(site: Path) -> None:
+    """The site's own search, run by node; words alone find the page of questions first."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("needs node, to run the search of the site without a browser")
+    text = (DOCS / "how-to.md").read_text(encoding="utf-8")
+    questions = re.findall(r"^## (How do I .*)$", text, re.MULTILINE)
+    assert len(questions) >= 25
+    asked = "\n".join([*questions, *SEARCHES])
+    command = [node, str(DOCS / "extensions" / "search_ranks.js"), str(site)]
+    done = subprocess.run(command, input=asked, capture_output=True, text=True, check=True, timeout=120)
+    found = json.loads(done.stdout)
+    assert [(best[0][0], best[0][1].endswith(q)) for q, best in zip(questions, found, strict=False)] == [
+        ("how-to", True)
+    ] * len(questions)
+    assert {words: best[0][0] for words, best in zip(SEARCHES, found[len(questions) :], strict=True)} == dict.fromkeys(
+        SEARCHES, "how-to"
+    )
 
 
 def test_no_two_pages_have_one_title() -> None:
