@@ -53,7 +53,8 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: study().epsilon_for("ill", within=1, rows="9"), "Study.epsilon_for: rows is a str; int or None is needed"),
     (
         lambda: study().run(5),
-        "Study.run: table is an int; Table, TableFiles or Callable[[], Table or TableFiles] is needed",
+        "Study.run: table is an int; Table, TableFiles, DatabaseTable or Callable[[], Table, TableFiles or "
+        "DatabaseTable] is needed",
     ),
     (lambda: study().run(TABLE, seed="x"), "Study.run: seed is a str; int or None is needed"),
     (lambda: study().run(TABLE, engine=5), "Study.run: engine is an int; Engine or None is needed"),
