@@ -85,7 +85,7 @@ class PublicTable:
     --------
     >>> table = PublicTable({"10115": "Berlin", "20095": "Hamburg"})
     >>> len(table.pairs), table.digest[:8]
-    (2, '93b3ca5e')
+    (2, '29b06df8')
     """
 
     pairs: tuple[tuple[str, Value], ...] = attrs.field(converter=_pairs, repr=False)

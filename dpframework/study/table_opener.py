@@ -57,7 +57,8 @@ def open_table(
             assert isinstance(loaded, TableFiles)
             loaded = loaded.read(mapped=engine.mapped)
         elif engine.reads_files or engine.reads_tables:
-            raise NotOpened(f"engine '{engine.name}' reads tables itself; give the study {_given_to(engine)}")
+            what = "tables" if engine.reads_tables else "files"
+            raise NotOpened(f"engine '{engine.name}' reads {what} itself; give the study {_given_to(engine)}")
         if isinstance(loaded, Table) and loaded.schema.fingerprint == plan.facts.fingerprint:
             require_public_counts(loaded.schema, loaded.rows, "the table")
     except NotOpened:
@@ -106,9 +107,13 @@ def _unread(
     if (given.unit.id, given.unit.period) != (plan.unit.id, plan.unit.period):
         raise NotOpened(f"the study protects {plan.unit}, and its files are read for {given.unit}")
     reads_files = engine.reads_files or not engine.reads_tables
-    if not (engine.reads_tables if isinstance(given, DatabaseTable) else reads_files):
-        what = "tables of a database" if isinstance(given, DatabaseTable) else "files"
-        raise NotOpened(f"engine '{engine.name}' reads no {what}; give the study {_given_to(engine)}")
+    if isinstance(given, DatabaseTable) and not engine.reads_tables:
+        raise NotOpened(
+            f"engine '{engine.name}' reads no tables of a database; give the study {_given_to(engine)}, or choose "
+            "engine 'duckdb' or 'postgres'"
+        )
+    if isinstance(given, TableFiles) and not reads_files:
+        raise NotOpened(f"engine '{engine.name}' reads no files; give the study {_given_to(engine)}")
     return attrs.evolve(given, values=values, ordered=plan.index.samples)
 
 
@@ -116,7 +121,7 @@ def _given_to(engine: Engine) -> str:
     """Return what an engine can be given to read."""
     files = "dpf.TableFiles(path, schema)" if engine.reads_files or not engine.reads_tables else ""
     table = "dpf.DatabaseTable(name, schema)" if engine.reads_tables else ""
-    return " or ".join(filter(None, (files, table))) + ("" if table else ", or choose engine 'duckdb' or 'postgres'")
+    return " or ".join(filter(None, (files, table)))
 
 
 def _silence(randomness: Randomness, *, streams: bool = True) -> contextlib.AbstractContextManager[None]:

@@ -141,10 +141,10 @@ def test_a_refusal_without_an_approval_is_not_one_that_dpframework_makes(study, 
 
 def test_what_is_not_the_rows_uses_up_nothing(study, ledger, tmp_path, monkeypatch):
     ledger.approve("people", study.plan(), by="b")
-    (tmp_path / "people.xlsx").write_text("")
+    (tmp_path / "people.docx").write_text("")
     for table in (
         lambda: dpf.read_table(tmp_path / "none.csv", SCHEMA),
-        lambda: dpf.read_table(tmp_path / "people.xlsx", SCHEMA),
+        lambda: dpf.read_table(tmp_path / "people.docx", SCHEMA),
         lambda: dpf.read_table(tmp_path, SCHEMA),
         lambda: 3,
         dpf.Table.from_codes(dpf.Schema([dpf.Boolean("old")]), [[0]]),

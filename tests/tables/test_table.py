@@ -513,7 +513,7 @@ def test_names_that_the_schema_does_not_know_are_not_shown(known, tmp_path) -> N
 def test_paths_that_are_no_table(tmp_path) -> None:
     refused(lambda: read_table(tmp_path / "none.csv", SCHEMA), "there is no such file")
     refused(lambda: read_table(tmp_path, SCHEMA), "is a directory")
-    refused(lambda: read_table(written(tmp_path, "a", "a.xlsx"), SCHEMA), "unknown kind", ".csv", ".parquet")
+    refused(lambda: read_table(written(tmp_path, "a", "a.docx"), SCHEMA), "unknown kind", ".csv", ".parquet")
     refused(lambda: read_table(written(tmp_path, SECRET, "a.csv.gz"), SCHEMA), "cannot be unpacked")
     cut = gzip.compress((HEAD + "30,Male,1\n" * 99).encode())[:-9]
     refused(lambda: read_table(written(tmp_path, cut, "a.csv.gz"), SCHEMA), "cannot be unpacked")
