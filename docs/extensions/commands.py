@@ -10,15 +10,19 @@ from typing import Any
 
 from dpframework.cli import command as program
 
+# A command remembers how its option of help was first spelled, which depends on who asked.
+HELP = "| `-h, --help` | Show this message and exit. |"
+
 
 def described(command: Any, path: str = "dpframework", parent: Any = None) -> Iterator[str]:
     """Yield the Markdown of a command, and of those below it."""
     context = command.context_class(command, info_name=path.split()[-1], parent=parent, **command.context_settings)
     usage = command.get_usage(context).removeprefix("Usage: ")
     yield f"## {path}\n\n{command.help}\n\n```sh\n{usage}\n```\n"
-    records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
+    records = [one.get_help_record(context) for one in command.get_params(context) if one.name != "help"]
     yield "| argument or option | meaning |\n|---|---|"
     yield from (f"| `{_cell(_bare(name))}` | {_cell(meaning)} |" for name, meaning in filter(None, records))
+    yield HELP
     if command.epilog:
         yield f"\nExample:\n\n```sh\n{command.epilog.removeprefix('Example: ')}\n```\n"
     for name, below in getattr(command, "commands", {}).items():

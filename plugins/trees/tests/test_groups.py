@@ -45,7 +45,7 @@ def test_groups_that_cannot_be_are_one_sentence(estimator) -> None:
         clone(estimator).fit(X, Y, GROUPS[:3])
     with pytest.raises(dpf.InputError, match="rows_per_unit is 4, and nothing says whose a row is; give"):
         clone(estimator).set_params(rows_per_unit=4).fit(X, Y)
-    with pytest.raises(dpf.InputError, match="rows_per_unit is 0; a whole number from 1"):
+    with pytest.raises(dpf.InputError, match="rows_per_unit is 0; write how many rows"):
         clone(estimator).set_params(rows_per_unit=0).fit(X, Y, GROUPS)
 
 
