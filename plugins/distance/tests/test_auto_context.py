@@ -7,7 +7,7 @@ import statistics
 from fractions import Fraction
 
 import pytest
-from dpframework_distance import auto_context, marginals
+from dpframework_distance import auto_context
 from dpframework_distance.auto_context import (
     deviation_of,
     edges_or_contexts,
@@ -20,6 +20,7 @@ from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.pair_counts import PairCounts
 
 import dpframework as dpf
+from dpframework.basics import OneWayMarginals
 from dpframework.mechanisms import KNorm, Mechanism, cell_variances
 from dpframework.queries import Query
 
@@ -62,7 +63,7 @@ def test_the_noise_of_marginals_is_that_of_what_is_planned_with_half_of_the_budg
     sizes: tuple[int, ...], budget: DistanceBudget
 ) -> None:
     found = []
-    for node in marginals.plan(attributes(*sizes), budget, Fraction(1, 2)).values():
+    for node in OneWayMarginals(attributes(*sizes), budget.zcdp).plan(budget.amount / 2).values():
         calibration = calibrated(node.mechanism, node.query)
         own = [sizes[int(name[1:])] for name in node.query.attributes]
         exact = isinstance(node.mechanism, KNorm)

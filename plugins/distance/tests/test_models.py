@@ -16,11 +16,12 @@ from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.edges import PairDependence
 from dpframework_distance.estimates import NoisyPair, distances_between, points_of, unsure
 from dpframework_distance.forest import Forest, dependence, fitted, information, telling
-from dpframework_distance.marginals import EstimatedRows, NoisyHistogram, estimate_rows, shares_in_unknown
+from dpframework_distance.marginals import EstimatedRows, estimate_rows, shares_in_unknown
 from dpframework_distance.subsets import subsets
 from scipy import integrate, stats
 
 import dpframework as dpf
+from dpframework.basics import NoisyHistogram
 from dpframework.verify import search_sensitivity
 
 A, B, C = (dpf.Categorical(name, ["x", "y", "z"]) for name in "abc")

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dpframework_distance import edges, histograms, marginals, selections
+from dpframework_distance import edges, histograms, selections
 from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.edges import PairDependence, trees_of
 from dpframework_distance.histograms import rungs_between, step_of
 from dpframework_distance.marginals import (
     EstimatedRows,
-    NoisyHistogram,
     estimate_rows,
     number_of_rows,
     shares_in_unknown,
@@ -33,6 +32,7 @@ from dpframework_distance.queries import (
 from dpframework_distance.sensitivities import RowBounds
 
 import dpframework as dpf
+from dpframework.basics import NoisyHistogram, OneWayMarginals
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, KNorm, Laplace, PermuteAndFlip
 from dpframework.queries import Marginals
 
@@ -236,28 +236,28 @@ def test_the_number_of_rows_is_public_or_that_of_the_histogram_with_least_noise(
 
 def test_marginals_are_planned_by_size_and_released_in_the_order_of_the_attributes() -> None:
     among = [dpf.Categorical(f"a{k}", [str(v) for v in range(size)]) for k, size in enumerate((2, 40, 3, 2))]
-    nodes = marginals.plan(among, BUDGET, Fraction(1, 4))
+    nodes = OneWayMarginals(among, BUDGET.zcdp).plan(BUDGET.amount / 4)
     assert list(nodes) == ["histograms 1 of 2", "histograms 2 of 2"]
     small, large = nodes.values()
     assert (small.query, large.query) == (Marginals([among[0], among[2], among[3]]), Marginals([among[1]]))
     assert small.mechanism.epsilon + large.mechanism.epsilon == Fraction(3, 4)
     assert isinstance(small.mechanism, KNorm)
-    (gaussian,) = marginals.plan(among, RHO, Fraction(1, 4)).items()
+    (gaussian,) = OneWayMarginals(among, RHO.zcdp).plan(RHO.amount / 4).items()
     assert gaussian[0] == "histograms"
     assert (gaussian[1].query, gaussian[1].mechanism) == (Marginals(among), Gaussian(Fraction(3, 4)))
     table: Any = Released(np.arange(7), np.arange(100, 140))
-    found = marginals.release(table, among, BUDGET)
+    found = OneWayMarginals(among, BUDGET.zcdp).release(table)
     assert table.asked == [("histograms 1 of 2", {}), ("histograms 2 of 2", {})]
     assert [one.counts.tolist() for one in found] == [[0, 1], list(range(100, 140)), [2, 3, 4], [5, 6]]
     assert [one.variance for one in found] == [7.5] * 4
     table = Released(np.arange(47))
-    assert [len(one.counts) for one in marginals.release(table, among, RHO)] == [2, 40, 3, 2]
+    assert [len(one.counts) for one in OneWayMarginals(among, RHO.zcdp).release(table)] == [2, 40, 3, 2]
     assert table.asked == [("histograms", {})]
 
 
 def test_one_histogram_too_large_for_its_own_noise_has_that_of_counts() -> None:
     large = dpf.Numeric("x", 0, 1, bins=20_000)
-    (node,) = marginals.plan([large], BUDGET, Fraction(1, 3)).values()
+    (node,) = OneWayMarginals([large], BUDGET.zcdp).plan(BUDGET.amount / 3).values()
     best = KNorm(Fraction(1))
     assert node.mechanism == (best if best.misfit(node.query.facts()) is None else DiscreteLaplace(Fraction(1)))
 

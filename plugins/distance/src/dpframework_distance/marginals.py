@@ -1,53 +1,20 @@
-"""One-way marginals of all attributes, planned, released, and turned into estimates of each value's rows.
-
-By K-norm noise in groups of attributes by size (see `dpframework.mechanisms.KNorm`), or, in zCDP, by one release with
-Gaussian noise.
-"""
+"""Estimates of each value's rows from released one-way marginals (see `dpframework.basics.OneWayMarginals`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import Attribute
-from dpframework.mechanisms import DiscreteLaplace, KNorm, Mechanism, cell_variances, groups_by_size
-from dpframework.plan import Node, step
-from dpframework.queries import Marginals
-from dpframework.run import PrivateTable
-from dpframework_distance.budgets import DistanceBudget
+from dpframework.basics import NoisyHistogram
 from dpframework_distance.estimates import Conditional, unsure
 
 Array = NDArray[np.float64]
 
 _FAR = 1e3  # standard deviations
-
-
-@final
-@attrs.frozen(eq=False)
-class NoisyHistogram:
-    """A histogram with noise.
-
-    Attributes
-    ----------
-    counts
-        Shape (codes,).
-    variance
-        Of the noise of each count.
-    """
-
-    counts: Array
-    variance: float
-
-    def with_another(self, counts: Array, variance: float) -> NoisyHistogram:
-        """Return the mean of two independent ones, weighted by the inverse of their variances."""
-        weight = variance / max(self.variance + variance, 1e-300)
-        combined = self.variance * variance / max(self.variance + variance, 1e-300)
-        return NoisyHistogram(weight * self.counts + (1 - weight) * counts, combined)
 
 
 @final
@@ -63,49 +30,6 @@ class EstimatedRows:
 
     mean: Array
     variance: Array
-
-
-def _groups(among: Sequence[Attribute], budget: DistanceBudget) -> list[tuple[tuple[int, ...], Fraction]]:
-    if budget.zcdp:
-        return [(tuple(range(len(among))), Fraction(1))]
-    return groups_by_size([attribute.size for attribute in among])
-
-
-def _step_of(number: int, groups: int) -> str:
-    return "histograms" if groups == 1 else f"histograms {number + 1} of {groups}"
-
-
-def plan(among: Sequence[Attribute], budget: DistanceBudget, share: Fraction) -> dict[str, Node]:
-    """Plan the histograms of all attributes with a share of the budget, by the names of their steps."""
-    groups = _groups(among, budget)
-    nodes: dict[str, Node] = {}
-    for number, (members, part) in enumerate(groups):
-        name, query = _step_of(number, len(groups)), Marginals([among[k] for k in members])
-        nodes[name] = step(name, query, _mechanism(query, budget, share * part))
-    return nodes
-
-
-def _mechanism(query: Marginals, budget: DistanceBudget, share: Fraction) -> Mechanism:
-    if budget.zcdp:
-        return budget.counter(share)
-    best = KNorm(budget.amount * share)
-    return best if best.misfit(query.facts()) is None else DiscreteLaplace(best.epsilon)
-
-
-def release(table: PrivateTable, among: Sequence[Attribute], budget: DistanceBudget) -> list[NoisyHistogram]:
-    """Release the histograms, in the order of the attributes."""
-    groups = _groups(among, budget)
-    names = [_step_of(number, len(groups)) for number in range(len(groups))]
-    released = table.release_many((table, name, {}) for name in names)
-    found: dict[int, NoisyHistogram] = {}
-    for (members, _), name, own in zip(groups, names, released, strict=True):
-        counts, calibration = np.asarray(own, dtype=np.float64), table.calibration(name)
-        exact = isinstance(calibration.mechanism, KNorm)
-        variances = cell_variances(calibration) if exact else (calibration.variance,) * len(members)
-        ends = np.cumsum([among[k].size for k in members])
-        for k, part, variance in zip(members, np.split(counts, ends[:-1]), variances, strict=True):
-            found[k] = NoisyHistogram(part, variance)
-    return [found[k] for k in range(len(among))]
 
 
 def number_of_rows(histograms: Sequence[NoisyHistogram], rows: int | None) -> float:

@@ -19,6 +19,7 @@ from typing import final
 
 import attrs
 
+from dpframework.basics import NoisyHistogram, OneWayMarginals
 from dpframework.facts import Attribute, Schema
 from dpframework.plan import Node, post, sequential
 from dpframework.run import PrivateTable
@@ -34,7 +35,7 @@ from dpframework_distance.estimates import (
     unsure,
 )
 from dpframework_distance.forest import Forest, telling
-from dpframework_distance.marginals import EstimatedRows, NoisyHistogram
+from dpframework_distance.marginals import EstimatedRows
 from dpframework_distance.pair_counts import PairCounts
 
 EDGES_SHARE = 1 - auto_context.TREE  # of the budget
@@ -76,7 +77,7 @@ class DistanceModel:
     def plan(self) -> Node:
         """Plan the marginals, then the edges and their joint histograms."""
         share = self._share if self.number else Fraction(1)
-        nodes = marginals.plan(self._attributes, self.budget, share)
+        nodes = self._alone.plan(self.budget.amount * share)
         if not self.number:
             return sequential(*nodes.values(), post("distances", list(nodes)))
         chosen = edges.plan(self.among, self.number, self.budget, EDGES_SHARE, list(nodes))
@@ -87,7 +88,7 @@ class DistanceModel:
 
     def mine(self, table: PrivateTable) -> LearnedDistances:
         """Make the releases, and read distances off the model."""
-        alone = marginals.release(table, self._attributes, self.budget)
+        alone = self._alone.release(table)
         rows = marginals.number_of_rows(alone, self.schema.rows)
         pairs = {}
         if self.number:
@@ -115,6 +116,10 @@ class DistanceModel:
     def _attributes(self) -> tuple[Attribute, ...]:
         """All attributes, or the targets alone without a context."""
         return self.among if self.number else tuple(self.among[t] for t in self.targets)
+
+    @property
+    def _alone(self) -> OneWayMarginals:
+        return OneWayMarginals(self._attributes, self.budget.zcdp)
 
     def _beyond_noise(
         self, target: int, forest: Forest, others: Sequence[Forest], known: EstimatedRows, histogram: NoisyHistogram

@@ -23,11 +23,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.basics import NoisyHistogram, OneWayMarginals
 from dpframework.facts import Attribute
 from dpframework.mechanisms import Calibration
 from dpframework.plan import Node, repeat, sequential, step
 from dpframework.run import PrivateTable
-from dpframework_tables import singles
 from dpframework_tables.budgets import TableBudget
 from dpframework_tables.candidates import candidate_sets, room_for, tree_for
 from dpframework_tables.junction import JunctionTree, Set
@@ -116,15 +116,19 @@ class Method:
         """Plan the releases, by the names of their nodes."""
         times = self.times
         if not times:
-            return dict(singles.plan(self.among, self.budget, Fraction(1)))
+            return self._alone.plan(self.budget.amount)
         share, sets = self._share, self.sets
-        nodes = singles.plan(self.among, self.budget, share)
+        nodes = self._alone.plan(self.budget.amount * share)
         most = max(math.prod(self.sizes[a] for a in one) for one in sets)
         choose, measure = self._shares(1 - share)
         chosen = step(CHOOSE, ModelDistances(self.among, sets), self.budget.selector(choose / times), uses=list(nodes))
         counter = self.budget.counter(measure / times)
         measured = step(MEASURE, NamedMarginal(self.among, most), counter, uses=[CHOOSE])
         return {**nodes, MEASURE: repeat(times, sequential(chosen, measured))}
+
+    @property
+    def _alone(self) -> OneWayMarginals:
+        return OneWayMarginals(self.among, self.budget.zcdp)
 
     @property
     def _share(self) -> Fraction:
@@ -137,8 +141,8 @@ class Method:
 
     def mine(self, table: PrivateTable) -> Model:
         """Make the releases, and fit the model."""
-        alone = singles.release(table, self.among, self.budget)
-        rows = singles.number_of_rows(alone, self.rows, self.most_rows)
+        alone = self._alone.release(table)
+        rows = number_of_rows(alone, self.rows, self.most_rows)
         measured = [
             Measured.beside((k,), one.counts, one.variance, np.full(len(one.counts), rows / len(one.counts)))
             for k, one in enumerate(alone)
@@ -206,3 +210,13 @@ def _expected(model: Model, one: Set, drawn: NDArray[Any]) -> Array:
         cell = np.ravel_multi_index(tuple(drawn[:, a].astype(np.int64) for a in one), shape)
         counts = np.bincount(cell, minlength=math.prod(shape)).reshape(shape)
         return np.asarray(counts * (model.rows / len(drawn)))
+
+
+def number_of_rows(singles: Sequence[NoisyHistogram], rows: int | None, most: int | None) -> float:
+    """Return the public number of rows, or else the mean of the marginals' sums, by their noise, at most `most`."""
+    if rows is not None:
+        return float(max(rows, 1))
+    weights = np.array([1 / max(one.variance * len(one.counts), 1e-12) for one in singles])
+    sums = np.array([one.counts.sum() for one in singles])
+    found = float(weights @ sums / weights.sum())
+    return max(found if most is None else min(found, most), 1.0)
