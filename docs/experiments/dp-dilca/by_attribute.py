@@ -12,7 +12,6 @@ half, so they are halves of two-sided ones, and so are ours. The paper holds the
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ PAGE = FOLDER.with_suffix(".md")
 DATA = ("dermatology", "soybean", "cmc", "mushroom", "nltcs", "adult")
 LEVEL = 0.01
 SCORES = {"f_score of ": "contexts", "pearson of ": "distances"}
-MARKED = re.compile(r"^(?P<comment><!-- by attribute: (?P<name>[\w-]+) -->)\n(?:\n?(?:\|.*\n)+)?", re.M)
+SHOWN = ("figure-9", "table-3", "table-4")
 TABLES = {"contexts": "3", "distances": "4"}
 
 
@@ -88,20 +87,13 @@ def _short(p: float) -> str:
     return f"{p:.1e}" if p < 0.01 else f"{p:.2f}"
 
 
-def markdown(table: pl.DataFrame) -> str:
-    """Return a table of texts."""
-    lines = [table.columns, ["---"] * table.width, *table.rows()]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def written(page: str, folder: Path = FOLDER) -> str:
     """Return a page with the committed table under each comment that names it."""
-
-    def filled(found: re.Match[str]) -> str:
-        table = pl.read_csv(folder / "results" / f"{found.group('name')}.csv", infer_schema=False)
-        return f"{found.group('comment')}\n\n{markdown(table)}\n"
-
-    return MARKED.sub(filled, page)
+    on_page = Code("table_files.py:on_page", FOLDER.parent).load()
+    for name in SHOWN:
+        table = (folder / "results" / f"{name}.csv").read_text("utf-8")
+        page = on_page(page, f"by attribute: {name}", table)
+    return page
 
 
 def tables(folder: Path) -> dict[str, pl.DataFrame]:

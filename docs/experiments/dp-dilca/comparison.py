@@ -11,7 +11,6 @@ The paper tests each attribute by itself. Here a run, with the mean over its att
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ SETTINGS = ("published settings", "dp-dilca")
 CONTEXTS = ("mean-su", "max-relevance", "max-dependency")
 MEASURES = {"contexts": "adjusted_f_score", "distances": "pearson"}
 LEVEL = 0.01
-MARKED = re.compile(r"^(?P<comment><!-- all of dp-dilca/results/(?P<name>\S+)\.csv -->)\n(?:\n?(?:\|.*\n)+)?", re.M)
+SHOWN = ("mann-whitney", "page-trend", "friedman", "table-6")
 
 
 def against_noise(results: pl.DataFrame) -> pl.DataFrame:
@@ -133,20 +132,14 @@ def _figures(runs: pl.DataFrame, value: str) -> Any:
     return np.asarray(runs[value])
 
 
-def markdown(table: pl.DataFrame) -> str:
-    """Return a table of texts."""
-    lines = [table.columns, ["---"] * table.width, *table.rows()]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def written(page: str, folder: Path = FOLDER) -> str:
     """Return a page with the committed table under each comment that names it whole."""
-
-    def filled(found: re.Match[str]) -> str:
-        table = pl.read_csv(folder / "results" / f"{found.group('name')}.csv", infer_schema=False)
-        return f"{found.group('comment')}\n\n{markdown(table)}\n"
-
-    return MARKED.sub(filled, page)
+    on_page = Code("table_files.py:on_page", FOLDER.parent).load()
+    for name in SHOWN:
+        page = on_page(
+            page, f"all of dp-dilca/results/{name}.csv", (folder / "results" / f"{name}.csv").read_text("utf-8")
+        )
+    return page
 
 
 def tables(folder: Path) -> dict[str, pl.DataFrame]:
