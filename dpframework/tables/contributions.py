@@ -57,13 +57,13 @@ def kept_rows(
     """
     import polars as pl
 
-    from dpframework.tables.unit_kernels import first_of_each, places_in_units
+    from dpframework.tables.unit_kernels import places_in_units
 
     named = ids_of(ids, f"{source}: the column of ids")
     if policy is OutOfDomain.ERROR:
         named.require_all(f"{source}: the id column '{unit.id}'")
     present = named.series.is_not_null().arg_true()
-    codes = (named.series.gather(present).rank("dense").to_numpy() - 1).astype(np.uint32)
+    codes = unit_codes(named, present)
     places, sizes = places_in_units(codes)
     many = np.flatnonzero(sizes[codes] > unit.rows)
     if not len(many):
@@ -72,10 +72,8 @@ def kept_rows(
     number = np.cumsum(large) - 1
     first = np.flatnonzero((places == 0) & large[codes])
     ids_of_large = named.series.gather(present.gather(first[np.argsort(codes[first])]))
-    units = number[codes[many]]
-    hashed = _row_keys(key, ids_of_large, units, places[many])
     kept = np.ones(len(codes), dtype=np.bool_)
-    kept[many] = first_of_each(np.argsort(hashed, kind="stable"), units, unit.rows)  # a tie goes to the earlier row
+    kept[many] = _chosen(key, ids_of_large, number[codes[many]], places[many], unit.rows)
     return present.filter(pl.Series(kept))
 
 
@@ -104,8 +102,7 @@ def chosen_places(
     units = np.repeat(np.arange(len(counts)), counts)
     starts = np.repeat(ends - counts, counts)
     places = np.arange(len(units)) - starts
-    order = np.lexsort((places, _row_keys(key, ids, units, places), units))
-    kept = order[places < most]  # units follow each other in both orders, with equally many rows
+    kept = _chosen(key, ids, units, places, most)
     return units[kept], places[kept]
 
 
@@ -137,6 +134,15 @@ def numbered(ids: Ids) -> tuple[NDArray[np.intp], int]:
     units = rows.unique("id", maintain_order=True).drop_nulls().with_row_index("unit")
     whose = rows.join(units, on="id", how="left", maintain_order="left")["unit"]
     return whose.cast(pl.Int64).fill_null(-1).to_numpy().astype(np.intp, copy=False), units.height
+
+
+def _chosen(
+    key: bytes, ids: pl.Series, units: NDArray[np.int64], places: NDArray[np.int64], most: int
+) -> NDArray[np.bool_]:
+    """Tell which rows are among the `most` of the smallest keys of their unit, where equal keys are in row order."""
+    from dpframework.tables.unit_kernels import first_of_each
+
+    return first_of_each(np.argsort(_row_keys(key, ids, units, places), kind="stable"), units, most)
 
 
 def _row_keys(key: bytes, ids: pl.Series, units: NDArray[Any], places: NDArray[Any]) -> NDArray[np.uint64]:

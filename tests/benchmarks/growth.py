@@ -111,8 +111,8 @@ def parts_of(size: int) -> tuple[Callable[[], dpf.Node], dpf.Schema]:
     """Return a plan with so many different parts in parallel, and its schema."""
     schema = dpf.Schema([dpf.Categorical("a", [f"label {k}" for k in range(size)]), dpf.Boolean("y")], max_rows=ROWS)
     query, noise = dpf.queries.Histogram(schema["y"]), dpf.mechanisms.DiscreteLaplace(1)
-    parts = lambda: (dpf.step("s", query, noise) for _ in range(size))  # noqa: E731
-    return lambda: dpf.parallel(*parts(), by=schema["a"], name="parts"), schema
+    part = dpf.step("s", query, noise)
+    return lambda: dpf.parallel(*(attrs.evolve(part) for _ in range(size)), by=schema["a"], name="parts"), schema
 
 
 def made(nodes: Callable[[], dpf.Node], schema: dpf.Schema) -> Work:
