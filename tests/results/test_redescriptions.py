@@ -27,6 +27,7 @@ from scipy.stats import binom, laplace as laplace_of_scipy, norm
 
 from dpframework.facts.descriptions import And, Below, Equals, Not, Or
 from dpframework.facts.errors import InputError
+from dpframework.facts.output_text import csv_text
 from dpframework.facts.sentences import sentence
 from dpframework.results.noisy import Noisy, heavy_deviation, quantile
 from dpframework.results.redescription import Redescription, p_values
@@ -507,12 +508,24 @@ def test_csv_has_a_line_for_each(result: Redescriptions) -> None:
     lines = list(csv.DictReader(io.StringIO(buffer.getvalue(), newline="")))
     assert len(lines) == len(result)
     for line, item, trusted in zip(lines, result, result.trusted, strict=True):
-        assert (line["left"], line["right"]) == (sentence(item.left), sentence(item.right))
+        written = csv_text([sentence(item.left), sentence(item.right)], [])  # no formula for a spreadsheet
+        assert [line["left"], line["right"]] == next(csv.reader(io.StringIO(written, newline="")))
         assert (float(line["jaccard_low"]), float(line["jaccard_high"])) == item.jaccard_interval()
         assert (float(line["support"]), float(line["jaccard"])) == (item.support.value, item.jaccard)
         assert line["p_value"] == ("" if item.p_value is None else repr(item.p_value))
         assert line["left_support"] == ("" if item.left_support is None else repr(item.left_support.value))
         assert line["trusted"] == ("true" if trusted else "false")
+
+
+def test_an_interval_from_below_0_is_no_formula_of_a_spreadsheet() -> None:
+    cold = And([Not(Below("t_jan", -3)), Below("t_jan", 0)])
+    found = attrs.evolve(redescription(Noisy(4, 2), Noisy(6, 2)), left=cold)
+    buffer = io.StringIO()
+    Redescriptions([found]).to_csv(buffer)
+    (line,) = csv.DictReader(io.StringIO(buffer.getvalue()))
+    assert sentence(cold) == "-3 <= t_jan < 0"
+    assert line["left"] == "'-3 <= t_jan < 0"
+    assert line["right"] == sentence(found.right)
 
 
 def test_csv_goes_to_files_whole_or_not_at_all(tmp_path: Path) -> None:
