@@ -1,4 +1,4 @@
-"""What miners of blocks share: counts of boxes, asked for again and again with parameters that the miner chooses."""
+"""The common part of miners that count boxes in a block, again and again with parameters of their choice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BLOCK, KIND = "search", "counts"
 
 @attrs.frozen
 class SearchMiner(BasicMiner):
-    """A miner that looks at counts of boxes until they say enough, and counts what it found with the rest."""
+    """A miner that counts boxes until the counts say enough, and spends the rest on the box that it found."""
 
     def plan_of(self, numeric: Sequence[Numeric]) -> Node:
         """Plan the block of the counts."""
@@ -66,7 +66,7 @@ class Looks:
 
     @property
     def left(self) -> Fraction:
-        """What is left of the cap."""
+        """The rest of the cap."""
         left: Fraction = getattr(self.block.left, self.amount)
         return left
 

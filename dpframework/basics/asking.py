@@ -1,4 +1,4 @@
-"""What everyday miners may be asked for: some of the rows (`where`), and each group of them (`by`).
+"""Two parameters of everyday miners: some of the rows (`where`), and each group of them (`by`).
 
 Both follow from each row's own values and from public facts: a description with public thresholds, and the labels that
 the schema lists. Which groups there are never depends on the rows.

@@ -74,7 +74,7 @@ class CountMiner(AskingMiner):
     where: Description | None = attrs.field(default=None, converter=as_description)
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the one count, or those of all groups as one release."""
+        """Plan the one count, or the counts of all groups as one release."""
         groups = self.groups(schema)
         query: Query = Count(self.where)
         if groups and self.where is None:
@@ -102,7 +102,7 @@ class CountMiner(AskingMiner):
         return [bound if rows is None else attrs.evolve(bound, likely=rows, likely_text="the whole table")]
 
     def mine(self, table: PrivateTable) -> Estimate | Groups:
-        """Release it, or those of all groups."""
+        """Release the count, or the counts of all groups."""
         released, variance = table.release("count"), table.calibration("count").variance
         what = "rows" if self.where is None else f"rows with {self.where}"
         if not self.by:

@@ -46,7 +46,7 @@ EACH: Mapping[str, Callable[..., BasicMiner]] = {
 
 
 def _each(given: Any) -> tuple[str, Any] | None:
-    """Return the name of an everyday miner with what it is of."""
+    """Return the name of an everyday miner with its attribute."""
     if given is None:
         return None
     known = (
@@ -132,7 +132,7 @@ class KeysMiner(Miner):
         return sequential(keys, parallel(by_key.plan(schema.of_part()), by=cut, name=BY_KEY))
 
     def values_read(self, schema: Schema) -> Collection[str] | None:
-        """Return those of the miner of each key."""
+        """Return the values that the miner of each key reads."""
         return () if self.by_key is None else self.by_key.values_read(schema)
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:

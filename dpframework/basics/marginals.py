@@ -148,7 +148,7 @@ class MarginalsMiner(BasicMiner):
         return Workload(of, found, rows_known=schema.rows is not None)
 
     def groups(self, schema: Schema) -> dict[str, ResidualGroup]:
-        """Return what each step releases, by its name."""
+        """Return the marginals that each step releases, by its name."""
         workload = self.workload(schema)
         if self.rho is not None:
             groups = [workload.gaussian()]
@@ -258,7 +258,7 @@ def _residual_variances(
 
 
 def _told(variances: Mapping[tuple[str, ...], float]) -> list[tuple[str, float, str]]:
-    """Return what is said of the marginals: each, or the worst of each number of attributes with a note."""
+    """Return the errors of all marginals, or the worst for each number of attributes with a note."""
     if len(variances) <= _LISTED:
         return [(f" of {' by '.join(names)}", variance, "") for names, variance in variances.items()]
     found = []

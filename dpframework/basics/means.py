@@ -166,7 +166,7 @@ def errors_by_rows(error: Callable[[float], float], miner: NumberMiner) -> str:
 
 
 def _between(bounds: WithinBounds, shares: tuple[float, float, float]) -> tuple[float, float, float]:
-    """Return what lies at some shares of the way between bounds."""
+    """Return the numbers at some shares of the way from one bound to the other."""
     first, second, third = (bounds.lower + (bounds.upper - bounds.lower) * share for share in shares)
     return first, second, third
 

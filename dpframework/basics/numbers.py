@@ -1,4 +1,4 @@
-"""The sum of one numeric attribute, and what all miners of its numbers share.
+"""The sum of one numeric attribute, and the common base of all miners of its numbers.
 
 Values are clamped to public bounds, the schema's or tighter ones. Tighter bounds mean less noise and, where values lie
 beyond them, a systematic error that no interval shows: choose them from what is publicly known.
@@ -52,7 +52,7 @@ class NumberMiner(AskingMiner):
         return given | ({} if self.bounds is None else dict(zip(("lower", "upper"), self.bounds, strict=True)))
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the attribute, whose values are clamped, added up and ranked, and those of thresholds off the cuts."""
+        """Return the attribute, whose values are clamped and added up, and attributes with a threshold off the cuts."""
         return list(dict.fromkeys([self.attribute, *values_compared(schema, self.where)]))
 
     def biases(self, query: WithinBounds) -> Iterator[str]:
@@ -129,7 +129,7 @@ class SumMiner(NumberMiner):
         return GroupSums(**self.within(schema), by=groups) if groups else BoundedSum(**self.within(schema))
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the one sum, or those of all groups as one release."""
+        """Plan the one sum, or the sums of all groups as one release."""
         return step("sum", self._query(schema), self.measurer)
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
@@ -147,7 +147,7 @@ class SumMiner(NumberMiner):
         return [attrs.evolve(bound, steps=("sum",), biases=[*self.biases(query)])]
 
     def mine(self, table: PrivateTable) -> Estimate | Groups:
-        """Release it, or those of all groups."""
+        """Release the sum, or the sums of all groups."""
         released, within = table.release("sum"), table.calibration("sum").preview.within
         what = self.named("sum")
         sums = [Estimate(what, one, one - within, one + within) for one in np.ravel(released).tolist()]

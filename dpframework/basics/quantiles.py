@@ -47,7 +47,7 @@ class _RankMiner(NumberMiner):
         return node
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the number of rows by which the point may miss the quantile, at most those of the far side."""
+        """Return the number of rows by which the point may miss the quantile, at most all rows of the far side."""
         path = "/".join([*[GROUPS] * len(self.by), "quantile"])
         calibration = part.calibration(path)
         if calibration is None or part.schema is None:
@@ -65,7 +65,7 @@ class _RankMiner(NumberMiner):
         return [attrs.evolve(bound, steps=(path,), biases=[*self.biases(scores), rounded])]
 
     def mine(self, table: PrivateTable) -> QuantileEstimate | Groups:
-        """Release it, or those of all groups."""
+        """Release the quantile, or the quantiles of all groups."""
         parts = [table]
         for attribute in self.groups(table.schema):
             parts = [part for whole in parts for part in whole.partition(attribute, name=GROUPS)]

@@ -199,7 +199,7 @@ class Workload:
 
 
 def cell_variance(one: Set, sizes: Sequence[int], known: Mapping[Set, float]) -> float:
-    """Return the variance of a cell of a marginal, from those of the numbers of the residuals of all its subsets."""
+    """Return the variance of a marginal's cell, from the variances of the residuals of all its subsets."""
     cells = math.prod(sizes[a] for a in one)
     return sum(known.get(part, 0.0) * (math.prod(sizes[a] for a in part) / cells) ** 2 for part in subsets(one))
 

@@ -128,6 +128,6 @@ def weak_unit(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def one_period(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Say what a unit in one period does not protect."""
+    """Say which part of a person's rows a unit in one period leaves unprotected."""
     if plan.unit.period is not None:
         yield Severity.INFO, f"the plan protects {plan.unit}: {plan.unit.gap}"

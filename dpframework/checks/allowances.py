@@ -1,4 +1,4 @@
-"""Names besides assumptions that a study may allow, each with what is accepted and whether a plan needs it."""
+"""Names besides assumptions that a study may allow, each with its meaning and whether a plan needs it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpframework.results.error_bounds import ErrorBound
 @final
 @attrs.frozen
 class Allowance:
-    """What a name in a study's `allow` accepts.
+    """A name that a study may `allow`, with the risk that it accepts.
 
     Attributes
     ----------

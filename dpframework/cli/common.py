@@ -183,7 +183,7 @@ def counted(number: int, thing: str) -> str:
 
 
 def write(text: str = "", end: str = "\n") -> None:
-    """Write lines to standard output; what they quote of a file cannot steer the terminal."""
+    """Write lines to standard output. Control characters that they quote from a file are shown, not obeyed."""
     print(printable_lines(text), end=end)
 
 

@@ -1,4 +1,4 @@
-"""What shells complete beside commands and options: miners, steps of a study, attributes and columns.
+"""Completion in shells beside commands and options: miners, steps of a study, attributes and columns.
 
 Whoever presses the tab key has not run anything, so whatever cannot be found is nothing to complete, and no error.
 """
@@ -21,7 +21,7 @@ Completion = Callable[[typer.Context, str], list[str]]
 
 
 def _completing(known: Callable[[Any], Iterable[str]]) -> Completion:
-    """Return the names that begin as what was typed."""
+    """Return the names that begin with the typed text."""
 
     @functools.wraps(known)
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -37,7 +37,7 @@ def _completing(known: Callable[[Any], Iterable[str]]) -> Completion:
 
 
 def _words(ctx: Any) -> list[str]:
-    """Return what was typed behind the command's name. An option without its value leaves click with nothing."""
+    """Return the typed words behind the command's name. An option without its value leaves click with nothing."""
     typed = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
     return shlex.split(typed)[len(ctx.command_path.split()) :]
 
@@ -70,7 +70,7 @@ def mechanisms(_: Any) -> Iterable[str]:
 
 @_completing
 def subjects(_: Any) -> Iterable[str]:
-    """Name what `verify` tests, and study files here."""
+    """Name the miners that `verify` tests, and the study files here."""
     from dpframework.study.registry import registry
 
     known = registry()

@@ -1,4 +1,4 @@
-"""What `report --dossier` and `report --registry` write, and the command `statements`."""
+"""The files of `report --dossier` and `report --registry`, and the command `statements`."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _statements(owner: Path | None, study: str) -> reports.dossier.Statements:
 
 
 def ledger_state(known: ledgers.DataSet) -> LedgerState:
-    """Return what a ledger says of a data set, for a dossier."""
+    """Return a ledger's entries about a data set, for a dossier."""
     from dpframework.reports.dossier.answers import LedgerState
 
     cap = PrivacyLoss(known.cap, delta=known.delta)

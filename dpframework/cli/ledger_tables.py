@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def cap_text(data_set: ledgers.DataSet) -> str:
-    """Say what the cap is and whom it protects."""
+    """Name the cap and the unit that it protects."""
     whom = "" if data_set.unit.is_row else f", protecting {data_set.unit}"
     return f"{bare_cap_text(data_set)}{whom}"
 
 
 def bare_cap_text(data_set: ledgers.DataSet) -> str:
-    """Say what the cap is."""
+    """Name the cap alone."""
     delta = f" at delta {float(data_set.delta):g}" if data_set.delta else ""
     delta += f", of which {float(data_set.reserve):g} is held back" if data_set.reserve else ""
     cap = f"epsilon {decimal_text(data_set.epsilon)}"
@@ -81,7 +81,7 @@ RUNS = ("study", "results", "by", "purpose", "approved by", "opened", "charged",
 
 
 def run_rows(data_set: ledgers.DataSet) -> list[tuple[str, ...]]:
-    """Return the cells of each run: what it was about first, its id last."""
+    """Return the cells of each run: its data set first, its id last."""
     rows: list[tuple[str, ...]] = []
     for run in data_set.runs.values():
         subject, amount = run.subject, run.amount.under(data_set.relation)
@@ -128,7 +128,7 @@ def group_table(data_set: ledgers.DataSet, by: ledgers.GroupBy) -> Table:
 
 
 def period_rows(data_set: ledgers.DataSet) -> list[tuple[str, ...]]:
-    """Return the cells of each period that a run has read: its charges, and what is left of its cap."""
+    """Return the cells of each period that a run has read: its charges, and the rest of its cap."""
     rows: list[tuple[str, ...]] = []
     for name, budget in sorted(data_set.periods.items()):
         loss = budget.loss()
@@ -163,7 +163,7 @@ def outside_rows(data_set: ledgers.DataSet) -> list[tuple[str, ...]]:
 
 
 def outside_table(data_set: ledgers.DataSet) -> Table:
-    """Return what was released outside, a line each."""
+    """Return a line for each release outside of the ledger."""
     table = plain_table(*OUTSIDE)
     for cells in outside_rows(data_set):
         table.add_row(*map(_cell, cells))
@@ -171,7 +171,7 @@ def outside_table(data_set: ledgers.DataSet) -> Table:
 
 
 def claim_sentence(data_set: ledgers.DataSet) -> str:
-    """Say what the claim of all runs covers, given what was released outside."""
+    """Say which releases the claim of all runs covers, and which were made outside."""
     bare = [one for one in data_set.outside if not one.covered]
     if not bare:
         return ""

@@ -228,7 +228,7 @@ def outside(
     pin: PinFile = None,
     as_json: Json = False,
 ) -> None:
-    """Record what was released without a run of this ledger, and say what it does to the claim."""
+    """Record a release that no run of this ledger made, and say how it changes the claim."""
     ledger = ledgers.Ledger(file, _open_pin(pin))
     ledger.record_outside(
         name, what, kind=kind, by=by, attributes=attribute or (), epsilon=epsilon, delta=delta, key=key
@@ -285,7 +285,7 @@ def show(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show each data set's cap, charges and rest, its approvals, its runs, and what was released outside."""
+    """Show each data set's cap, charges and rest, its approvals, its runs, and releases outside of it."""
     records = ledgers.Ledger(file).records()
     shown = list(records.data_sets.values()) if name is None else [records.data_set(name)]
     if file_out is not None:

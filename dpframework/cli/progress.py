@@ -62,7 +62,7 @@ def progress() -> Iterator[Observer]:
 
 @contextlib.contextmanager
 def _screen_of_its_own() -> Iterator[Console]:
-    """Yield a screen with its own file descriptor, since reading sends what others write to standard error to nowhere.
+    """Yield a screen with its own file descriptor, since standard error is shut while a table is read.
 
     Messages after the run need the shared screen as it was.
     """

@@ -113,7 +113,7 @@ def audit_proof(
     effort: Effort = 1,
     as_json: Json = False,
 ) -> None:
-    """Check the proofs of a plan's claims again, without trust in what made them. No data is opened.
+    """Check the proofs of a plan's claims again, without trust in the code that made them. No data is opened.
 
     Of a study file, the queries that would run are compared with their formulas, too. Exit code 1 if a proof does not
     stand.

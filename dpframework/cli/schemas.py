@@ -185,7 +185,7 @@ def _require_encodable(text: str) -> None:
 
 
 def _warn(draft: SchemaDraft) -> None:
-    """Tell the owner that the schema is not private, and what was found."""
+    """Tell the owner that the schema is not private, with the notes about its columns."""
     say(WARNING)
     if draft.notes:
         say(SHOWS_ROWS)

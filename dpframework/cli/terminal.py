@@ -1,4 +1,4 @@
-"""The terminal that commands write to, through rich: what a text holds is shown, and never obeyed."""
+"""The terminal that commands write to, through rich: markup and control characters are shown, never obeyed."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ class Screen(Console):
         super().__init__(markup=False, emoji=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield what is shown; only rich's own controls move the cursor."""
+        """Yield the parts to show; only rich's own controls move the cursor."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable_lines(segment.text), segment.style)

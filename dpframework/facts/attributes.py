@@ -112,7 +112,7 @@ class Attribute(abc.ABC):
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The text that a file holds for each code: its label, unless that writes out what is not seen."""
+        """The text that a file holds for each code: its label, unless that spells out invisible characters."""
         return self.labels
 
     @property

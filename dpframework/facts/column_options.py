@@ -127,7 +127,7 @@ def _ranges(given: Any) -> tuple[tuple[str, tuple[float, float]], ...]:
 @final
 @attrs.frozen
 class ColumnOptions:
-    """How the cells of one column are written. What is not given is the file's (see `ReadOptions`).
+    """How the cells of one column are written. An option that is not given is the file's (see `ReadOptions`).
 
     Attributes
     ----------

@@ -29,7 +29,7 @@ Input = tuple[Attribute, DateUnit | None]
 
 
 class Per(enum.StrEnum):
-    """What gets one cell of a derived column."""
+    """The thing that has one cell of a derived column: a row or a unit."""
 
     ROW = "row"
     UNIT = "unit"
@@ -176,7 +176,7 @@ class DerivedColumn:
 
     @property
     def said(self) -> str:
-        """The expression and what is declared, for plans and reports."""
+        """The expression and its declared domain, for plans and reports."""
         named = ("name", "value", "lookup", "per")
         more = {key: value for key, value in self.to_dict().items() if key not in named}
         shown = [f"{key} {', '.join(map(str, v)) if isinstance(v, list) else v}" for key, v in more.items()]

@@ -1,4 +1,4 @@
-"""The attribute that a derived column is, and what makes its cells: its domain, which is declared or follows."""
+"""Derived columns as attributes: their domain, which is declared or follows, and the function of their cells."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BINS, MOST_WHOLE = 16, 32
 
 @functools.lru_cache(maxsize=4096)
 def made(column: DerivedColumn, inputs: tuple[tuple[str, Input], ...]) -> tuple[Attribute, Operand]:
-    """Return the attribute, and what makes its cells: numbers, or codes."""
+    """Return the attribute, and the function that makes its cells: numbers, or codes."""
     with begun_with(f"derived column '{column.name}': "):
         domains = {name: domain_of(*read) for name, read in inputs}
         if column.per_unit:

@@ -29,7 +29,7 @@ def inputs_of(
 def with_derived(
     attributes: Sequence[Attribute], derive: Sequence[DerivedColumn], read: ReadOptions
 ) -> tuple[Attribute, ...]:
-    """Return the attributes with those of derived columns, after the others unless they are among them.
+    """Return the attributes with the derived ones, after the others unless they are among them.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What the parts of an expression are: a public domain, and a function from the cells of each row to another cell.
+"""The parts of an expression: each a public domain, and a function from the cells of a row to another cell.
 
 Cells of rows are arrays: numbers as floats, NaN where missing; truths as 0 and 1, and labels as their places in the
 public list, -1 where missing. Each operation is exact arithmetic of single floats, or a choice by one row's cells. So a

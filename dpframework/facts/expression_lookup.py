@@ -13,7 +13,7 @@ from dpframework.facts.public_tables import PublicTable
 
 
 def looked_up(part: Operand, table: PublicTable) -> Operand:
-    """Return what a public table says of each cell, missing where it says nothing.
+    """Return the entry of a public table for each cell, missing where it has none.
 
     Only values that a cell of the domain leads to are in the new domain, which so is public.
 

@@ -67,7 +67,7 @@ def _binary(
 
 
 def arithmetic(sign: str, left: Operand, right: Operand) -> Operand:
-    """Return left + right, or what another sign says: `- * / // % **`.
+    """Return left + right, or the operation of another sign: `- * / // % **`.
 
     Raises
     ------
@@ -182,7 +182,7 @@ _ORDERS: dict[str, Callable[[Cells, Cells], Cells]] = {
 
 
 def compared(sign: str, left: Operand, right: Operand) -> Operand:
-    """Return whether left < right, or what another sign says; missing if one is.
+    """Return whether left < right, or the comparison of another sign; missing if one is.
 
     Raises
     ------
@@ -314,7 +314,7 @@ def is_missing(part: Operand) -> Operand:
 
 
 def concatenated(left: Operand, right: Operand) -> Operand:
-    """Return the text of one label after that of another."""
+    """Return two labels as one text, the second after the first."""
     one, other = left.domain, right.domain
     assert isinstance(one, Labels)
     assert isinstance(other, Labels)

@@ -136,7 +136,7 @@ def _name_of_column(call: ast.Call) -> str:
 
 
 def expression(text: str, domains: Mapping[str, Domain]) -> Operand:
-    """Return an expression with its domain, given those of the columns.
+    """Return an expression with its domain, given the domains of the columns.
 
     Parameters
     ----------

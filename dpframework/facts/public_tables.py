@@ -119,7 +119,7 @@ class PublicTable:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def __str__(self) -> str:
-        """Say how many keys it has, and which ones and what for by their hash."""
+        """Say how many keys it has, and its hash, which tells keys and entries."""
         keys = "1 key" if len(self.pairs) == 1 else f"{len(self.pairs):,} keys"
         return f"a public table of {keys} with the SHA-256 {self.digest}"
 

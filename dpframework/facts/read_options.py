@@ -68,7 +68,7 @@ def _columns(given: Any) -> tuple[tuple[str, ColumnOptions], ...]:
 @final
 @attrs.frozen
 class ReadOptions:
-    """How a table is written in its files, cell by cell: what a cell becomes follows from it and these alone.
+    """How a table is written in its files, cell by cell: the value of a cell follows from its text and these alone.
 
     Attributes
     ----------
@@ -150,12 +150,12 @@ class ReadOptions:
         return attrs.evolve(own, null=null, decimal=decimal, thousands=thousands, date=date)
 
     def without(self, names: Collection[str]) -> ReadOptions:
-        """Return the options without those of some columns."""
+        """Return the options without some columns."""
         kept = {name: own for name, own in self.columns if name not in names}
         return self if len(kept) == len(self.columns) else attrs.evolve(self, columns=kept)
 
     def over(self, other: ReadOptions) -> ReadOptions:
-        """Return the options of `other` with those of this one in their place, where this one has some."""
+        """Return the options of `other`, replaced by this one's where this one has some."""
         given = {f.name: getattr(self, f.name) for f in attrs.fields(ReadOptions) if f.name != "columns"}
         given = {name: value for name, value in given.items() if value != getattr(PLAIN, name)}
         if {"table", "query"} & given.keys():

@@ -139,7 +139,7 @@ class Schema:
 
     @functools.cached_property
     def derivation(self) -> tuple[DerivedColumn, ...]:
-        """All derived columns, those of the rows in files, those of units, and those in the rows of units."""
+        """All derived columns: in the rows of files, of units, and in the rows of units."""
         return self.derive if self.per_unit is None else (*self.in_files.derive, *self.per_unit.columns, *self.derive)
 
     @functools.cached_property
@@ -149,7 +149,7 @@ class Schema:
 
     @functools.cached_property
     def columns(self) -> tuple[Attribute, ...]:
-        """The attributes that are not derived in each row, in column order: those of a file (see `in_files`)."""
+        """The attributes that are not derived in each row, in column order, as a file has them (see `in_files`)."""
         return not_derived(self.attributes, self.derive) if self.derive else self.attributes
 
     @functools.cached_property

@@ -10,7 +10,7 @@ MOST_ROWS = 2**31 - 1
 
 
 def counts(rows: int | None, max_rows: int | None, about_rows: int | None) -> dict[str, int]:
-    """Return those of a schema's counts that it states, by name.
+    """Return the counts that a schema states, by name.
 
     Raises
     ------

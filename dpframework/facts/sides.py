@@ -11,7 +11,7 @@ from dpframework.facts.schema import Schema
 
 
 def attributes_of_side(schema: Schema, view: View, names: Iterable[str] | None = None) -> tuple[Attribute, ...]:
-    """Return the attributes of one side, those that are named or else those of the schema's view.
+    """Return the attributes of one side: the named ones, or else the schema's view.
 
     Parameters
     ----------

@@ -158,7 +158,7 @@ def _argument_hints(kind: type) -> tuple[_Hint, ...]:
 
 
 def _read_hint(name: str, annotation: Any, names: dict[str, Any]) -> dict[str, Any]:
-    """Return what an annotation names, by `name`; nothing if only a type checker can read it."""
+    """Return the type that an annotation names; nothing if only a type checker can read it."""
     try:
         return typing.get_type_hints(types.SimpleNamespace(__annotations__={name: annotation}), names)
     except (NameError, AttributeError, TypeError, SyntaxError):
@@ -172,7 +172,7 @@ def _require(value: Any, hint: Any, what: str) -> None:
 
 
 def _remedy(value: Any, hint: Any) -> str:
-    """Say how to make what is needed, where somebody gave what it is made from."""
+    """Say how to make an argument of the right type out of the given one, where there is a way."""
     needed = _words(hint)
     if isinstance(value, str | os.PathLike) and needed == "Schema":
         return "; dpf.Schema.load(path) reads one"
@@ -210,7 +210,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 @functools.cache
 def _rule(hint: Any) -> tuple[tuple[tuple[type, ...], bool], dict[Any, bool] | None]:
-    """Return the classes of an annotation (see `_classes`), and what typeguard said of sequences of it, or None.
+    """Return the classes of an annotation (see `_classes`), and typeguard's check of a sequence of it, or None.
 
     A sequence of plain classes fits or not by its class and that of its first value.
     """

@@ -222,7 +222,7 @@ class PrivacyUnit:
 
     @property
     def gap(self) -> str:
-        """What a unit in a period does not protect, in a sentence; empty for another unit."""
+        """A sentence about the rows that a unit in a period leaves unprotected; empty for another unit."""
         if self.period is None:
             return ""
         who = "somebody" if self.id is None else f"one {self.id}"

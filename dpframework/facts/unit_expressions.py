@@ -1,4 +1,4 @@
-"""Columns that are made unit by unit: what an aggregate such as `any(ill)` means, and its public domain.
+"""Columns that are made unit by unit: the meaning of an aggregate such as `any(ill)`, and its public domain.
 
 An aggregate is a function of the rows of one unit, in their order: `any`, `all`, `count`, `sum`, `min`, `max`, `first`,
 `last` or `mode`, of an expression that is made in each row. The table then has one row for each unit.
@@ -107,7 +107,7 @@ _EXAMPLES = {
 
 
 def row_parts(found: Aggregate, domains: Mapping[str, Domain]) -> list[Operand]:
-    """Return what an aggregate reads in each row, as its kind of cells.
+    """Return the cells that an aggregate reads in each row.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def row_parts(found: Aggregate, domains: Mapping[str, Domain]) -> list[Operand]:
 
 
 def aggregated(found: Aggregate, parts: Sequence[Operand]) -> Operand:
-    """Return an aggregate of parts with its public domain. Its cells are those of each unit under `AGGREGATED`.
+    """Return an aggregate of parts with its public domain. Its cells are each unit's under `AGGREGATED`.
 
     Raises
     ------

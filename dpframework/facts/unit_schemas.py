@@ -1,4 +1,4 @@
-"""The schema of a table with one row for each unit, beside that of the rows that its files hold."""
+"""The schema of a table with one row for each unit, beside the schema of its files' rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @final
 @attrs.frozen
 class UnitRows:
-    """What makes one row of each unit: the rows that files hold of it, and the columns that are made of these.
+    """How the rows that files hold of a unit become its one row: their schema, and the columns made of them.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class UnitRows:
 def split_by_unit(
     derive: Sequence[DerivedColumn],
 ) -> tuple[list[DerivedColumn], list[DerivedColumn], list[DerivedColumn]]:
-    """Return the columns that are derived in rows of files, those of units, and those derived in rows of units.
+    """Return the columns that are derived in rows of files, of units, and in the rows of units.
 
     A column that is derived in a row is one of units if it reads a column of units that stands before it.
 
@@ -86,7 +86,7 @@ def split_by_unit(
 
 
 def unknown(name: str, names: Sequence[str], of_rows: Sequence[str]) -> str:
-    """Return the sentence about an attribute that is not among some names. `of_rows` are those of single rows."""
+    """Return the sentence about an attribute that is not among some names. `of_rows` are the names of single rows."""
     if name in of_rows:
         return (
             f"attribute {name!r} is one of single rows, and the table has one row for each unit; derive a column of "

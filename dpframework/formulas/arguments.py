@@ -91,7 +91,7 @@ class Argument:
 
     @property
     def all_goals(self) -> tuple[str, ...]:
-        """All goals, with those of facts and of other claims."""
+        """All goals, with the goals of facts and of other claims."""
         inductions = (goal for fact in self.facts for goal in fact.goals)
         return (*inductions, *(goal for part in self.parts for goal in part.all_goals), *self.goals)
 

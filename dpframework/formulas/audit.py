@@ -1,4 +1,4 @@
-"""The audit of an argument, without trust in what derived it.
+"""The audit of an argument, without trust in the code that derived it.
 
 For each claim that an argument rests on, an auditor asks: do both solvers prove every goal? Does some table fit the
 goals without their claims? Do the goals describe real neighbours, with the scores of the formula and the bound of the
@@ -50,7 +50,7 @@ def audit(argument: Argument, effort: int = 1) -> Iterator[str]:
 
 
 def _of_solvers(argument: Argument, effort: int) -> Iterator[str]:
-    """Yield what solvers say against an argument whose goals are about the score."""
+    """Yield the objections of solvers to an argument whose goals are about the score."""
     goals = dict.fromkeys(argument.all_goals)
     try:
         for goal in goals:
@@ -68,7 +68,7 @@ def _of_solvers(argument: Argument, effort: int) -> Iterator[str]:
 
 
 def _of_one(one: Argument) -> Iterator[str]:
-    """Yield the problems of an argument, besides those of the arguments that it rests on."""
+    """Yield the problems of an argument itself, not of the arguments that it rests on."""
     try:
         match one.rule:
             case Rule.EXTREMES:
@@ -269,7 +269,7 @@ def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
 
 
 def _unified(pattern: Expression, expression: Expression, found: dict[str, Expression]) -> bool:
-    """Find what stands for `s` and `rest` of a pattern in an expression, the same at each place."""
+    """Find the terms that stand for `s` and `rest` of a pattern in an expression, the same at each place."""
     if pattern in ("s", "rest"):
         return found.setdefault(str(pattern), expression) == expression
     if isinstance(pattern, str) or isinstance(expression, str):

@@ -1,4 +1,4 @@
-"""What is kept in the user's cache folder: sources of kernels, beside which numba keeps its code, and verdicts."""
+"""The user's cache folder: sources of kernels, beside which numba keeps its code, and verdicts of solvers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificates: the proofs of a plan's claims as text, under the plan's hash, and what an auditor makes of them."""
+"""Certificates: the proofs of a plan's claims as text, under the plan's hash, and their audit."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Certificate:
 
     @property
     def trusted(self) -> tuple[str, ...]:
-        """What nobody but a reader checks, a sentence each."""
+        """The assumptions that only a reader checks, a sentence each."""
         rules = dict.fromkeys(part.rule for _, argument in self.proofs for part in argument.walk())
         return (*(f"{rule}: {REASONS[rule]}" for rule in rules), f"solvers: {_SOLVERS_AGREE}")
 
@@ -118,7 +118,7 @@ def _digest(content: Mapping[str, Any]) -> str:
 @final
 @attrs.frozen
 class AuditedClaim:
-    """What an audit found about one claim.
+    """The finding of an audit about one claim.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ def audit_certificate(
     effort: int = 1,
     tell: Callable[[str], None] = lambda what: None,
 ) -> Iterator[AuditedClaim]:
-    """Yield what an audit finds about each claim of a plan, and about arguments for claims that the plan has not.
+    """Yield a finding on each claim of a plan, and on each argument for a claim that the plan has not.
 
     Parameters
     ----------

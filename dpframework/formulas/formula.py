@@ -18,7 +18,7 @@ from dpframework.facts.values import read_ratio
 
 
 class Operation(enum.StrEnum):
-    """What a formula does with its parts, or the kind of leaf that it is."""
+    """The operation of a formula on its parts, or its kind of leaf."""
 
     CONSTANT = "constant"
     PUBLIC = "public"
@@ -313,7 +313,7 @@ def _product_text(formula: Formula) -> tuple[str, int]:
 
 
 def legend(formula: Formula) -> dict[str, str]:
-    """Return what the letters of a formula's text mean."""
+    """Return the meanings of the letters in a formula's text."""
     meanings: dict[Operation, tuple[str, str]] = {
         Operation.CLASS: ("n", "rows of a class, in a part"),
         Operation.PART: ("N", "rows of a part"),

@@ -47,7 +47,7 @@ def induction_goals(aggregate: Formula, fact: str, known: Sequence[str]) -> list
 
 
 def _fact(goal: Goal, fact: str, body: Formula, s: str, rest: str) -> str:
-    """Return a fact about an aggregate s over classes of so many rows together."""
+    """Return a fact about an aggregate s over classes with a given number of rows together."""
     return fact.format(s=s, rest=goal.as_real(rest), phi=_term(goal, body, rest))
 
 
@@ -61,7 +61,7 @@ def _joined(aggregate: Formula, s: str, term: str) -> str:
 
 
 def _term(goal: Goal, body: Formula, count: str) -> str:
-    """Return an aggregate's term for a class of so many rows."""
+    """Return an aggregate's term for a class with a given number of rows."""
     if rows_of_part in body.walk():
         raise UnprovableError(f"the terms of a sum read the part's rows: '{body}'")
     terms: dict[Formula, Ratio] = {n: (goal.as_real(count), "1.0")}
@@ -139,7 +139,7 @@ def _case(
 def _terms(
     goal: Goal, shape: Parts, facts: Mapping[Formula, Sequence[str]], count: str, part_rows: str
 ) -> dict[Formula, Ratio]:
-    """Return what stands for the leaves and sums of one table."""
+    """Return the terms that stand for the leaves and sums of one table."""
     terms: dict[Formula, Ratio] = {rows_of_part: (goal.as_real(part_rows), "1.0")}
     for k, found in enumerate(shape.body.leaves(*AGGREGATES)):
         s, (body,) = goal.real(f"s{k}"), found.parts

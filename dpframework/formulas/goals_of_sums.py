@@ -121,7 +121,7 @@ def norm_goals(shape: Adds, claim: Claim) -> Iterator[str]:
 
 
 def _entries(goal: Goal, shape: Adds, tag: str) -> list[str]:
-    """Return a row's entries, with numbers of its own for what it is free in."""
+    """Return a row's entries, with numbers of its own where it is free."""
     terms: dict[Formula, Ratio] = {}
     for entry in shape.entries:
         for free in entry.leaves(Operation.PUBLIC):

@@ -221,7 +221,7 @@ def _of_totals(shape: Outer, claim: Claim) -> Iterator[GroundPair]:
 
 
 def _of_rows(shape: Adds, claim: Claim, random: np.random.Generator) -> GroundPair:
-    """Return what a row adds to a vector, or the difference of two rows, as its norm."""
+    """Return the norm of a row's addition to a vector, or of the difference of two rows."""
     free = list(dict.fromkeys(one for entry in shape.entries for one in entry.leaves(Operation.PUBLIC)))
     before = [_drawn(shape, free, random) for _ in range(2)]
     numbers = {str(one): before[0][one] for one in free}
@@ -234,7 +234,7 @@ def _of_rows(shape: Adds, claim: Claim, random: np.random.Generator) -> GroundPa
 
 
 def _drawn(shape: Adds, free: Sequence[Formula], random: np.random.Generator) -> dict[Formula, Fraction]:
-    """Return numbers of one row: the ends of their ranges more often than what is between."""
+    """Return random numbers of one row: the ends of their ranges more often than inner numbers."""
     while True:
         drawn = {}
         for one in free:

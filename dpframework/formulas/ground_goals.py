@@ -1,4 +1,4 @@
-"""Goals as numbers: a reader of their text that shares no code with what writes it.
+"""Goals as numbers: a reader of their text that shares no code with the writer.
 
 Put the numbers of two tables in, and it tells whether the goal describes them, and which scores and bound it says that
 they have.
@@ -46,7 +46,7 @@ class GroundGoal:
             raise InputError("denies something else than that the scores differ by the bound at most")
 
     def describes(self, numbers: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the numbers with those of roots, if all assumptions hold of them; else None."""
+        """Return the numbers with the roots' numbers added, if all assumptions hold of them; else None."""
         known = dict(numbers)
         for assumed in self.assumptions:
             self._take_root(assumed, known)

@@ -79,7 +79,7 @@ class Parts:
 
 
 def _outside(body: Formula) -> list[Formula]:
-    """Return what a formula is made of, without what is in its sums and largest."""
+    """Return the parts of a formula outside of its sums and maxima."""
     if body.operation in AGGREGATES:
         return []
     return [body, *(found for part in body.parts for found in _outside(part))]

@@ -29,7 +29,7 @@ SEEDS = (3, 7)
 
 @functools.cache
 def tables_of(most: int, cells: int) -> NDArray[np.int64]:
-    """Return the counts of all tables of at most so many rows, shape (tables, cells).
+    """Return the counts of all tables of at most `most` rows, shape (tables, cells).
 
     Examples
     --------
@@ -145,7 +145,7 @@ def cell_change(shape: Cells, change: Change, shared: NDArray[Any], group: int =
 
 
 def climb(shape: Cells, change: Change, start: NDArray[Any], group: int = 1, most: int = MOST_ROWS) -> NDArray[Any]:
-    """Return a table of at most so many rows from which no step, in one cell or two, leads to a larger change."""
+    """Return a table of limited rows from which no step, in one cell or two, leads to a larger change."""
     cells = len(start)
     steps = np.eye(cells, dtype=np.int64)
     pairs = [steps[a] - steps[b] for a in range(cells) for b in range(cells) if a != b]
@@ -218,7 +218,7 @@ def _larger_and_larger(shape: Cells, change: Change, group: int) -> Iterator[Nei
 
 
 def searched(shape: Shape) -> str:
-    """Return what has been tried where nothing is proved."""
+    """Say how far tables were searched where nothing is proved."""
     if isinstance(shape, Parts):
         return f"searched up to {PART_ROWS} rows"
     return (

@@ -1,4 +1,4 @@
-"""Refutations for functions of totals and for vectors: the ends of what a row may do, tried one after another."""
+"""Refutations for functions of totals and for vectors: the extreme rows, tried one after another."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Goal:
         return f"(to_real {term})" if self.whole else term
 
     def log(self, term: str) -> str:
-        """Return x log2 x of a number of rows, as an unknown table of which `text` says what is used."""
+        """Return x log2 x of a number of rows, as an unknown table with the properties that `text` states."""
         self.logs[term] = None
         return f"(f {term})"
 

@@ -1,4 +1,4 @@
-"""Answers about a data set: what was spent by whom, when and on what, and what the rest would buy."""
+"""Answers about a data set: who spent how much, when and on which study, and the releases that the rest would buy."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class GroupOfRuns:
 
     @property
     def charged(self) -> str:
-        """What they were charged, in words."""
+        """Their charges, in words."""
         return "no finite total" if self.epsilon is None else readable(self.epsilon)
 
     def to_dict(self) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _dearest_first(groups: Iterable[GroupOfRuns]) -> list[GroupOfRuns]:
 
 
 def remainder(data_set: DataSet) -> list[str]:
-    """Say what the rest of a cap would buy: one count with its error, and further runs of each plan that was run."""
+    """Say how far the rest of a cap would go: one count with its error, and further runs of each plan that was run."""
     left = data_set.left
     if not left:
         return ["nothing is left: no plan fits any more"]

@@ -140,7 +140,7 @@ class DataSet:
         return amount
 
     def charges(self, plan: Plan, period: str) -> dict[str, Any]:
-        """Return what an entry of a run says of its charges: to the whole budget, and to that of its period.
+        """Return the charges in the entry of a run: to the whole budget, and to its period's budget.
 
         Raises
         ------
@@ -269,7 +269,7 @@ class DataSet:
         return self.approval_of(plan.hash)
 
     def _refuse_other_code_or_place(self, plan: Plan) -> None:
-        """Say what differs if a plan of the same claims is approved: its code, or the places of its data and engine."""
+        """Name the difference from an approved plan of the same claims: code, or the places of data and engine."""
         content = plan.content()
 
         def approved(*ignored: str) -> Mapping[str, Any] | None:
@@ -355,5 +355,5 @@ def _without(content: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
 
 
 def _place_text(place: Any) -> str:
-    """Return what a plan says of a place, which is a list for its data."""
+    """Return the text of a plan's place, which is a list for its data."""
     return "not named" if not place else ", ".join(place) if isinstance(place, list) else str(place)

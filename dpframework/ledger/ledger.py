@@ -252,7 +252,7 @@ class Ledger:
         delta: Amount = 0,
         key: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Record what was released of a data set without a run of this ledger. It says what that does to the claim.
+        """Record a release of a data set that no run of this ledger made, and its effect on the claim.
 
         Parameters
         ----------
@@ -281,7 +281,7 @@ class Ledger:
     def change_signers(
         self, *, by: str, key: str | os.PathLike[str], add: Mapping[str, str] | None = None, remove: Iterable[str] = ()
     ) -> None:
-        """Add signers, remove some, or both at once. What a signer signed before stays valid.
+        """Add signers, remove some, or both at once. Earlier signatures of a removed signer stay valid.
 
         Parameters
         ----------

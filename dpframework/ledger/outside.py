@@ -1,4 +1,4 @@
-"""What left a data set without a run of this ledger: exact numbers, private releases, and looks at the rows."""
+"""Releases of a data set outside of this ledger's runs: exact numbers, private releases, and looks at the rows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Outside:
 
     @property
     def effect(self) -> str:
-        """What it does to the claim of all runs, in a sentence."""
+        """Its effect on the claim of all runs, in a sentence."""
         of = f"of {', '.join(self.attributes)}" if self.attributes else "of the rows"
         if self.kind is OutsideKind.EXACT:
             return f"no epsilon covers what it shows {of}: the claim bounds what else can be learned"
@@ -106,7 +106,7 @@ class Outside:
 def outside_losses(
     kind: OutsideKind | str, attributes: Iterable[str], epsilon: Amount | None, delta: Amount
 ) -> dict[str, Any]:
-    """Return the part of an entry that says what a release outside was and cost.
+    """Return the part of an entry that holds the kind and the cost of a release outside.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a run was about, in words that stand in its entry: the study, its results, who ran it and why."""
+"""The subject of a run, in words that stand in its entry: the study, its results, who ran it and why."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class RunSubject:
 
     @property
     def sentence(self) -> str:
-        """Who ran it and what for, as they say."""
+        """Who ran it and why, by their own statement."""
         who = f"run by {self.by}" if self.by else "nobody said who ran it"
         return f"{who}: {self.purpose}" if self.purpose else who
 
@@ -129,7 +129,7 @@ class RunSubject:
         return tuple(dict.fromkeys(name for result in self.results for name in result.attributes or ()))
 
     def entry(self, plan: Plan) -> dict[str, Any]:
-        """Return the part of a run's entry that says what it is about."""
+        """Return the part of a run's entry about its subject."""
         texts = {"study": self.study, "by": self.by, "purpose": self.purpose, "period": self.period}
         said = {key: text for key, text in texts.items() if text}
         return {**said, "results": [result.to_dict() for result in recorded_results(plan)]}

@@ -141,7 +141,7 @@ class Balls:
         ]  # totals t and -t have equally many
 
     def find_total(self, position: int, radius: int) -> tuple[int, int]:
-        """Return the total of the point of a ball at a position, and its position among those of this total.
+        """Return the total of the point of a ball at a position, and its position among the points of this total.
 
         Points are in the order of their totals, 0, 1 and -1, 2 and -2, and so on. The first totals are tried in turn.
         Beyond them the points are counted by polynomials: `section_size` is one in total and depth, of twice `size` - 1

@@ -1,4 +1,4 @@
-"""Releases that are known by what they may lose together, such as those of a block that a miner spends as it goes."""
+"""Releases that are known by their joint loss, such as the releases of a block that a miner spends as it goes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpframework.queries.base import Norm, QueryFacts
 
 
 def capped(losses: Losses, by: UnitChange = ONE_ROW) -> Calibration:
-    """Return releases as one, that an accountant can compose, by what they may lose together.
+    """Return releases as one, which an accountant can compose, by the most that they lose together.
 
     It has no event: privacy loss distributions bound it by any mechanism of its epsilon, or of its rho.
 
@@ -52,7 +52,7 @@ class Capped(Mechanism):
         raise _refused()
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return what the releases lose together, whatever changes."""
+        """Return the most that the releases lose together, whatever changes."""
         return self.together
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> NoReturn:

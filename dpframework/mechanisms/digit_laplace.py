@@ -179,6 +179,6 @@ class Digit:
 
 
 def quotient_bounds(power: tuple[int, int], whole: tuple[int, int], precision: int, bits: int) -> tuple[int, int]:
-    """Return bounds of (1 - x) / (1 - y) * 2**bits from those of x and y, in units of 2**-precision."""
+    """Return bounds of (1 - x) / (1 - y) * 2**bits from bounds of x and y, in units of 2**-precision."""
     one = 1 << precision
     return ((one - power[1]) << bits) // (one - whole[0]), -(-((one - power[0]) << bits) // (one - whole[1]))

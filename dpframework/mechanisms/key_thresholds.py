@@ -187,7 +187,7 @@ def _threshold(scale: Fraction, keys: int, delta: Fraction) -> int:
 
 
 def _delta_at(least: int, sigma: float, keys: int) -> Fraction:
-    """Return the probability that one of so many keys of a single unit is shown, rounded up."""
+    """Return the probability that any of a number of keys, all of a single unit, is shown, rounded up."""
     chance = _tail(least - 1, sigma) * (1 + _MARGIN)
     if chance >= 1:
         return Fraction(1)

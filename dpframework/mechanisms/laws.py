@@ -34,7 +34,7 @@ class NoiseLaw(Protocol):
         ...
 
     def sum_of(self, number: int) -> NoiseLaw:
-        """Return the distribution of the sum of so many independent ones."""
+        """Return the distribution of the sum of some independent copies."""
         ...
 
 

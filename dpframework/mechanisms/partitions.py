@@ -105,7 +105,7 @@ class PartitionSelection(PureMechanism):
         return super().misfit(facts)
 
     def for_rows(self, rows: int) -> PartitionSelection:
-        """Return the same mechanism with a share of epsilon, and the delta of which so many rows lose this one's."""
+        """Return the same mechanism with the epsilon and the delta of which some rows together lose this one's."""
         epsilon = self.epsilon / rows
         return attrs.evolve(self, epsilon=epsilon, delta=self.delta / growth_of_delta(epsilon, self.epsilon))
 
@@ -135,7 +135,7 @@ class PartitionSelection(PureMechanism):
         return declared.change
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return the losses of so many counts, each of epsilon 1 / scale and the same share of delta."""
+        """Return the losses of a number of counts, each of epsilon 1 / scale and the same share of delta."""
         of_one = self.delta / (scale * self.epsilon)
         pure, delta = (doubled_at_most(amount) for amount in (divided(change, scale), times(change, of_one)))
         return Losses(pure, half_square(pure), delta)

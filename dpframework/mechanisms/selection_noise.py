@@ -93,11 +93,11 @@ class SelectionNoise:
         return np.array([0.0, *hidden, -np.inf])
 
     def log_hidden(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the logarithms of the probabilities that counts of so many rows do not reach `reach`."""
+        """Return the logarithms of the probabilities that counts of these rows do not reach `reach`."""
         return self._log_hidden[np.clip(rows, 0, self.reach)]
 
     def shown(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the probabilities that counts of so many rows reach `reach`."""
+        """Return the probabilities that counts of these rows reach `reach`."""
         known = np.array([0.0, *(one / WHOLE for one in self.sums)])
         return known[np.clip(rows, 0, self.reach)]
 

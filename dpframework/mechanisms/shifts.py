@@ -1,4 +1,4 @@
-"""How far one privacy unit moves the integers that noise is added to, in total, and what that costs."""
+"""How far one privacy unit moves the integers that noise is added to, in total, and its cost."""
 
 from __future__ import annotations
 

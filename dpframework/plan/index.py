@@ -206,7 +206,7 @@ class PlanIndex:
         return tuple([self.nodes[number] for number, edge in edges if edge["kind"] == "part"])
 
     def parts_of(self, node: Node) -> tuple[Node, ...]:
-        """Return what a node is composed of, as the graph has it if the node is in the plan."""
+        """Return the parts of a node, as the graph has them if the node is in the plan."""
         placed = self.find(node)
         return tuple(node.children) if placed is None else tuple([part.node for part in self.children(placed)])
 
@@ -252,7 +252,7 @@ class PlanIndex:
 
 
 class _Builder:
-    """Numbers nodes, draws an edge to each from what it is a part of and from the releases that it is given."""
+    """Numbers nodes, and draws an edge to each from its parent and from the releases that it is given."""
 
     def __init__(self, plan: Plan | None) -> None:
         import networkx as nx  # only a plan waits for it

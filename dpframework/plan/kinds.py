@@ -64,7 +64,7 @@ class Composition(Protocol):
 
 
 class Accounting(Protocol):
-    """The part of an accountant that a run needs to say what it has spent."""
+    """The part of an accountant that a run needs to report its spent budget."""
 
     def loss_of_releases(self, compose: Callable[[Composition], Any], plan: Plan) -> PrivacyLoss | None:
         """Return the loss of some of a plan's releases, which a function composes by the rules that it is given."""

@@ -262,7 +262,7 @@ def step(
 
 
 def require_query(query: object, where: str) -> None:
-    """Refuse what is no query, and a query of which a field has another type than it should.
+    """Refuse a value that is no query, and a query with a field of the wrong type.
 
     Raises
     ------

@@ -146,7 +146,7 @@ class PlannedPart:
         return attrs.evolve(bound, likely=rows / cells, likely_text=counts)
 
     def sum_bound(self, what: str, paths: Iterable[str], cells: int) -> ErrorBound:
-        """Return the error bound of sums of up to so many counts of one release of a step, of whichever is least exact.
+        """Return the error bound of sums of up to `cells` counts of one release of a step, the least exact one.
 
         The noise of a sum is the sum of independent noise. For whole numbers the bound is rounded up: discrete Laplace
         noise plus independent noise is continuous Laplace noise, and what is added brings a sum that is symmetric

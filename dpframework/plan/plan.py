@@ -67,7 +67,7 @@ class PublicFacts:
         return any(OF_UNITS in text for text in self.derive)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return them in a JSON-safe form. What is not said is left out, so that older plans keep their hashes."""
+        """Return them in a JSON-safe form. Absent fields are left out, so that older plans keep their hashes."""
         form = {name: list(fact) if isinstance(fact, tuple) else fact for name, fact in attrs.asdict(self).items()}
         return {name: fact for name, fact in form.items() if fact or name not in ("read", "derive")}
 
@@ -121,7 +121,7 @@ def _root(node: Node) -> Node:
 
 
 def _is_shallow(node: Node, most: int) -> bool:
-    """Tell whether no path through a plan has more than so many compositions."""
+    """Tell whether no path through a plan has more than a number of compositions."""
     level = [node]
     for _ in range(most + 1):
         level = list({id(child): child for one in level for child in one.children}.values())

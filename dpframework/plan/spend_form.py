@@ -13,7 +13,7 @@ from dpframework.plan.step_form import write_losses
 
 
 def write_spend(node: Spend, parts: Sequence[dict[str, Any]], calibration: Calibration | None) -> dict[str, Any]:
-    """Return a block's JSON form, from those of its kinds."""
+    """Return a block's JSON form, from the forms of its kinds."""
     return {
         "name": node.name,
         "caps": node.caps.to_dict(),

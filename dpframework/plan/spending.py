@@ -57,7 +57,7 @@ _FINEST = 10**6  # of a root: the steps that it is rounded up to
 @final
 @attrs.frozen
 class Amounts:
-    """Amounts of epsilon, rho and delta, such as the caps of a block or what is left of them.
+    """Amounts of epsilon, rho and delta, such as the caps of a block or their rest.
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
 @final
 @attrs.frozen
 class BoxCounts(CellCounts):
-    """The number of rows in each of several boxes, which a miner chooses from what it has released.
+    """The number of rows in each of several boxes, which a miner chooses by its earlier releases.
 
     The boxes are an input, `boxes`, and must not overlap: a row lies in one at most. So one row more raises one count
     by 1, and a replaced row lowers one and raises another, for any boxes (see `histogram_sensitivities`).

@@ -159,7 +159,7 @@ class _GroupNumbers(WithinBounds):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attribute, and those of groups and description."""
+        """The attribute, and the attributes of groups and description."""
         return tuple(dict.fromkeys((self.attribute.name, *_names(self.by, self.where))))
 
     @property
@@ -186,7 +186,7 @@ class _GroupNumbers(WithinBounds):
         return found
 
     def _entries(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-        """Return what each value adds to each column, as whole numbers of steps."""
+        """Return each value's addition to each column, as whole numbers of steps."""
         raise NotImplementedError
 
 
@@ -238,7 +238,7 @@ class GroupSums(_GroupNumbers):
 
     @property
     def _whole(self) -> BoundedSum:
-        """The sum over all groups, whose change is that of a row that stays in its group."""
+        """The sum over all groups, which changes as a group does by a row that stays in it."""
         return BoundedSum(self.attribute, self.lower, self.upper, where=self.where)
 
     @property
@@ -293,7 +293,7 @@ def _degree(_: Any, attribute: attrs.Attribute[Any], value: int) -> None:
 @final
 @attrs.frozen
 class GroupMoments(_GroupNumbers):
-    """What tells the number, the mean and, with degree 2, the variance of each group, shape (groups, degree + 1).
+    """Sums for the number, the mean and, with degree 2, the variance of each group, shape (groups, degree + 1).
 
     With t = (value - lower) / (upper - lower), clamped to [0, 1], a row adds to its group
 

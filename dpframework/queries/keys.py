@@ -87,7 +87,7 @@ class Keys(Query):
 
     @property
     def unlisted(self) -> bool:
-        """Whether nobody lists what it counts."""
+        """Whether nobody lists the keys that it counts."""
         return True
 
     @property

@@ -1,4 +1,4 @@
-"""Residuals of marginals: what each marginal says beyond the marginals of fewer attributes, on whole numbers.
+"""Residuals of marginals: the part of each marginal beyond the marginals of fewer attributes, on whole numbers.
 
 Source: Xiao, He, Zhang and Kifer 2023 (arXiv 2305.08175); Barak and others 2007 for attributes of two values. Let m_A
 be the marginal of a set A of attributes, its counts. Its residual is m_A less its mean along each axis. The marginal of

@@ -75,7 +75,7 @@ class WithinBounds(Query):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The one attribute, and those of the description."""
+        """The one attribute, and the attributes of the description."""
         return (self.attribute.name, *attributes_of(() if self.where is None else (self.where,)))
 
     @property
@@ -94,7 +94,7 @@ class WithinBounds(Query):
 
     @property
     def asked(self) -> tuple[Cases, ...]:
-        """What cuts a cross table into the rows that are asked for and the others; nothing if all are."""
+        """The cut of a cross table into the rows that are asked for and the others; nothing if all are."""
         return () if self.where is None else (Cases([self.where]),)
 
     @property

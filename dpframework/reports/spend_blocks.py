@@ -1,4 +1,4 @@
-"""The blocks of a plan that miners spend as they go, with their caps and, after a run, the sums of what was asked."""
+"""The blocks of a plan that miners spend as they go, with their caps and, after a run, the sums of their charges."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class BlockSums:
 
 
 def sums_of_blocks(plan: StudyPlan, charges: Iterable[str]) -> dict[str, dict[str, BlockSums]]:
-    """Return what a run has asked for from each block.
+    """Return the sums of a run's charges to each block.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def _kinds_text(placed: PlacedNode) -> str:
 
 
 def _sums_text(made: Mapping[str, BlockSums]) -> str:
-    """Say what was asked for, in the part that asked for most if there are several."""
+    """Say how much was charged, in the part with the largest charge if there are several."""
     if not made:
         return "nothing"
     most = max(made.values(), key=lambda one: [value or 0 for value in attrs.astuple(one.spent)])

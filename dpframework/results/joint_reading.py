@@ -282,7 +282,7 @@ class OverlappingTables:
         return _Errors(np.sqrt(index + beyond), *(one + missed_rows for one in of_rows))
 
     def _missed(self, shown: Sequence[Sentence], cells: Floats) -> Floats:
-        """Return, for each sentence of three matches that no table holds, the square of what the model misses of it."""
+        """Return, for each sentence of three matches that no table holds, the square of the model's error in it."""
         number, places = len(self.sides), trios(len(self.sides))
         lines = {frozenset(line) for line in DESIGNS[number]}
         apart = np.array([len(one.matches) == 3 and one.matches not in lines for one in shown])

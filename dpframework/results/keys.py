@@ -195,7 +195,7 @@ class KeyTable(Tabular, Drawn):
         return cls(str(form["attribute"]), released, *shown, form["sure"], form["unit"], each)
 
     def largest_first(self) -> list[tuple[str, int]]:
-        """Return the keys with their counts, those of the largest counts first."""
+        """Return the keys with their counts, the largest counts first."""
         return sorted(self.released.items(), key=lambda one: (-one[1], one[0]))
 
     def draw(self, axes: Any) -> None:

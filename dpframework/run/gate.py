@@ -110,7 +110,7 @@ class Gate:
         return value
 
     def _public(self, charge: Charge) -> Charge:
-        """Return a copy of a charge for observers. What it shares with others of its step is copied once."""
+        """Return a copy of a charge for observers. Parts that it shares with others of its step are copied once."""
         key = id(charge.step), id(charge.calibration)
         if key not in self._copies:
             self._copies[key] = (charge, read_only(charge))  # the charge keeps the ids from being used again
@@ -167,7 +167,7 @@ class Gate:
         return self._guarded(what, lambda: answers_of(self.engine, queries))
 
     def _outputs(self, charges: Sequence[Charge], answers: Sequence[Any]) -> list[Any]:
-        """Return the mechanisms' outputs. A private run draws those of one calibration in one call.
+        """Return the mechanisms' outputs. A private run draws all outputs of one calibration in one call.
 
         A seeded run draws one after another: its numbers do not depend on what is released together.
         """

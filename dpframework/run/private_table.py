@@ -63,7 +63,7 @@ class PrivateTable:
 
     @staticmethod
     def release_many(asked: Iterable[tuple[PrivateTable, str | Step, Mapping[str, Any]]]) -> list[Any]:
-        """Make several planned releases at once, such as those of a tree's level, and return them in order.
+        """Make several planned releases at once, such as all of a tree's level, and return them in order.
 
         They are what `release` would return, one after another, and a seeded run draws the same numbers. But the rows
         are asked for all of them in one call, which on a cluster is one message; and a private run draws all noise of

@@ -1,4 +1,4 @@
-"""Copies of releases for observers, who must not be able to change what a miner receives."""
+"""Copies of releases for observers, who must not be able to change a miner's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A block of a run, which a miner spends as it goes: the filter of its caps, and what the miner sees of it."""
+"""A block of a run, which a miner spends as it goes: the filter of its caps, and the miner's view of it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class BlockScope:
             return charge
 
     def fits(self, kind: str, amounts: Mapping[str, Any]) -> bool:
-        """Tell whether a release of a kind would be charged now. It follows from what was charged before alone.
+        """Tell whether a release of a kind would be charged now. This follows from earlier charges alone.
 
         Raises
         ------
@@ -140,7 +140,7 @@ class BlockScope:
 
     @property
     def spent(self) -> Amounts:
-        """The sums of what was charged, in each amount that is capped, as shares of the caps where a row may move.
+        """The sums of the charges, in each amount that is capped, as shares of the caps where a row may move.
 
         In parts under replace-one the add-or-remove sum counts twice, if that is more.
         """
@@ -163,7 +163,7 @@ class BlockScope:
 
     @property
     def left(self) -> Amounts:
-        """The caps less what was charged."""
+        """The caps less the charges."""
         caps, spent = self.caps, self.spent
         return Amounts(
             None if caps.epsilon is None or spent.epsilon is None else caps.epsilon - spent.epsilon,
@@ -178,7 +178,7 @@ class BlockScope:
 
 
 def _amounts(losses: Losses, limits: Losses) -> Iterator[tuple[tuple[str, Relation], Fraction | None]]:
-    """Yield what a release costs in each amount that is limited, None where it has no claim."""
+    """Yield the cost of a release in each amount that is limited, None where it has no claim."""
     for name in ("pure", "zcdp", "delta"):
         for relation in Relation:
             if getattr(limits, name).under(relation) is not None:
@@ -263,20 +263,20 @@ class SpendBlock:
 
     @property
     def spent(self) -> Amounts:
-        """The sums of what was charged so far. There is no epsilon of a sum of rho: that of the cap is what holds."""
+        """The sums of the charges so far. A sum of rho has no epsilon of its own; the epsilon of the cap holds."""
         return self._scope.spent
 
     @property
     def left(self) -> Amounts:
-        """The caps less what was charged so far."""
+        """The caps less the charges so far."""
         return self._scope.left
 
     def close(self) -> None:
-        """Make no more releases. What is left is not spent on anything else."""
+        """Make no more releases. The rest is not spent on anything else."""
         self._scope.close()
 
     def __repr__(self) -> str:
-        """Show the caps and what is left of them."""
+        """Show the caps and their rest."""
         return f"SpendBlock(caps='{self.caps}', left='{self.left}')"
 
     def __reduce__(self) -> NoReturn:

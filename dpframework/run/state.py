@@ -223,7 +223,7 @@ class SampleState(RowsState):
 
 
 class SpendState(OnceState):
-    """A block with the sums of what was charged to it. It is used once; its releases are many."""
+    """A block with the sums of its charges. It is used once; its releases are many."""
 
     def __init__(self, node: Spend) -> None:
         self.node = node
@@ -241,7 +241,7 @@ class SpendState(OnceState):
         return {(SpendState, self.node.name)}
 
     def charged(self, composition: Composition, plan: Plan) -> Any:
-        """Return what the whole block costs, once a release of it was made.
+        """Return the cost of the whole block, once a release of it was made.
 
         A sum of rho must not be converted to an epsilon before the cap is reached: a miner may stop at the moment when
         the conversion fails. Epsilons alone could be told, but not every accounting keeps them apart.

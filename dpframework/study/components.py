@@ -1,4 +1,4 @@
-"""What comes with dpframework, brought through the hooks that plugins use."""
+"""The components of dpframework itself, registered through the hooks that plugins use."""
 
 from __future__ import annotations
 

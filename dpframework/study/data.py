@@ -132,7 +132,7 @@ class Data:
 
     @classmethod
     def _of_database(cls, form: Mapping[str, Any], given: Mapping[str, Any], where: str) -> Data:
-        """Return the whole database of the owner; `[read]` says what of it."""
+        """Return the whole database of the owner; `[read]` names the part."""
         for key in ("path", "left", "right", "id", "table", "order"):
             if key in form:
                 raise InputError(

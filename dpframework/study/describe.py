@@ -95,7 +95,7 @@ def _asked(schema: Schema) -> Iterator[tuple[str, tuple[str, Mapping[str, Any], 
 
 
 def _step_name(name: str, taken: set[str], endings: Mapping[str, Any]) -> str:
-    """Return a name for an attribute's steps: its own, without what a plan does not accept, and not given before."""
+    """Return a new name for an attribute's steps: its own, without the characters that a plan refuses."""
     own = re.sub(f"(?!{NAME_CHARACTER}).", "-", name, flags=re.DOTALL).lstrip(" ._=+-") or "attribute"
     found, number = own, 2
     while any(found + ending in taken for ending in endings):

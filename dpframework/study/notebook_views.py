@@ -1,4 +1,4 @@
-"""What a notebook shows of a study, and the bars of what its releases cost."""
+"""The notebook view of a study, and the bars of its releases' costs."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def _unread(
 
 
 def _given_to(engine: Engine) -> str:
-    """Return what an engine can be given to read."""
+    """Return the source that an engine can read."""
     files = "dpf.TableFiles(path, schema)" if engine.reads_files or not engine.reads_tables else ""
     table = "dpf.DatabaseTable(name, schema)" if engine.reads_tables else ""
     return " or ".join(filter(None, (files, table)))

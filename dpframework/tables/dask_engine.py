@@ -166,7 +166,7 @@ class Dask(Engine):
         return totals
 
     def tally(self, rows: ClusterRows, function: Callable[[Block], Mapping[str, int]]) -> dict[str, int]:
-        """See `Engine`. What comes back is each text with its count, and no row."""
+        """See `Engine`. Workers send each text with its count, and no row."""
         wanted = (CountRequest(rows.number, rows.lineage, (function,)),)
         asked = pickled((wanted, rows.table.forgotten()))
         answers = self._from_pieces("tally", [rows], asked, rows.table.places)

@@ -109,7 +109,7 @@ class DatabaseTable:
 
     @property
     def shown(self) -> str:
-        """What errors, plans and reports call it."""
+        """Its name in errors, plans and reports."""
         return "the query" if self.query else " and ".join(self.table)
 
     @property

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def with_derived(schema: Schema, encoded: Mapping[str, EncodedColumn]) -> dict[str, EncodedColumn]:
-    """Return the encoded columns of some rows, with those of the schema's derived columns.
+    """Return the encoded columns of some rows, with the schema's derived columns.
 
     Parameters
     ----------

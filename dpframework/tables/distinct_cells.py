@@ -29,7 +29,7 @@ class DistinctCells:
 
     @classmethod
     def of(cls, series: pl.Series) -> DistinctCells:
-        """Return those of a column of texts; null is one of them, where it occurs."""
+        """Return the distinct cells of a column of texts; null is one of them, where it occurs."""
         found = series.alias("text").to_frame().group_by("text", maintain_order=True).len("cells")
         return cls(found["text"], found["cells"].to_numpy().astype(np.int64))
 

@@ -1,4 +1,4 @@
-"""A draft of a schema from private columns, with what was found in each. It is for the eyes of the data's owner."""
+"""A draft of a schema from private columns, with notes on each. It is for the eyes of the data's owner."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NUMBER, _LABEL = Numeric("number", 0, 1, bins=1), Boolean("label")
 @final
 @attrs.frozen
 class ColumnNote:
-    """What was found in a column, and what the draft makes of it. It shows private cells and their numbers.
+    """A note on a column: its odd cells, and how the draft treats them. It shows private cells and their numbers.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ def _distinct(values: Any) -> DistinctCells | None:
 def _guess_of(
     name: str, values: Any, where: str, choices: Choices, read: ReadOptions
 ) -> tuple[Guess, DistinctCells | None]:
-    """Return how a column is written, by what is known of it or by the look of its cells; and its texts, if any."""
+    """Return how a column is written, by its given options or by the look of its cells; and its texts, if any."""
     import polars as pl
 
     known = read.of_column(name)
@@ -202,7 +202,7 @@ def _guess_of(
 
 
 def _column_of(guess: Guess, values: Any, where: str) -> Column:
-    """Return the cells of a column as they are meant. What is no number among numbers is missing."""
+    """Return the cells of a column as they are meant. A text among numbers is missing."""
     if guess.options == ColumnOptions():
         return as_column(values, where)
     column = read_cells(_NUMBER if guess.is_number else _LABEL, guess.options, values, where)
@@ -210,7 +210,7 @@ def _column_of(guess: Guess, values: Any, where: str) -> Column:
 
 
 def _common(drafted: Mapping[str, tuple[Guess, DistinctCells | None]], read: ReadOptions) -> ReadOptions:
-    """Return the options of all columns, what several share said once."""
+    """Return the options of all columns, with shared ones stated once."""
     numbers = [(g.options, cells) for g, cells in drafted.values() if g.is_number and not g.options.is_date]
     plain = [
         cells.without(options.null).texts for options, cells in numbers if cells is not None and options.decimal is None

@@ -54,7 +54,7 @@ def _module() -> Any:
 
 @final
 class DuckDBConnection(SqlConnection):
-    """A database in the memory of this process, with what it reads.
+    """A database in the memory of this process, with the files or the database that it reads.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ def code_dtype(size: int) -> np.dtype[np.unsignedinteger]:
 
 
 def stored_dtype(attribute: Attribute) -> np.dtype[np.unsignedinteger]:
-    """Return the type of an attribute's codes. Those of an open one are all 0: its keys are stored beside them."""
+    """Return the type of an attribute's codes. An open one's codes are all 0: its keys are stored beside them."""
     return code_dtype(1 if isinstance(attribute, Open) else attribute.size)
 
 

@@ -185,7 +185,7 @@ def _exact_cells(pieces: Iterator[bytes]) -> int:
 
 
 def _column_number(letters: bytes) -> int:
-    """Return the number of a column, that of A being 1."""
+    """Return the number of a column; A is 1."""
     number = 0
     for letter in letters.upper():
         number = 26 * number + letter - ord("A") + 1

@@ -173,7 +173,7 @@ class GroupingEngine(Engine):
 
 
 def selected(block: Block, lineage: Sequence[Selection]) -> Block:
-    """Return the rows of a block that a lineage leaves, with the attributes that it derives: what it means."""
+    """Return the rows of a block that a lineage leaves, with the attributes that it derives. This defines a lineage."""
 
     def after(rows: Block, step: Selection) -> Block:
         if isinstance(step, CaseColumn):

@@ -158,7 +158,7 @@ class Holder:
         return _guarded(counting)
 
     def tally(self, table: int, pieces: Sequence[int], given: bytes) -> bytes:
-        """Return the sums by text of what functions count over the rows of some pieces (see `counts`)."""
+        """Return the sums by text of functions' counts over the rows of some pieces (see `counts`)."""
 
         def tallying() -> Tallied | Absent:
             found = list(self._of_pieces(table, pieces, given, self._tallies))
@@ -170,7 +170,7 @@ class Holder:
     def _of_pieces(
         self, table: int, pieces: Sequence[int], given: bytes, count: Callable[[dict[int, Any], CountRequest], list[T]]
     ) -> Iterator[list[T] | None]:
-        """Yield what is counted in each piece, or None alone where one of them, or a sample, is not here."""
+        """Yield the counts of each piece, or None alone where one of them, or a sample, is not here."""
         import cloudpickle
 
         asked, dropped = cloudpickle.loads(given)
@@ -224,7 +224,7 @@ class Holder:
         return [_integers(one) for one in self._engine.counts(rows, asked.functions)] if asked.functions else []
 
     def _tallies(self, held: dict[int, Any], asked: CountRequest) -> list[dict[str, int]]:
-        """Return what functions count by texts on some rows of a piece."""
+        """Return functions' counts by texts on some rows of a piece."""
         rows = self._made(held, asked.rows, asked.lineage)
         return [self._engine.tally(rows, function) for function in asked.functions]
 
@@ -248,7 +248,7 @@ class Holder:
 
 
 def versions(packages: Sequence[str]) -> Mapping[str, str]:
-    """Return the versions of what counts here, and the digest of the code of some packages."""
+    """Return the versions of the packages that count here, and the digest of the code of some."""
     found = {"python": platform.python_version(), "byte order": sys.byteorder}
     for name in COMPARED:
         try:

@@ -100,7 +100,7 @@ def draft_schema(
     open_columns: Collection[str] = (),
     read: ReadOptions | Mapping[str, Any] | None = None,
 ) -> SchemaDraft:
-    """Draft a schema from a file or dataframe, and say what each messy column holds. This is **not** private.
+    """Draft a schema from a file or dataframe, with a note on each messy column. This is **not** private.
 
     It guesses the separator and the encoding of a CSV file, texts that stand for nothing (NULL, -), decimal commas,
     signs between thousands, dates and times, and digits that are labels since some begin with a zero. A column that

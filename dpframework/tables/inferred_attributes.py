@@ -56,7 +56,7 @@ class Choices:
         categorical: Collection[str],
         open_columns: Collection[str],
     ) -> Choices:
-        """Return them, or refuse what is none.
+        """Return the choices, or refuse a wrong one.
 
         Raises
         ------

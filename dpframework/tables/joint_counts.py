@@ -252,7 +252,7 @@ class JointCounts:
     shown: frozenset[str] = frozenset()
 
     def count(self, block: Block) -> NDArray[Any]:
-        """Return what the query counts of a block."""
+        """Return the query's counts of a block."""
         return self.assemble([table.count(block) for table in self.tables])
 
     def require_shown(self, made_of: MadeOf) -> None:

@@ -112,7 +112,7 @@ class ParquetFile:
                 yield [part[name] for name in names]
 
     def _require_short(self, names: Sequence[str]) -> None:
-        """Refuse columns of decimal numbers that are longer than those of polars, which fails on their rows."""
+        """Refuse columns of decimal numbers that are longer than polars can read, which fails on their rows."""
         for name in names:
             if name in self.long:
                 raise InputError(

@@ -210,7 +210,7 @@ class PostgresConnection(SqlConnection):
         return ColumnType(kind, name, '(cast({} as text) collate "C")', short=name == "float4")
 
     def _upload(self, name: str, columns: Mapping[str, NDArray[Any]], types: Mapping[str, str]) -> None:
-        """Copy numbers. What is copied is in no log of statements."""
+        """Copy numbers. They are in no log of statements."""
         import polars as pl
 
         listed = ", ".join(f"{key} {types[key]}" for key in columns)

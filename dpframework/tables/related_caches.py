@@ -1,4 +1,4 @@
-"""What is known of rows that belong together: caches of a whole and of its parts."""
+"""Caches of counts of rows that belong together: of a whole and of its parts."""
 
 from __future__ import annotations
 

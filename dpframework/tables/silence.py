@@ -1,4 +1,4 @@
-"""Silence about private rows, for warnings, arithmetic, logs and what libraries print.
+"""Silence about private rows, for warnings, arithmetic, logs and the output of libraries.
 
 A warning such as numpy's "divide by zero" may appear on one of two neighbouring tables only, and then tells them apart.
 A library that fails on a cell often prints it: polars writes its panics straight to file descriptor 2.
@@ -87,7 +87,7 @@ def _without_streams() -> Iterator[None]:
 
 
 def _flush(files: set[object]) -> None:
-    """Write out what waits in the buffers of Python's files and of the C library."""
+    """Write out the buffers of Python's files and of the C library."""
     for file in files:
         with contextlib.suppress(OSError, ValueError):  # closed, or nobody reads it
             file.flush()  # type: ignore[attr-defined]

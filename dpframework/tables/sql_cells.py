@@ -54,7 +54,7 @@ class ColumnType:
     short: bool = False
 
     def plain(self, *, dates: bool) -> ColumnType:
-        """Return the type by which an attribute's cells are read: what no schema holds is one of other things."""
+        """Return the type by which an attribute's cells are read; cells that no schema holds are other things."""
         held = {CellKind.WHOLE, CellKind.REAL, CellKind.TRUTH, CellKind.TEXT}
         times = {CellKind.DATE, CellKind.TIME, CellKind.ZONED}
         if self.kind in held or (dates and self.kind in times):

@@ -70,7 +70,7 @@ class SqlConnection(abc.ABC):
         self._told(statement, lambda: self._run(statement))
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """Return what a query finds. Raise as `run` does."""
+        """Return the rows of a query. Raise as `run` does."""
         return self._told(query, lambda: self._rows(query))
 
     def columns(self, query: str) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Engines that count in a database: what DuckDB and Postgres have in common."""
+"""The common base of engines that count in a database, such as DuckDB and Postgres."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class SqlEngine(GroupingEngine):
 
     @property
     def statements(self) -> tuple[str, ...]:
-        """What was asked of the database at last, in order. A statement holds no cell and no label."""
+        """The last statements to the database, in order. A statement holds no cell and no label."""
         return () if self._opened is None else self._opened.statements
 
     def asked(self) -> str | None:
@@ -317,7 +317,7 @@ class SqlEngine(GroupingEngine):
         return attrs.evolve(rows, table=sampled, lineage=derived)
 
     def drop(self, rows: Rows) -> None:
-        """Drop the temporary table, and those of its samples. They are gone if the connection is."""
+        """Drop the temporary table, and its samples' tables. They are gone if the connection is."""
         if self._opened is not None and self._opened.alive:
             for name in (rows.table.name, *sorted(rows.table.samples)):
                 self._opened.drop(name)

@@ -184,7 +184,7 @@ class SourceEncoder:
 @final
 @attrs.frozen(eq=False, repr=False)
 class CellNumbers:
-    """The distinct cells of a column, which stay in a temporary table, and what the reader is given of them.
+    """The distinct cells of a column, which stay in a temporary table, and their numbers for the reader.
 
     Attributes
     ----------
@@ -239,6 +239,6 @@ def needed_values(schema: Schema, values: frozenset[str] | None) -> frozenset[st
 
 
 def column_names(schema: Schema, values: frozenset[str]) -> Iterator[tuple[str, str, str | None]]:
-    """Yield each attribute with the column of its codes, and that of its values if they are kept."""
+    """Yield each attribute with the column of its codes, and the column of its values if they are kept."""
     for k, attribute in enumerate(schema):
         yield attribute.name, f"c{k}", f"v{k}" if attribute.name in values else None

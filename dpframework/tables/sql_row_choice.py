@@ -1,4 +1,4 @@
-"""Which rows of a database a table keeps: those of a period, of each unit a few, of two views those that match.
+"""The rows of a database that a table keeps: a period's, a few of each unit, the matching ones of two views.
 
 Distinct ids and dates leave the database, and of each unit over its limit the number of its rows. Numbers come back.
 Which rows a unit keeps is chosen as in every other table, by the place of each among that unit's own rows.

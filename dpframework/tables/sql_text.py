@@ -28,7 +28,7 @@ def _double(number: float) -> str:
 @final
 @attrs.frozen
 class SqlColumns:
-    """Where the codes and values of a table's attributes are, and what expressions over them read as in SQL.
+    """Where the codes and values of a table's attributes are, and the SQL of expressions over them.
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ class Accumulator(abc.ABC):
 
     @abc.abstractmethod
     def add(self, units: Units, parts: Sequence[Cells]) -> None:
-        """Add rows of some units, in their order; each of shape (rows,). Cells are those of expressions."""
+        """Add rows of some units, in their order; each of shape (rows,). Cells are as expressions have them."""
 
     @abc.abstractmethod
     def cells(self) -> Cells:
@@ -285,7 +285,7 @@ def _read(rows: UnitRows) -> dict[str, Any]:
 
 
 def accumulator(name: str, parts: Sequence[Operand], number: int) -> Accumulator:
-    """Return what adds up an aggregate of that name, of parts, for a number of units."""
+    """Return the accumulator of an aggregate of that name, of parts, for a number of units."""
     made: dict[str, Callable[[], Accumulator]] = {
         "count": lambda: _Count(number),
         "sum": lambda: _Sum(number),

@@ -1,4 +1,4 @@
-"""The verification kit, which tests every privacy claim by machine, including those of third-party plugins.
+"""The verification kit, which tests every privacy claim by machine, third-party plugins' claims included.
 
 - `audit`: transcripts replayed on neighbouring tables; the realised loss is exact;
 - `search_sensitivity`: the largest change of a query's answer beside what it declares;

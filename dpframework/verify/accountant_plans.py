@@ -89,7 +89,7 @@ class Case:
         return self._planned(self.node, relation, delta)
 
     def made(self, relation: Relation, delta: Fraction) -> Plan:
-        """Return the plan whose outputs are listed: what a miner makes of the blocks, or the plan itself."""
+        """Return the plan whose outputs are listed: a miner's spending of the blocks, or the plan itself."""
         return self._planned(self.node if self.spent is None else self.spent, relation, delta)
 
     @functools.lru_cache(maxsize=1024)  # noqa: B019 the cases are module constants

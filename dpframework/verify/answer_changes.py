@@ -40,7 +40,7 @@ def measure(before: Any, after: Any, histograms: Sequence[int] = (), *, same_row
 
 
 def answer_problem(answer: Any, facts: QueryFacts) -> str | None:
-    """Say what is wrong with an answer whatever it changes by, or None: a kind or number of values, NaN, infinity."""
+    """Describe a fault in the form of an answer, or None: its kind, its number of values, NaN, infinity."""
     numbers = np.asarray(answer.scores if isinstance(answer, PiecewiseScores) else answer)
     if numbers.dtype.kind not in "biuf":
         return f"its answer holds values of type {numbers.dtype}, where a mechanism takes numbers"

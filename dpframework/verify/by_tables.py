@@ -1,4 +1,4 @@
-"""An engine that counts what queries name, to compare it with what they count."""
+"""An engine that counts the tables that queries name, to compare them with the queries' own counts."""
 
 from __future__ import annotations
 

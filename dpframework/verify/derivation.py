@@ -68,7 +68,7 @@ def check_derivation(
     tables: int = 60,
     seed: int = 0,
 ) -> DerivationReport:
-    """Derive the columns of made-up tables, and of each row alone, and compare them; and those of neighbours.
+    """Derive the columns of made-up tables, of each row alone, and of neighbours, and compare them.
 
     Rows are of all kinds that the schema allows, if they are few, else a sample with the ends of all domains. Columns
     of units are made of 1 to 5 units with 1 to 5 rows each, which lie in any order and in several blocks, and of each
@@ -113,7 +113,7 @@ def check_derivation(
 
 @final
 class _Checking:
-    """The rows of a schema, what is derived of each alone, and the findings so far."""
+    """The rows of a schema, the derived columns of each row alone, and the findings so far."""
 
     def __init__(self, schema: Schema, deriving: Deriving) -> None:
         self._schema, self._deriving = schema, deriving

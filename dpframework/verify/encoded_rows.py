@@ -1,4 +1,4 @@
-"""Rows of all kinds that a schema allows, as codes and values, and what compares them."""
+"""Rows of all kinds that a schema allows, as codes and values, and their comparison."""
 
 from __future__ import annotations
 

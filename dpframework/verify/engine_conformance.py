@@ -102,7 +102,7 @@ class EngineConformance(abc.ABC):
 
     @classmethod
     def source(cls, files: TableFiles) -> TableFiles | DatabaseTable:
-        """Return what the engine opens in place of some files. A database's test copies their rows there.
+        """Return the source that the engine opens in place of some files. A database's test copies their rows there.
 
         The name of a `DatabaseTable` should be that of the files' folder, or its place is in no sentence.
         """
@@ -281,7 +281,7 @@ class EngineConformance(abc.ABC):
         self.engine.drop(rows)
 
     def test_what_is_kept_of_rows_is_kept_for_them_alone(self, tmp_path: Path) -> None:
-        """Caches of counts, of rows, of their parts, and of what lies around a part."""
+        """Caches of counts, of rows, of their parts, and of the rows around a part."""
         rows, other = (self._open(write(tmp_path / name, (20,))) for name in "ab")
         parts = self.engine.split(rows, SCHEMA["ward"])
         for k, own in enumerate((rows, other, *parts)):

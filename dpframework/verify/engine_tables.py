@@ -153,7 +153,7 @@ def all_counts(engine: Engine, rows: Rows) -> dict[str, Any]:
 
 
 def difference(found: Mapping[str, Any], expected: Mapping[str, Any]) -> str | None:
-    """Describe the first counts that are not those of the reference, None if all are."""
+    """Describe the first counts that differ from the reference, None if none do."""
     for what, right in expected.items():
         if found[what] != right:
             return f"{what}: {miscount(found[what], right)}"

@@ -107,7 +107,7 @@ class Oracle:
         return self.over_outputs(self.value(rest, p * a, q * b) for a, b in atoms if p * a or q * b)
 
     def _outputs(self, part: NodeOnRows) -> Atoms:
-        """Return the probabilities of a step's outputs on both tables, those of one ratio added up."""
+        """Return the probabilities of a step's outputs on both tables, added up for equal ratios."""
         assert isinstance(part.node, Step)
         calibration = self.plan.calibration(part.node)
         assert calibration is not None
@@ -118,7 +118,7 @@ class Oracle:
         return functools.reduce(_together, changed, ((1.0, 1.0),))  # noise is drawn for each number alone
 
     def _sampled(self, node: Sample, before: Rows, after: Rows) -> Atoms:
-        """Return the probabilities of all outputs from a sample, on both tables, those of one ratio added up."""
+        """Return the probabilities of all outputs from a sample, on both tables, added up for equal ratios."""
         known = _SAMPLED.setdefault(self.plan, {})
         if (key := (id(node), before, after)) not in known:
             one, other = (_joint(node, self.plan, rows) for rows in (before, after))
@@ -258,7 +258,7 @@ def neighbours(relation: Relation) -> Iterator[tuple[Rows, Rows]]:
 def unit_neighbours(
     relation: Relation, rows: int, *, resizes: bool = True, named: bool = False
 ) -> Iterator[tuple[Rows, Rows]]:
-    """Yield tables that differ by one unit of up to so many rows, alone and beside a row that both have.
+    """Yield tables that differ by one unit of up to `rows` rows, alone and beside a row that both have.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def pairs_of(plan: Plan, *, few: bool = False) -> list[tuple[Rows, Rows]]:
 
 
 def worst(oracle: Oracle, pairs: Iterable[tuple[Rows, Rows]] | None = None) -> float:
-    """Return the largest value over all neighbours, by default those of `pairs_of`."""
+    """Return the largest value over all neighbours, by default all that `pairs_of` yields."""
     root = oracle.plan.root
     return max(oracle.value((NodeOnRows(root, *pair),)) for pair in (pairs_of(oracle.plan) if pairs is None else pairs))
 

@@ -66,7 +66,7 @@ class HiddenState:
             _restore(value, held)
 
     def kept(self) -> dict[str, str]:
-        """Return a digest of what each place holds, by its name, where that is not what it held in the snapshot."""
+        """Return a digest of the contents of each place, by its name, where they differ from the snapshot."""
         digests = {}
         for place, value, held in self._changed():
             if isinstance(value, types.ModuleType | type) or place == ENVIRONMENT:
@@ -78,7 +78,7 @@ class HiddenState:
         return digests
 
     def _walk(self) -> list[tuple[str, Any, Held]]:
-        """Return each object that can keep something, with the place where it is found, and what it holds."""
+        """Return each object that can keep something, with its place and its contents."""
         seen: dict[int, Any] = {}
         found = []
         for place in self._roots:
@@ -100,7 +100,7 @@ class HiddenState:
         return [one for one in self._known if not _alike(one[2], self._held(one[1]) or [])]
 
     def _held(self, value: Any) -> Held | None:
-        """Return what a value holds, or None where it can hold nothing that a run may change."""
+        """Return the contents of a value, or None where a run cannot change them."""
         match value:
             case types.ModuleType() | type():
                 own = id(value) in self._own or (isinstance(value, type) and self._is_own(value))
@@ -134,7 +134,7 @@ class HiddenState:
         return self._of_object(value)
 
     def _of_object(self, value: Any) -> Held | None:
-        """Return what an object holds in its slots and attributes, or its state as pickle sees it."""
+        """Return the contents of an object's slots and attributes, or its state as pickle sees it."""
         package = type(value).__module__.partition(".")[0]
         if package in OPAQUE:
             return None
@@ -186,7 +186,7 @@ def _is_data(name: str) -> bool:
 
 
 def _place(place: str, holder: Any, label: str) -> str:
-    """Name what is found in a place, as far in as a reader knows it by name."""
+    """Name the content of a place, as far in as a reader knows it by name."""
     match holder:
         case types.ModuleType():
             return f"the global '{label}' of {place}"
@@ -230,7 +230,7 @@ def _content(cell: types.CellType) -> Any:
 
 
 def _modules_of(kinds: Iterable[type[Any]], packages: set[str]) -> list[types.ModuleType]:
-    """Return the modules of some packages that the modules of some classes lead to, by what they hold or import.
+    """Return the modules of some packages that the modules of some classes hold or import, directly or by others.
 
     A package may have hundreds, such as one of tests, which the classes of one of them have nothing to do with.
     """
@@ -279,7 +279,7 @@ def _alike(one: Held, other: Held) -> bool:
 
 
 def _restore(value: Any, held: Held) -> None:
-    """Let a value hold what it held before. What cannot be put back stays."""
+    """Give a value its earlier contents. Parts that cannot be put back stay."""
     parts = [part for _, part in held]
     match value:
         case types.ModuleType() | type():

@@ -197,7 +197,7 @@ def _compared(reader: Reader, schema: Schema, rows: Sequence[Row], more: Row, pl
 
 
 def _read_of(table: Table, position: int) -> NDArray[Any]:
-    """Return what was read of each row for an attribute: its codes, or its keys."""
+    """Return the codes, or the keys, that were read for an attribute, one a row."""
     keys = table.keys.get(table.schema.names[position])
     return table.columns[position] if keys is None else np.array(keys.texts(), dtype=object)
 

@@ -273,7 +273,7 @@ class _Searched:
         return SensitivityReport(self.query.text, self.relation, measured, self.search.tried, wrong, most)
 
     def _one_row(self) -> Iterator[Pair]:
-        """Yield the smallest tables that differ by a unit: all, or those of the rows that change the answer most."""
+        """Yield the smallest tables that differ by a unit: all, or the ones that change the answer most."""
         shared = self._sized(b"")
         if len(self.changes) <= max(self.pairs, MOST_KINDS):
             return (Pair(shared, *change) for change in self.changes)

@@ -117,7 +117,7 @@ def steered(
 
 
 def _beside(aims: Sequence[Aim], length: int, constants: Sequence[float]) -> Iterator[Sequence[Aim]]:
-    """Yield what a run put out, with one of its releases aimed otherwise."""
+    """Yield a run's outputs, with one of its releases aimed otherwise."""
     whole = [aims[k % len(aims)] for k in range(length + 1)]
     others: list[Aim] = [(LARGE, None), (-LARGE, None), *((LARGE, place) for place in range(COORDINATES))]
     for k in range(min(length, MOST_STEPS)):
@@ -133,7 +133,7 @@ def _paths(events: Sequence[Event]) -> Iterator[Any]:
 
 
 def _aims(constants: Sequence[float]) -> Iterator[Sequence[Aim]]:
-    """Yield what all releases of a run put out."""
+    """Yield the outputs of all releases of a run."""
     yield from ([(number, None)] for number in (0, LARGE, -LARGE))
     for number in constants:
         yield from ([(beside, None)] for beside in (number + 1, number, number - 1))

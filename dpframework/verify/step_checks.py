@@ -92,7 +92,7 @@ class StepChecks:
                 self._left_out.append(f"asking {one.query.text} in another process, to which it cannot be sent")
 
     def problems(self) -> list[str]:
-        """Return what does not hold, in words."""
+        """Return the failed claims, in words."""
         self.ask_elsewhere()
         return [
             *(f"{one.relation}: {one}" for one in self.sensitivities.values() if not one.passed),
@@ -101,7 +101,7 @@ class StepChecks:
         ]
 
     def _note(self, subject: Subject, asked: QueryCall, searched: SensitivityReport | None) -> None:
-        """Say how near the searches came to what a step's query declares, and its mechanism claims."""
+        """Say how near the searches came to the bounds of a step's query and the claim of its mechanism."""
         found = ["an equal query was searched before"]
         if searched is not None:
             found = [f"{one.ratio:.0%} of the {one.norm} change that its query declares" for one in searched.measured]

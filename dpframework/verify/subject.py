@@ -136,7 +136,7 @@ class Subject:
         return type(self._charged_at(delta).accountant())
 
     def charged_by(self, delta: Fraction) -> str:
-        """Say which accountant gives the plan its total, and what built-in ones charge, if that is a plugin's."""
+        """Say which accountant gives the plan its total, and the charge of built-in ones, if that is a plugin's."""
         kind, plan = self.accountant_at(delta), self._charged_at(delta)
         if kind in BUILT_IN:
             return ""

@@ -94,7 +94,7 @@ class Universe:
         self._derive()
 
     def _derive(self) -> None:
-        """Add the codes and values of derived columns to those of the others."""
+        """Add the codes and values of derived columns to the others."""
         of = zip(self.schema.column_names, self.codes.astype(np.uint32), strict=True)
         read = {name: EncodedColumn(own, self._values.get(name)) for name, own in of}
         made = with_derived(self.schema, read)

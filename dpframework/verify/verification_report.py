@@ -1,4 +1,4 @@
-"""What the kit found on one miner, with a verdict in one sentence."""
+"""The findings of the kit on one miner, with a verdict in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What redescriptions say that others do not, and which of their literals say nothing. Not private.
+"""How many redescriptions differ from all others, and which of their literals are vacuous. Not private.
 
 A literal *says nothing* if its description holds for nearly the same rows without it: less than `NOTHING` of all rows
 change. Two redescriptions are *one finding* if they hold for nearly the same rows, if one holds for nearly the rows
@@ -63,7 +63,7 @@ def without_nothing(description: Description, columns: Columns) -> Description:
 @final
 @attrs.frozen(eq=False)
 class _Said:
-    """What a redescription says: the rows of both sides and of neither, and the attributes of either side."""
+    """The meaning of a redescription: the rows of both sides and of neither, and the attributes of either side."""
 
     both: Masks
     neither: Masks

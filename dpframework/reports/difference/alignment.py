@@ -128,7 +128,7 @@ class _Merger:
         return next(plan.index for plan in self._plans if plan.index.find(node) is not None)
 
     def parts(self, node: Node) -> tuple[Node, ...]:
-        """Return what a node of one of the plans is composed of."""
+        """Return the parts of a node of one of the plans."""
         return self.index_of(node).parts_of(node)
 
     def below(self, node: Node) -> tuple[Node, ...]:

@@ -1,4 +1,4 @@
-"""A dossier: the questions of a review board, each with its answers and what each answer rests on.
+"""A dossier: the questions of a review board, each with its answers and their basis.
 
 The questions are the topics of the pyramid of NIST SP 800-226, "Guidelines for Evaluating Differential Privacy
 Guarantees": a guarantee rests on the algorithms below it, and these on the handling of the rows. `hazards` says which
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Basis(enum.StrEnum):
-    """What an answer rests on."""
+    """The basis of an answer, such as a check or a person's statement."""
 
     PLAN = "from the plan"
     LEDGER = "from the ledger"
@@ -46,7 +46,7 @@ class Answer:
 @final
 @attrs.frozen
 class LedgerState:
-    """What a ledger says of the study's data set.
+    """The entries of a ledger about the study's data set.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class LedgerState:
 @final
 @attrs.frozen(eq=False)
 class DossierSubject:
-    """What a dossier is about.
+    """The subject of a dossier.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class Dossier:
 
     @property
     def hazards(self) -> tuple[tuple[Hazard, str], ...]:
-        """Each hazard of NIST SP 800-226 with what was done about it: "answered", "open" or "out of scope"."""
+        """Each hazard of NIST SP 800-226 with its state: "answered", "open" or "out of scope"."""
         opened = {one.item.title: "open" if one.open else "answered" for one in self.items}
         return tuple((one, opened[one.topic] if one.in_scope else "out of scope") for one in HAZARDS)
 

@@ -26,7 +26,7 @@ DOSSIER_FILES = {
 
 
 def dossier_sections(found: Dossier) -> list[Section]:
-    """Return the sections of a dossier: what is open, each layer of the pyramid, and what is out of scope."""
+    """Return the sections of a dossier: open questions, each layer of the pyramid, and questions out of scope."""
     sections = []
     opened = [one for one in found.items if one.open]
     if opened:

@@ -1,4 +1,4 @@
-"""The owner's statements: what no plan can know, written once for all studies.
+"""The owner's statements: facts that no plan can know, written once for all studies.
 
 A file in TOML, with a table for each topic. A study may have statements of its own, under `[study.NAME]`, in place of
 the general ones.

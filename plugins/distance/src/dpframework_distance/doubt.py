@@ -42,7 +42,7 @@ def redraw(forest: Forest, pairs: Mapping[Pair, NoisyPair]) -> list[Forest]:
 
 
 def signal_in(distances: Array, others: Sequence[Array]) -> float:
-    """Return the part of what tells squared distances apart that is more than noise, from 0 to 1.
+    """Return the part of the differences between squared distances that is more than noise, from 0 to 1.
 
     Parameters
     ----------

@@ -197,7 +197,7 @@ def shrunken_estimate(pair: NoisyPair, target: str, marginals: Mapping[str, Arra
 def points_from(
     pairs: Mapping[str, NoisyPair], target: str, estimate: Callable[[NoisyPair, str], Conditional], profiles: bool
 ) -> Array:
-    """Return each value of the target as a point whose Euclidean distances are equation 1, or those of profiles.
+    """Return each value of the target as a point whose Euclidean distances are equation 1, or distances of profiles.
 
     Parameters
     ----------

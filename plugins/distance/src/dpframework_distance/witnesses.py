@@ -112,7 +112,7 @@ def of_entropies(rows: int, *, all_pairs: bool) -> tuple[Witness, Witness]:
 
 
 def published_ceiling(context: str, share: Fraction, rows: int) -> str:
-    """Return why the published bounds on a choice's scores cannot be reached, or nothing for those of entropies.
+    """Return why the published bounds on a choice's scores cannot be reached, or nothing for scores of entropies.
 
     `share` is that of the choices.
     """

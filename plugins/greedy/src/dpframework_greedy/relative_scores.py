@@ -91,7 +91,7 @@ class ScaledScore:
 @final
 @attrs.frozen
 class RelativeScore:
-    """The weighted index in units of what a row changes, for bounds on the support that are released first."""
+    """The weighted index in units of a row's change, for bounds on the support that are released first."""
 
     def at(self, supports: Supports | None) -> ScaledScore:
         """Return the score for bounds on the support, which come from a release."""
@@ -110,7 +110,7 @@ class RelativeScore:
         return ()
 
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """Return no better bound than that of the rows one by one."""
+        """Return no better bound than for the rows one by one."""
         return ()
 
     @property

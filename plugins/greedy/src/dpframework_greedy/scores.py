@@ -186,7 +186,7 @@ class Score:
         return (Sensitivity(Norm.LINF, max(rise, fall), replaced, rise=rise, fall=fall, source=source),)
 
     def _at_most(self, rows: int) -> Sequence[Fraction]:
-        """Return bounds on the rise, the fall and the replacement change of several rows, from those of one row."""
+        """Return bounds on the rise, the fall and the replacement change of several rows, from one row's bounds."""
         changes = (self.changes.rise, self.changes.fall, self.changes.replaced)
         return [min(rows * rational_above(change), Fraction(1)) for change in changes]
 

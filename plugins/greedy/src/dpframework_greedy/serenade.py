@@ -49,7 +49,7 @@ from dpframework_greedy.queries import RedescriptionCells
 
 
 def published_settings(min_support: int, rows: int) -> dict[str, Any]:
-    """Return what both published miners share: 20 pairs, the weighted index, and the distribution d3.
+    """Return the common settings of both published miners: 20 pairs, the weighted index, and the distribution d3.
 
     Parameters
     ----------

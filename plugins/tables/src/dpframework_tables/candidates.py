@@ -67,7 +67,7 @@ def room_for(
 
 
 def tree_for(sizes: Sequence[int], measured: Sequence[Set], now: JunctionTree, last: Set) -> JunctionTree:
-    """Return the smallest of the trees for some sets and one more: that of now, or by its order, or by min-fill."""
+    """Return the smallest of the trees for some sets and one more: today's, or by its order, or by min-fill."""
     if any(set(clique).issuperset(last) for clique in now.cliques):
         return now
     before = cliques_of(sizes, [*measured, last], elimination_order(sizes, now.cliques))

@@ -1,4 +1,4 @@
-"""Which method, how many rounds, and what share for the one-way marginals: by public facts alone.
+"""The choice of a method, of rounds, and of a share for the one-way marginals, by public facts alone.
 
 What decides is the *noise share* of a table: the distance that noise alone puts between a released table and the exact
 one, as a share of the rows,
@@ -36,7 +36,7 @@ _UNKNOWN = Fraction(2, 10)  # the share for one-way marginals where nobody says 
 @final
 @attrs.frozen
 class Facts:
-    """What is public.
+    """Public facts about a table and its budget.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Facts:
         return math.fsum(self.sizes) / len(self.sizes) * error / (2 * max(self.rows, 1))
 
     def noise_of_pairs(self, rounds: int) -> float | None:
-        """Return about the noise share of a typical pair that is measured in one of so many rounds."""
+        """Return about the noise share of a typical pair that is measured in one of `rounds` rounds."""
         if self.rows is None:
             return None
         cells = math.exp(2 * math.fsum(map(math.log, self.sizes)) / len(self.sizes))
@@ -68,7 +68,7 @@ class Facts:
         return cells * self._error(measure / rounds) / (2 * max(self.rows, 1))
 
     def most_cells(self, rounds: int, share: Fraction) -> int | None:
-        """Return how many cells a marginal may have that is measured in one of so many rounds.
+        """Return how many cells a marginal may have that is measured in one of `rounds` rounds.
 
         A larger one would be mostly noise, and a selection, which has noise too, could take it.
 

@@ -166,7 +166,7 @@ class Method:
         return fit(JunctionTree.of(self.sizes, [one.of for one in found]), found, model.rows, model)
 
     def _rounds(self, table: PrivateTable, model: Model) -> Model:
-        """Select what the model describes worst, measure it, fit again, and so on."""
+        """Select the marginal that the model describes worst, measure it, fit again, and so on."""
         sets, noise = self.sets, _error_of_noise(table.calibration(MEASURE), self.budget)
         for turn in range(self.times):
             known = [one.of for one in model.measured]
@@ -202,7 +202,7 @@ def _error_of_noise(calibration: Calibration, budget: TableBudget) -> int:
 
 
 def _expected(model: Model, one: Set, drawn: NDArray[Any]) -> Array:
-    """Return what the model expects of a marginal, from rows drawn of it where no clique holds it."""
+    """Return a marginal by the model, from rows drawn of it where no clique holds the marginal."""
     try:
         return model.marginal(one)
     except KeyError:

@@ -160,7 +160,7 @@ class SyntheticTable(Miner):
         return ()
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the errors of what is measured: for other marginals, no bound is known."""
+        """Return the errors of measured marginals; for others, no bound is known."""
         rest = ErrorBound("marginals that are not measured", None, "", note=_INFERRED, size=part.size)
         return [*part.bounds_of_steps(), rest]
 

@@ -242,7 +242,7 @@ class _Walk:
         self.separators = [self._sum(k, tree.separator(k)) for k in range(len(tree.cliques))]
 
     def _target(self, one: Measured, rows: float) -> Array:
-        """Return what the model's table is fitted to: of one attribute, without negative counts."""
+        """Return the counts that the model's table is fitted to, without negative ones for one attribute."""
         if len(one.of) == 1:
             return _simplex(one.counts, rows)
         return one.counts + (rows - float(one.counts.sum())) / one.counts.size
@@ -289,7 +289,7 @@ class _Walk:
         return float(np.abs(table * (factor - 1)).sum())
 
     def _tell(self, separator: int, sender: int, receiver: int) -> None:
-        """Bring what the clique `sender` knows to its neighbour, by the separator of the two."""
+        """Send the counts of the clique `sender` to its neighbour, over the separator of the two."""
         of = self.tree.separator(separator)
         new, old = self._sum(sender, of), self.separators[separator]
         ratio = np.divide(new, old, out=np.zeros_like(new), where=old > 0)

@@ -61,7 +61,7 @@ _LOCK = threading.Lock()
 @final
 @attrs.frozen
 class ModelDistances(CandidateScores):
-    """For each of some marginals, the l1 distance from what a model expects, less what noise would add.
+    """For each of some marginals, the l1 distance from a model's counts, less the part that noise would add.
 
     Given at run time are what the model expects, the marginals that may be selected (`possible`, their places among
     `sets`), and the error that noise makes of a cell (`noise`, in rows), which every cell of a marginal is charged for.
@@ -159,7 +159,7 @@ class ModelDistances(CandidateScores):
 @final
 @attrs.frozen(eq=False)
 class _Independent:
-    """What is expected of attributes that are independent, rounded to whole rows."""
+    """Expected counts of independent attributes, rounded to whole rows."""
 
     marginals: Sequence[NDArray[np.float64]]
 
@@ -174,7 +174,7 @@ class _Independent:
 
 @final
 class _Drawn:
-    """What is expected by rows drawn from a model."""
+    """Expected counts by rows drawn from a model."""
 
     def __init__(self, rows: NDArray[Any], meant: int) -> None:
         self.meant = meant
@@ -214,7 +214,7 @@ class NamedMarginal(CellCounts):
 
     @property
     def text(self) -> str:
-        """Say what it counts."""
+        """Name the marginals and the model."""
         return "marginal that was selected"
 
     @property

@@ -29,7 +29,7 @@ class Draws:
         return np.asarray((self._source.random_raw(number) >> np.uint64(11)) * 2.0**-53)
 
     def order(self, number: int) -> NDArray[np.int64]:
-        """Return so many places in random order."""
+        """Return the places 0 to n - 1 in random order."""
         return np.argsort(self.numbers(number), kind="stable")
 
 

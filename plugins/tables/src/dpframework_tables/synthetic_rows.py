@@ -116,7 +116,7 @@ class SyntheticRows(Drawn):
     seed: int = attrs.field(converter=int)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what makes no table: other attributes or shapes than the schema's, and a model too large to fit."""
+        """Refuse attributes or shapes other than the schema's, and a model too large to fit."""
         if not (0 < self.rows <= MOST_ROWS and 0 <= self.seed < 2**64 and 0 < self.total < math.inf):
             raise InputError("a synthetic table needs a number of rows, a total and a seed that are whole or positive")
         places = {name: k for k, name in enumerate(self.schema.names)}
@@ -173,7 +173,7 @@ class SyntheticRows(Drawn):
         return frame_of(self.schema, self.codes, self.seed + 1)
 
     def to_table(self) -> Table:
-        """Return the rows as a table, to be mined: what is found in it is post-processing."""
+        """Return the rows as a table, to be mined. Its results are post-processing."""
         return Table.from_codes(attrs.evolve(self.schema, rows=self.rows), self.codes.T)
 
     def write(self, path: str | Path) -> list[Path]:
@@ -211,7 +211,7 @@ class SyntheticRows(Drawn):
         return [rows, *beside]
 
     def provenance(self) -> dict[str, Any]:
-        """Return where the rows come from, JSON-safe: what was measured, with which standard error in rows."""
+        """Return where the rows come from, JSON-safe: the measured marginals, with their standard errors in rows."""
         measured = [{"marginal": list(one.names), "standard error": one.standard_error} for one in self.measured]
         return {
             "what": POST_PROCESSING,
@@ -245,7 +245,7 @@ class SyntheticRows(Drawn):
         return cls(schema, str(form["method"]), measured, form["total"], form["rows"], int(form["seed"]))
 
     def draw(self, axes: Any) -> None:
-        """Draw how exactly each marginal was measured: within so many rows is each count, with 95 % probability."""
+        """Draw how exactly each marginal was measured: the rows within which each count is, with 95 % probability."""
         shown = self.measured[:_SHOWN]
         axes.barh(range(len(shown)), [Noisy(0, one.variance).margin() for one in shown], color="#0b5394")
         axes.set_yticks(range(len(shown)), [" by ".join(one.names) for one in shown])

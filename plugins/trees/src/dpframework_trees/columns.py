@@ -76,7 +76,7 @@ class InputColumns:
         return attrs.evolve(known, attributes=(*known.attributes, bounds), inferred=inferred), name
 
     def _known(self, columns: list[Any]) -> tuple[Schema, str | None]:
-        """Return what the schema says of the columns and of y, and y's name; an inferred schema says nothing of it."""
+        """Return the schema's attributes of the columns and of y, and y's name; an inferred one has no such facts."""
         if self.schema is None:
             _warn(
                 "no schema was given: one is inferred from the data, so this fit is not private; "

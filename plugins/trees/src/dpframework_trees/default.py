@@ -77,7 +77,7 @@ class ChosenModel(Kept):
         return cls(kind, model.from_dict(form["model"]))
 
     def to_frame(self) -> pl.DataFrame:
-        """Return the model as a polars dataframe (see that of `AdditiveModel` and `DecisionTree`)."""
+        """Return the model as a polars dataframe (see `AdditiveModel` and `DecisionTree`)."""
         return self.model.to_frame()
 
     def plot(self, ax: Any | None = None) -> Any:

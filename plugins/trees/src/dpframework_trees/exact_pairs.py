@@ -77,7 +77,7 @@ class ExactPairs(WholeTrees):
         return with_relative_error(super().change(facts), LOGARITHMS, self.epsilon)
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Tests:
-        """Draw test after test, and return those of both trees, shape (2, nodes)."""
+        """Draw test after test, and return the tests of both trees, shape (2, nodes)."""
 
         def choose(side: int, node: int, lattice: Lattice) -> int:
             return randomness.noisy_max(lattice, calibration.lattice_scale, Noise.GUMBEL)

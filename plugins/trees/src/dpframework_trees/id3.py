@@ -148,7 +148,7 @@ class DPID3(Miner):
 
     @property
     def prunes(self) -> bool:
-        """Whether the tree that is shown is pruned: pruning counts errors, and not what they cost."""
+        """Whether the final tree is pruned: pruning counts errors, not their costs."""
         return self.pruning and self.costs is None
 
     @classmethod

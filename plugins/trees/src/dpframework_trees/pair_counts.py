@@ -42,7 +42,7 @@ LEAVES = {
 
 
 def sets_of_tests(tests: int, depth: int) -> int:
-    """Return how many sets are counted of a view, with that of no test, which all rows are in.
+    """Return how many sets are counted of a view, with the set of no test, which all rows are in.
 
     Examples
     --------

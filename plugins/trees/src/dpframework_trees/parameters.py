@@ -35,7 +35,7 @@ def known_costs(instance: Any, attribute: Any, value: Any) -> None:
 
 
 def criterion_with_costs(name: str, costs: tuple[int, ...] | None, target: Attribute) -> Criterion:
-    """Return a criterion, with what an error costs in each class.
+    """Return a criterion, with the cost of an error in each class.
 
     Raises
     ------

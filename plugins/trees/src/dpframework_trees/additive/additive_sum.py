@@ -1,4 +1,4 @@
-"""What additive models have in common, whatever they predict: functions that are named, ranked, drawn and printed."""
+"""The common base of additive models, whatever they predict: functions that are named, ranked, drawn and printed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class AdditiveSum(Drawn):
     @property
     @abc.abstractmethod
     def outputs(self) -> tuple[str, ...]:
-        """What each output of a function adds to, as drawings name it."""
+        """The sum that each output of a function is a part of, as drawings name it."""
 
     @property
     @abc.abstractmethod
@@ -46,7 +46,7 @@ class AdditiveSum(Drawn):
     @property
     @abc.abstractmethod
     def added_to(self) -> str:
-        """What the values of functions are added to, in words."""
+        """The sum that the values of functions are parts of, in words."""
 
     @property
     def schema(self) -> Schema:

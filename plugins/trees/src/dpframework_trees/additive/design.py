@@ -167,7 +167,7 @@ class Design:
 
     @functools.cached_property
     def offsets(self) -> Reals:
-        """What each cell adds to the score beside what is fitted, shape (cells, outputs); read-only."""
+        """The fixed part of the score by cell, beside the fitted part, shape (cells, outputs); read-only."""
         found = np.zeros((sum(self.sizes) + 1, self.outputs))
         if self.leaves:
             found[self.first_cells[len(self.bins)] : -1, 0] = np.array(self.leaves) * (OFFSET * LOG_ODDS / GRAIN)

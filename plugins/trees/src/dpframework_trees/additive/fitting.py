@@ -142,7 +142,7 @@ class Loss:
 
 
 def of_cells(design: Design, coefficients: Reals) -> Reals:
-    """Return what each cell adds to the scores, shape (cells, outputs)."""
+    """Return each cell's part of the scores, shape (cells, outputs)."""
     return np.ascontiguousarray(design.of_cells.T @ coefficients + design.offsets)
 
 

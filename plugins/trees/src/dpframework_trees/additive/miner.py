@@ -123,7 +123,7 @@ class DPAdditive(Miner):
 
 @attrs.frozen
 class Variant:
-    """What is released before a fit: a branch of a plan.
+    """The releases before a fit: a branch of a plan.
 
     Attributes
     ----------
@@ -202,7 +202,7 @@ class AdditiveFit:
     def target_and_attributes(
         cls, schema: Schema, target: str, attributes: tuple[str, ...] | None
     ) -> tuple[Attribute, Collection[str]]:
-        """Return what is predicted, and the names of the attributes that it is predicted by."""
+        """Return the target, and the names of the attributes that predict it."""
         return class_and_attributes(schema, target, attributes)
 
     @property
@@ -218,7 +218,7 @@ class AdditiveFit:
         return counts_tell(len(self.counted), self.about(rows), float(self.epsilon))
 
     def variant(self, rows: float) -> Variant:
-        """Return what is released before the fit, for about so many rows."""
+        """Return the releases before the fit, for about this number of rows."""
         worth = self.about(rows) * float(self.epsilon) >= WORTH
         return Variant(
             tree=self.interactions == "yes" or (self.interactions == "auto" and self.classes == 2 and worth),
@@ -234,7 +234,7 @@ class AdditiveFit:
         return [Variant(tree, counts) for tree in trees for counts in dict.fromkeys((False, bool(self.counted)))]
 
     def steps(self, epsilon: Fraction, uses: Collection[str] = ()) -> list[Node]:
-        """Plan what is released before the fit, and the fit.
+        """Plan the releases before the fit, and the fit.
 
         `uses` names the steps whose releases the fit uses. They choose between branches, where there are several.
         """
@@ -264,7 +264,7 @@ class AdditiveFit:
         return DPTree(self.target.name, epsilon, max_depth=DEPTH, attributes=names, pruning=False)
 
     def model(self, table: PrivateTable, rows: float, epsilon: Fraction) -> AdditiveModel:
-        """Fit, for about so many rows: a public or noisy number. `epsilon` is that of `steps`."""
+        """Fit, for about this number of rows, public or noisy. `epsilon` is the epsilon of `steps`."""
         tuned, coefficients, tree = self.fitted(table, rows, epsilon)
         return AdditiveModel.of_fit(tuned, coefficients, self.target, self.given, tree)
 
@@ -314,5 +314,5 @@ class AdditiveFit:
 
     @property
     def whole(self) -> int:
-        """What the outcome 1 is counted in (see `Design`)."""
+        """The unit in which the outcome 1 is counted (see `Design`)."""
         return 1

@@ -127,7 +127,7 @@ class AdditiveModel(AdditiveSum):
 
     @property
     def shown_terms(self) -> tuple[Term, ...]:
-        """The functions, and that of the leaves of the tree ("the tree's part") if there is one."""
+        """The functions, and the tree's function of its leaves ("the tree's part") if there is one."""
         if self.tree_part is None:
             return self.terms
         steps, tree = self.tree_part.of_leaves, self.tree_part

@@ -81,7 +81,7 @@ class DPAdditiveRegression(Miner):
         }
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the number of rows with their mean, what bins are merged by, the fit, and counts of residuals."""
+        """Plan the number of rows with their mean, counts for the merging of bins, the fit, and counts of residuals."""
         fit = RegressionFit.of(schema, self.target, self.attributes, self.epsilon)
         mean = step(MEAN, BoundDistances(fit.number), Laplace(self.epsilon * MEAN_SHARE))
         counts = DiscreteLaplace(self.epsilon * RESIDUAL_SHARE)
@@ -175,7 +175,7 @@ class RegressionFit(AdditiveFit):
 
 
 def _of_codes(intercept: float, terms: Collection[Term]) -> list[float]:
-    """Return what each code of each attribute adds to a sum, then the intercept."""
+    """Return the part of a sum for each code of each attribute, then the intercept."""
     return [*(float(term.values[cell, 0]) for term in terms for cell in term.bins), intercept]
 
 

@@ -54,7 +54,7 @@ class AdditiveRegression(AdditiveSum):
         return float(self.target.upper - self.target.lower)
 
     def contributions(self, rows: Any, *, out_of_domain: str = "error") -> Reals:
-        """Return what each attribute adds to each row's sum, shape (rows, attributes); an unknown cell adds 0.
+        """Return each attribute's part of each row's sum, shape (rows, attributes); an unknown cell adds 0.
 
         Parameters
         ----------

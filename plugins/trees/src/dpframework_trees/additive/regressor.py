@@ -52,7 +52,7 @@ class DPAdditiveRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[mis
         return np.asarray(self.model_.predict(rows))
 
     def predict_interval(self, X: Any, share: float = COVERED) -> NDArray[np.float64]:
-        """Return a range for each row, shape (rows, 2), that holds y for a share of rows like those of the fit.
+        """Return a range for each row, shape (rows, 2), that holds y for a share of rows like the fitted ones.
 
         See `AdditiveRegression.interval` for what it covers.
         """

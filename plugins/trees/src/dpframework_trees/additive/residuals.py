@@ -111,7 +111,7 @@ def _table() -> Reals:
 @final
 @attrs.frozen(eq=False)
 class Residuals:
-    """Noisy numbers of rows by their residual, and what follows for the range of a new row's number.
+    """Noisy numbers of rows by their residual, and the range of a new row's number that follows.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class Residuals:
 
     @classmethod
     def from_dict(cls, form: Any) -> Self:
-        """Return what `to_dict` has written."""
+        """Read the form that `to_dict` writes."""
         counts = np.array(form["counts"], dtype=np.float64)
         if counts.shape != (2 * SIDE,):
             raise InputError(f"residuals have {2 * SIDE} counts")
@@ -155,7 +155,7 @@ class Residuals:
 
 
 def _margin(from_outside: Reals, beyond: float, allowed: float) -> float:
-    """Return the size of residual beyond which lie so many rows, of one side's counts, the outermost first."""
+    """Return the size of residual beyond which lies a number of rows, of one side's counts, the outermost first."""
     outside = 0.0
     for k, (inner, outer, count) in enumerate(zip(EDGES[-2::-1], EDGES[:0:-1], from_outside, strict=True), 1):
         left = beyond - outside - allowed * math.sqrt(k)

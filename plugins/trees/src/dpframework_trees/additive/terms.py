@@ -75,7 +75,7 @@ class Term:
 
     @classmethod
     def from_dict(cls, form: Mapping[str, Any], place: int) -> Self:
-        """Return what `to_dict` has written. `place` is the function's position, for errors."""
+        """Read the form that `to_dict` writes. `place` is the function's position, for errors."""
         numbers = (np.array(form[name], dtype=np.float64) for name in ("values", "deviations", "most_deviations"))
         return cls(attribute_from_dict(form["attribute"], place), tuple(map(int, form["bins"])), *numbers)
 
@@ -106,7 +106,7 @@ def centred_terms(
 
 
 def added_by(terms: Sequence[Term], given: NewRows) -> list[Reals]:
-    """Return what each function adds to each row's outputs, a list of shapes (rows, outputs); 0 for an unknown cell."""
+    """Return each function's part of each row's outputs, a list of shapes (rows, outputs); 0 for an unknown cell."""
     found = [term.values[np.array(term.bins)[given.block.codes(term.attribute.name)]] for term in terms]
     for values, term in zip(found, terms, strict=True):
         if term.attribute.name in given.unknown:

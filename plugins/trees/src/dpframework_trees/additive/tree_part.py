@@ -1,4 +1,4 @@
-"""A tree's part of an additive score: for what attributes tell together, and no sum of functions of each does.
+"""A tree's part of an additive score, for interactions of attributes, which no sum of functions of each has.
 
 A small tree is released first, for a share of the budget. The log-odds of a leaf by its noisy counts, cut off at
 `LOG_ODDS`, are m / `GRAIN` of that, m a whole number. Of these a half is an offset of the score, which is not fitted;
@@ -69,11 +69,11 @@ class TreePart:
 
     @property
     def per_step(self) -> float:
-        """What a step of log-odds adds to the score."""
+        """The part of the score for a step of log-odds."""
         return (self.weight + OFFSET * LOG_ODDS) / GRAIN
 
     def added(self, rows: NewRows) -> Reals:
-        """Return what the tree adds to each row's score, shape (rows,); of an unknown cell by the node of its test."""
+        """Return the tree's part of each row's score, shape (rows,); at an unknown cell, by the node of its test."""
         return np.asarray(values_of(self.tree.predict_proba(rows))[rows.block.index] * self.per_step)
 
     @property
@@ -100,6 +100,6 @@ class TreePart:
 
     @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> Self:
-        """Return what `to_dict` has written."""
+        """Read the form that `to_dict` writes."""
         numbers = (float(form[name]) for name in ("weight", "deviation", "most_deviation"))
         return cls(DecisionTree.read(form["tree"]), *numbers)

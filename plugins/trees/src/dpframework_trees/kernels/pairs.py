@@ -31,7 +31,7 @@ class PairScale(NamedTuple):
 
 
 class PairRoom(NamedTuple):
-    """Room for what is counted for one first tree.
+    """Memory for the counts of one first tree.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class PairRoom(NamedTuple):
 
 
 def pair_terms(by_class: Integers, sizes: Integers, product: bool, divisor: float) -> tuple[float, float]:
-    """Return c and k of a first tree, so that a pair's score is c + k times what the second tree scores.
+    """Return c and k of a first tree, so that a pair's score is c + k times the second tree's score.
 
     Parameters
     ----------

@@ -31,14 +31,14 @@ class CriterionScores(ReadsAmong):
 
     @property
     def scored_by(self) -> str:
-        """The criterion's name, with what errors cost."""
+        """The criterion's name, with the costs of errors."""
         costs = zip(self.criterion.costs, self.target.labels, strict=False)
         told = ", ".join(f"{label} {cost}" for cost, label in costs)
         return f"{self.criterion.name} score (costs: {told})" if told else f"{self.criterion.name} score"
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """The criterion's formula, with what is claimed of it."""
+        """The criterion's formula, with its claims."""
         return (self.criterion.scored,)
 
     @property

@@ -126,7 +126,7 @@ class SplitScores(CriterionScores, CandidateScores):
 
 
 def _of_relatives(around: Any, key: Any) -> NDArray[np.int64] | None:
-    """Return the counts cached for the node above less those of its other children, or None if one has none."""
+    """Return the cached counts of the node above less its other children's counts, or None if one has none."""
     if around is None or not all(key in kept for kept in (around[0], *around[1])):
         return None
     return np.asarray(around[0][key] - sum(kept[key] for kept in around[1]))

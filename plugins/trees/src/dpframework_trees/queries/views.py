@@ -207,7 +207,7 @@ class TreePairScores(ReadsAmong):
         return self.counted
 
     def tables(self, **inputs: Any) -> JointCounts | None:
-        """Return the cross tables of sets of tests of either view, and of those of the first view and the class."""
+        """Return the cross tables of the views' sets of tests, and of the first view's sets and the class."""
         if not self.counted:
             return None
         sides = []
@@ -234,7 +234,7 @@ class TreePairScores(ReadsAmong):
         return cells
 
     def _sets(self, bits: NDArray[np.uint64], rows: int) -> NDArray[np.uint64]:
-        """Return the sets of tests that are counted of a view, and that of all rows."""
+        """Return the sets of tests that are counted of a view, and the set of all rows."""
         if self.depth > 1:
             low, high = np.triu_indices(len(bits))
             bits = bits[low] & bits[high]

@@ -310,7 +310,7 @@ class AltMCMC(_Alternating):
 
 
 def _published(miner: type[_Alternating]) -> Example:
-    """Return the published bound on the scores of trees, on tables that come near to what can be lost."""
+    """Return the published bound on the scores of trees, on tables that lose nearly all of it."""
     from dpframework_trees.redescribe.witnesses import PUBLISHED, other_animals, pure_leaves_at_once
 
     published = miner(2, starts=["wolf"], sensitivity="published", max_depth=1)

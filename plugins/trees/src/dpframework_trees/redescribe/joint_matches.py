@@ -55,7 +55,7 @@ class Arrangement:
 
     @classmethod
     def of(cls, epsilon: Fraction, schema: Schema, candidates: int) -> Arrangement:
-        """Return what pays, by public facts alone."""
+        """Return the settings that pay, by public facts alone."""
         carried = float(epsilon) * rows_meant(schema) / math.log(max(candidates, 2))
         matches, groups = 0, 0
         for least, number, times in PAYS:
@@ -68,7 +68,7 @@ class Arrangement:
 
     @classmethod
     def asked(cls, epsilon: Fraction, matches: int, *, forest: bool) -> Arrangement:
-        """Return what was asked for: these matches, in groups of `MOST` if they are more, and a forest or not."""
+        """Return the settings that a user asks for: these matches, in groups of at most `MOST`, and a forest or not."""
         if not matches:
             return cls(0, 0, Fraction(0), epsilon)
         groups = -(-matches // MOST)
@@ -87,7 +87,7 @@ def plan_matches(scores: MatchScores, arranged: Arrangement) -> Node:
 
 
 def mine_matches(table: PrivateTable, arranged: Arrangement, wanted: Wanted) -> tuple[list[Redescription], int]:
-    """Release the matches and their tables. Return what is wanted of each group, and how many were looked at."""
+    """Release the matches and their tables. Return redescriptions, and how many candidates were looked at."""
     chosen: list[Match] = []
     for _ in range(arranged.matches * arranged.groups):
         chosen.append(table.release("match", known=[part for match in chosen for part in match.parts]))

@@ -118,7 +118,7 @@ class MCMCTreePair(TreeRedescriptions):
 
     @property
     def leaf_criterion(self) -> Criterion:
-        """What scores a leaf of a tree that is drawn alone."""
+        """The criterion that scores a leaf of a tree that is drawn alone."""
         return PUBLISHED_GINI if self.sensitivity == "published" else pair_score_named(self.score).criterion
 
     def _pair(

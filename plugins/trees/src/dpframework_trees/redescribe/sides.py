@@ -11,7 +11,7 @@ from dpframework_trees.splits import Candidates
 def sides_of(
     schema: Schema, left: Iterable[str] | None = None, right: Iterable[str] | None = None
 ) -> dict[View, tuple[Attribute, ...]]:
-    """Return the attributes of either side, those that are named or else those of the schema's views.
+    """Return the attributes of either side: the named ones, or else the schema's views.
 
     Parameters
     ----------
