@@ -17,7 +17,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation, Relation, float_above, positive
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.laws import NoiseLaw
-from dpframework.mechanisms.losses import Losses, divided, doubled_at_most, either_way, half_square
+from dpframework.mechanisms.losses import Losses, divided, doubled_at_most, either_way, half_square, times
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.tables.counts import wide
@@ -226,8 +226,7 @@ class Mechanism(abc.ABC):
         if bound is None or bound <= 0:
             return None
         scale = of_a_row.scale(bound)
-        power = 2 if self.norm is Norm.SQUARED_L2 else 1  # an l2 scale is a variance
-        if scale > (LARGEST_SCALE * unit) ** power:
+        if scale > (LARGEST_SCALE * unit) ** self._power:
             raise InputError(
                 f"{self.name} on {facts.text}: the noise would be too large for 64-bit integers; "
                 "raise its privacy parameter"
@@ -244,13 +243,24 @@ class Mechanism(abc.ABC):
         known = [c for c in (declared.change.add_or_remove_one, declared.change.replace_one) if c]
         if not known:
             return Fraction(1)
-        power = 2 if self.norm is Norm.SQUARED_L2 else 1
+        power = self._power
         unit = Fraction(2) ** (math.floor(math.log2(min(known)) / power) - LATTICE_BITS)
         return unit if (unit * 2**LATTICE_BITS) ** power <= min(known) else unit / 2  # the logarithm may be rounded up
 
-    @abc.abstractmethod
     def change(self, facts: QueryFacts) -> ByRelation:
-        """Return the change that the loss depends on, under each relation, rounding to the lattice included."""
+        """Return the change that the loss depends on, under each relation, rounding to the lattice included.
+
+        By default it is the declared change in the mechanism's norm, which is the square of a length in the squared l2
+        norm. A mechanism that depends on another number, such as the spread of scores, defines this method.
+        """
+        declared = facts.sensitivity(self.norm)
+        assert declared is not None  # `misfit` has been asked
+        return times(declared.change, padding(facts) ** self._power)
+
+    @property
+    def _power(self) -> int:
+        """The power of a length that the norm measures."""
+        return 2 if self.norm is Norm.SQUARED_L2 else 1
 
     @abc.abstractmethod
     def scale(self, change: Fraction) -> Fraction:
@@ -323,7 +333,8 @@ class Mechanism(abc.ABC):
 def padding(facts: QueryFacts) -> Fraction:
     """Return the factor by which a real-valued sensitivity grows on the lattice.
 
-    Rounding adds at most one lattice step a coordinate, and one more is allowed for evaluation in floating point.
+    Rounding adds at most one lattice step a coordinate, and one more is allowed for evaluation in floating point: in
+    every norm no more than the sum of these steps.
     """
     if facts.integer:
         return Fraction(1)

@@ -22,7 +22,6 @@ from typing import Any, ClassVar, final
 import attrs
 import numpy as np
 
-from dpframework.facts.privacy import ByRelation
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
 from dpframework.mechanisms.cross_polytopes import CrossPolytopes, cross_polytopes
 from dpframework.mechanisms.laplace import from_lattice, to_lattice
@@ -57,12 +56,6 @@ class BlockNorm(PureMechanism):
         if sum(facts.histograms) > LARGEST_DIMENSION:
             return f"draws from {LARGEST_DIMENSION} dimensions at most; release the blocks in groups"
         return None
-
-    def change(self, facts: QueryFacts) -> ByRelation:
-        """Return the largest l1 change of a block."""
-        declared = facts.sensitivity(Norm.BLOCKS)
-        assert declared is not None  # `misfit` has been asked
-        return declared.change
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Add a uniform point of a ball of random radius."""

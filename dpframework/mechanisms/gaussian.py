@@ -15,13 +15,13 @@ import attrs
 import numpy as np
 
 from dpframework.facts.privacy import ByRelation, Relation, float_above, positive_rho
-from dpframework.mechanisms.base import Calibration, Mechanism, Preview, padding
+from dpframework.mechanisms.base import Calibration, Mechanism, Preview
 from dpframework.mechanisms.laplace import to_lattice, with_noise
 from dpframework.mechanisms.laws import NormalLaw
-from dpframework.mechanisms.losses import Losses, divided, times
+from dpframework.mechanisms.losses import Losses, divided
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.shifts import unit_changes, unit_shifts
-from dpframework.queries.base import Norm, QueryFacts
+from dpframework.queries.base import Norm
 
 LARGEST_DEVIATION = 1e4  # of a discrete Gaussian in PLD accounting, whose time grows with it
 FURTHEST_SHIFT = 30  # deviations that a unit may move an integer in PLD accounting; it costs a rho of 450
@@ -81,12 +81,6 @@ class Gaussian(Mechanism):
     name: ClassVar[str] = "gaussian"
     norm: ClassVar[Norm] = Norm.SQUARED_L2
     rho: Fraction = attrs.field(converter=positive_rho)
-
-    def change(self, facts: QueryFacts) -> ByRelation:
-        """Return the squared l2 change, padded on the lattice."""
-        declared = facts.sensitivity(Norm.SQUARED_L2)
-        assert declared is not None  # `misfit` has been asked
-        return times(declared.change, padding(facts) ** 2)
 
     def for_rows(self, rows: int) -> Mechanism:
         """Return the mechanism with rho over the square of the number (Bun and Steinke 2016, Proposition 1.9)."""

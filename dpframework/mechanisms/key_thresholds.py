@@ -100,12 +100,6 @@ class GaussianThreshold(Mechanism):
         fixed = attrs.evolve(self, delta=self.delta / 2) if halved else self
         return Mechanism.calibrate(fixed, facts, relation, in_parts=in_parts, by=by)
 
-    def change(self, facts: QueryFacts) -> ByRelation:
-        """Return the number of counts that change."""
-        declared = facts.sensitivity(Norm.SQUARED_L2)
-        assert declared is not None  # `misfit` has been asked
-        return declared.change
-
     def scale(self, change: Fraction) -> Fraction:
         """Return the variance."""
         return change / (2 * self.rho)

@@ -93,12 +93,6 @@ class KNorm(PureMechanism):
             return f"draws from {LARGEST_DIMENSION} dimensions at most; release the histograms in groups"
         return None
 
-    def change(self, facts: QueryFacts) -> ByRelation:
-        """Return the largest l1 change of a histogram."""
-        declared = facts.sensitivity(Norm.HISTOGRAMS)
-        assert declared is not None  # `misfit` has been asked
-        return declared.change
-
     def calibrate(
         self, facts: QueryFacts, relation: Relation, *, in_parts: bool = False, by: UnitChange = ONE_ROW
     ) -> Calibration | None:

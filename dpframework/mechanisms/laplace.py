@@ -15,10 +15,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.privacy import ByRelation, Relation
-from dpframework.mechanisms.base import Calibration, Preview, PureMechanism, padding
+from dpframework.facts.privacy import Relation
+from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
 from dpframework.mechanisms.laws import LaplaceLaw
-from dpframework.mechanisms.losses import times
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.shifts import unit_changes, unit_shifts
 from dpframework.queries.base import Norm, QueryFacts
@@ -30,12 +29,6 @@ class _LatticeLaplace(PureMechanism):
     """Adds noise with probability proportional to exp(-|k| unit / scale), k an integer, to every coordinate."""
 
     norm: ClassVar[Norm] = Norm.L1
-
-    def change(self, facts: QueryFacts) -> ByRelation:
-        """Return the l1 change, padded on the lattice."""
-        declared = facts.sensitivity(Norm.L1)
-        assert declared is not None  # `misfit` has been asked
-        return times(declared.change, padding(facts))
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Add noise to each coordinate. Integers stay integers."""

@@ -128,12 +128,6 @@ class PartitionSelection(PureMechanism):
             _noise_of(found)
         return found
 
-    def change(self, facts: QueryFacts) -> ByRelation:
-        """Return the number of counts that change."""
-        declared = facts.sensitivity(Norm.L1)
-        assert declared is not None  # `misfit` has been asked
-        return declared.change
-
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
         """Return the losses of a number of counts, each of epsilon 1 / scale and the same share of delta."""
         of_one = self.delta / (scale * self.epsilon)
