@@ -1,4 +1,4 @@
-"""The attributes of either side of redescriptions, by the schema's views or by name."""
+"""The attributes of either side of redescriptions and of two-view tables, by the schema's views or by name."""
 
 from __future__ import annotations
 
@@ -43,3 +43,24 @@ def attributes_of_side(schema: Schema, view: View, names: Iterable[str] | None =
         raise InputError(f"{view} names no attribute; name one or more, or leave it out for the schema's {view} view")
     named_once(view, [attribute.name for attribute in side])
     return side
+
+
+def attributes_of_views(schema: Schema) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
+    """Return the attributes of the left and of the right view.
+
+    Raises
+    ------
+    InputError
+        If an attribute has no view, or a view no attribute.
+    """
+    if schema.per_unit is not None:
+        raise InputError('derived columns of units are made of the rows of one file; leave per = "unit" out')
+    for attribute in schema:
+        if attribute.view is None:
+            raise InputError(
+                f"attribute '{attribute.name}' of the schema has no view; give each attribute view = 'left' or 'right'"
+            )
+    for view in View:
+        if not schema.view(view):
+            raise InputError(f"the schema has no attribute of the {view} view; a two-view table needs one")
+    return schema.view(View.LEFT), schema.view(View.RIGHT)

@@ -12,8 +12,8 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.ledger.values import fingerprint
-from dpframework.run.gate import ChargedRelease, Gate
-from dpframework.run.scope import Charge
+from dpframework.run.gate import Gate
+from dpframework.run.scope import Charge, ChargedRelease
 from dpframework.tables.engines import Rows
 
 if TYPE_CHECKING:

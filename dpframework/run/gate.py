@@ -6,7 +6,7 @@ import collections
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import Any, TypeVar, final
+from typing import Any, TypeVar
 
 import attrs
 import numpy as np
@@ -21,7 +21,7 @@ from dpframework.mechanisms.randomness import Randomness, seed_of
 from dpframework.queries.answers import answers_of
 from dpframework.run.observers import Observer, Release
 from dpframework.run.read_only import read_only
-from dpframework.run.scope import Charge, require_own
+from dpframework.run.scope import Charge, ChargedRelease, require_own
 from dpframework.tables.engines import Engine, Rows
 from dpframework.tables.silence import silenced
 from dpframework.tables.table import Table
@@ -35,16 +35,6 @@ def _observers(told: Iterable[Observer]) -> tuple[Observer, ...]:
 
 def _public_seed(gate: Gate) -> int:
     return gate.randomness.public_seed()
-
-
-@final
-@attrs.frozen(eq=False)
-class ChargedRelease:
-    """A charged release, with its rows and the public inputs of its query."""
-
-    charge: Charge
-    rows: Rows
-    inputs: dict[str, Any]
 
 
 @attrs.frozen(eq=False)

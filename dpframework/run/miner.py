@@ -6,7 +6,7 @@ import abc
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import attrs
 
@@ -18,7 +18,9 @@ from dpframework.plan.nodes import Node
 from dpframework.plan.parts import PlannedPart
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.results.result import Kept
-from dpframework.run.private_table import PrivateTable
+
+if TYPE_CHECKING:
+    from dpframework.run.private_table import PrivateTable
 
 
 def _delta(value: Any) -> Fraction:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn, final
+from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import attrs
 import numpy as np
@@ -16,10 +16,12 @@ from dpframework.facts.overlaps import first_overlap
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Step
-from dpframework.run.gate import ChargedRelease, Gate
-from dpframework.run.scope import Scope
-from dpframework.run.spend_block import BlockScope, SpendBlock
+from dpframework.run.scope import ChargedRelease, Scope
 from dpframework.tables.engines import Rows
+
+if TYPE_CHECKING:
+    from dpframework.run.gate import Gate
+    from dpframework.run.spend_block import SpendBlock
 
 
 @final
@@ -184,6 +186,8 @@ class PrivateTable:
         ReleaseRefused
             If the plan holds no such block here, or it was opened before.
         """
+        from dpframework.run.spend_block import BlockScope, SpendBlock
+
         return SpendBlock(self._rows, BlockScope(self._scope, self._scope.spend(name)), self._gate)
 
     def _cut(self, by: str | Attribute | Cases | Description | Iterable[Description]) -> Cut:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.plan.plan import Plan
-from dpframework.run.gate import Gate
 from dpframework.run.observers import Observer
 from dpframework.tables.engines import Engine
+
+if TYPE_CHECKING:
+    from dpframework.run.gate import Gate
 
 
 class Recorder(Protocol):

@@ -6,7 +6,7 @@ import functools
 import operator
 import threading
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 import attrs
 
@@ -86,6 +86,16 @@ class Charge:
     def planned(self) -> Step:
         """The step of the plan: the kind of a release of a block, else the step itself."""
         return self.step if self.kind is None else self.kind
+
+
+@final
+@attrs.frozen(eq=False)
+class ChargedRelease:
+    """A charged release, with its rows and the public inputs of its query."""
+
+    charge: Charge
+    rows: Any
+    inputs: dict[str, Any]
 
 
 def require_own(process: ProcessMark) -> None:

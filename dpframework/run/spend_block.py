@@ -15,8 +15,8 @@ from dpframework.mechanisms.losses import Losses
 from dpframework.plan.nodes import Step
 from dpframework.plan.requests import request_text, requested
 from dpframework.plan.spending import AMOUNTS, Amounts, amount_of, most_of
-from dpframework.run.gate import ChargedRelease, Gate
-from dpframework.run.scope import Charge, Scope
+from dpframework.run.gate import Gate
+from dpframework.run.scope import Charge, ChargedRelease, Scope
 from dpframework.run.state import SpendState
 from dpframework.tables.engines import Rows
 

@@ -17,16 +17,17 @@ from dpframework.facts.inner_paths import inner_path, require_inside
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
+from dpframework.facts.sides import attributes_of_views
 from dpframework.facts.toml import begun_with, expanded, refuse_unknown, required_text, resolved_path
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.values import as_pairs
-from dpframework.run.recorder import Recorder
 from dpframework.study.owner_places import Place, owner_places
 from dpframework.tables.database_table import require_table_name
 from dpframework.tables.places import DATABASES, files_of, is_url
 
 if TYPE_CHECKING:
     from dpframework.run.miner import Miner
+    from dpframework.run.recorder import Recorder
     from dpframework.tables.database_table import DatabaseTable
     from dpframework.tables.files import TableFiles
     from dpframework.tables.table import Table
@@ -353,10 +354,8 @@ def require_views(schema: Schema, where: str = "[data] ") -> None:
     InputError
         If an attribute has no view, or a view no attribute.
     """
-    from dpframework.tables.views import sides_of
-
     with begun_with(f"{where}has left and right, but "):
-        sides_of(schema)
+        attributes_of_views(schema)
 
 
 def require_read_for(unit: PrivacyUnit, read_for: PrivacyUnit, key: bytes | None, ledger: Recorder | None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -20,8 +20,10 @@ from dpframework.facts.exact_form import exact_form
 from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Repeat, Sample, Sequential, Step, walk
 from dpframework.plan.plan import Plan
 from dpframework.plan.spending import Spend
-from dpframework.run.private_table import PrivateTable
 from dpframework.tables.engines import Engine
+
+if TYPE_CHECKING:
+    from dpframework.run.private_table import PrivateTable
 
 #: Public numbers of rows up to which a query may gather something of each: a few bytes, or a bit for each test.
 MOST_GATHERED = 10**8
@@ -182,6 +184,8 @@ class _ReleaseQueue:
     def release(self) -> None:
         """Make the releases that wait."""
         waiting, self.waiting = self.waiting, []
+        from dpframework.run.private_table import PrivateTable
+
         self.found += PrivateTable.release_many(waiting)
 
 

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
@@ -24,15 +24,17 @@ from dpframework.run.miner import Miner
 from dpframework.run.observers import Observer
 from dpframework.run.recorder import Recorder
 from dpframework.study.accuracy import Accuracy, accuracy_for
+from dpframework.study.given import Given
 from dpframework.study.miner_builder import Share
 from dpframework.study.notebook_views import study_html
 from dpframework.study.release_runner import planned_form, require_engine
-from dpframework.study.results import Results
 from dpframework.study.shares import Shares
 from dpframework.study.study_plan import StudyPlan
-from dpframework.study.study_run import StudyRun
-from dpframework.study.table_opener import Given
 from dpframework.tables.engines import Engine, InMemory
+
+if TYPE_CHECKING:
+    from dpframework.study.results import Results
+    from dpframework.study.study_run import StudyRun
 
 
 @final
@@ -337,6 +339,8 @@ class Study:
         3
         """
         counted_by = engine or InMemory()
+        from dpframework.study.study_run import StudyRun  # what runs, a plan does without
+
         return StudyRun(self.plan(counted_by), dict(self._nodes), dict(self._miners), counted_by)
 
     @typechecked

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection
-from typing import Any, TypeAlias
+from collections.abc import Collection
+from typing import Any
 
 import attrs
 
@@ -13,6 +13,7 @@ from dpframework.facts.periods import Period
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.run.recorder import Recorder
 from dpframework.study.data import group_rows, require_read_for
+from dpframework.study.given import Given
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.engines import Engine, Rows
@@ -20,9 +21,6 @@ from dpframework.tables.files import TableFiles
 from dpframework.tables.silence import silenced
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import require_public_counts
-
-#: What a study runs on: a table, its files, a database's table, or a function that returns one of them.
-Given: TypeAlias = Table | TableFiles | DatabaseTable | Callable[[], Table | TableFiles | DatabaseTable]
 
 
 def open_table(

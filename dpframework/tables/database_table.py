@@ -11,9 +11,9 @@ from dpframework.facts.column_options import ColumnOptions
 from dpframework.facts.errors import InputError
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
+from dpframework.facts.sides import attributes_of_views
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.values import printable_name
-from dpframework.tables.views import sides_of
 
 _RESERVED = ("dpf_", "duckdb_", "pg_", "sqlite_")
 
@@ -100,7 +100,7 @@ class DatabaseTable:
             if not self.query:
                 require_table_name(name, "the table")
         if self.id is not None:
-            sides_of(self.schema)
+            attributes_of_views(self.schema)
             self.unit.require_joined_by(self.id)
             if self.id in self.schema and self.schema.read.of_column(self.id) != ColumnOptions():
                 raise InputError(
@@ -118,7 +118,7 @@ class DatabaseTable:
         if self.id is None:
             return dict.fromkeys(self.schema.names, self.shown)
         left, right = (one.shown for one in self.sides())
-        (lefts, rights) = sides_of(self.schema)
+        (lefts, rights) = attributes_of_views(self.schema)
         return {one.name: left for one in lefts} | {one.name: right for one in rights}
 
     def sides(self) -> tuple[DatabaseTable, DatabaseTable]:

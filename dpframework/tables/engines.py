@@ -12,7 +12,7 @@ import itertools
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar, TypeAlias, final
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +24,12 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import is_whole_number
 from dpframework.tables.blocks import Block, cells_of, packed
 from dpframework.tables.counts import wide
-from dpframework.tables.files import TableFiles
 from dpframework.tables.keys import merged
 from dpframework.tables.related_caches import RelatedCaches
-from dpframework.tables.table import Table
+
+if TYPE_CHECKING:
+    from dpframework.tables.files import TableFiles
+    from dpframework.tables.table import Table
 
 MOST_ROWS = 1 << 20  # of a block: what kernels need beside its codes stays small
 FEW_PARTS = 4  # up to here one pass over the rows a part is faster than sorting them

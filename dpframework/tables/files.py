@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import attrs
 
@@ -13,12 +13,11 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.places import files_of, is_url, name_of
-from dpframework.tables.reading import read_table
 from dpframework.tables.silence import silenced
-from dpframework.tables.sources import open_source
-from dpframework.tables.table import Table
-from dpframework.tables.table_builder import RowFindings, TableBuilder
-from dpframework.tables.written_cells import as_written
+
+if TYPE_CHECKING:
+    from dpframework.tables.table import Table
+    from dpframework.tables.table_builder import RowFindings
 
 
 def _places(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
@@ -74,6 +73,8 @@ class TableFiles:
 
     def read(self, *, mapped: bool = False) -> Table:
         """Read them here. Raise as `read_table` does."""
+        from dpframework.tables.reading import read_table  # what reads, a plan does without
+
         return read_table(
             self.path,
             self.schema,
@@ -161,6 +162,10 @@ class Piece:
         InputError
             If it cannot be read; one sentence that shows nothing of its rows.
         """
+        from dpframework.tables.sources import open_source
+        from dpframework.tables.table_builder import TableBuilder
+        from dpframework.tables.written_cells import as_written
+
         schema = self.how.schema
         source = open_source([self.file], dict(self.how.options) or None, self.part, schema.read)
         source = as_written(source, schema, self.how.unit)

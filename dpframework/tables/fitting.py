@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, Boolean, Numeric
 from dpframework.facts.errors import nearest
 from dpframework.facts.schema import Schema
+from dpframework.facts.sides import attributes_of_views
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import Column, as_column
@@ -23,7 +24,6 @@ from dpframework.tables.encoding import MISSING, OUTSIDE, cells_of
 from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, open_source
-from dpframework.tables.views import sides_of
 from dpframework.tables.written_cells import as_written, read_cells
 
 SHOWN = 5
@@ -118,7 +118,7 @@ def check_fit(
     else:
         unit.require_joined_by(id)
         left, other = (open_source(one, read=schema.read) for one in (data, right))
-        sides = [[a for a in side if a in schema.columns] for side in sides_of(schema)]
+        sides = [[a for a in side if a in schema.columns] for side in attributes_of_views(schema)]
         counts = [_examined(s, side, schema, found) for s, side in zip((left, other), sides, strict=True)]
         sources = as_written(left, schema), as_written(other, schema)
         rows = _joined_rows(sources, id, counts, found)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import DoesNotFit, InputError, NotOpened, QueryStopped
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
+from dpframework.facts.sides import attributes_of_views
 from dpframework.facts.values import finite_number
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.engines import Rows
@@ -29,7 +30,6 @@ from dpframework.tables.sql_row_choice import DAY, ID, ORDER, PLACE, UNIT, RowCh
 from dpframework.tables.sql_text import SqlColumns
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import RowFindings, require_found
-from dpframework.tables.views import sides_of
 
 MOST_CELLS = 1 << 26  # of a cross table: 512 MiB
 
@@ -167,7 +167,8 @@ class SqlEngine(GroupingEngine):
         attributes = {f"a{schema.index(name)}": name for name in schema.column_names}
         if isinstance(files, DatabaseTable) and files.id is not None:
             unit.require_joined_by(files.id)
-            sides = [[a for a, name in attributes.items() if schema[name] in side] for side in sides_of(schema)]
+            views = attributes_of_views(schema)
+            sides = [[a for a, name in attributes.items() if schema[name] in side] for side in views]
             left, right = (
                 self._pieces(one, {name: attributes[name] for name in side} | {ID: files.id}, chooser, placed)[0]
                 for one, side in zip(files.sides(), sides, strict=True)

@@ -6,11 +6,11 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dpframework.facts.attributes import Attribute, View
 from dpframework.facts.column_options import ColumnOptions
 from dpframework.facts.errors import DoesNotFit, InputError
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
+from dpframework.facts.sides import attributes_of_views
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import Column, as_column
@@ -63,7 +63,8 @@ def read_two_views(
     """
     unit.require_joined_by(id)
     policy = OutOfDomain.parse(out_of_domain)
-    left_names, right_names = ([a.name for a in side if a.name in schema.column_names] for side in sides_of(schema))
+    views = attributes_of_views(schema)
+    left_names, right_names = ([a.name for a in side if a.name in schema.column_names] for side in views)
     if id in schema and schema.read.of_column(id or "") != ColumnOptions():
         raise InputError(
             f"column '{id}' joins the views and is an attribute; then [read] must say nothing of its cells"
@@ -75,27 +76,6 @@ def read_two_views(
     builder.add(columns)
     table = builder.table(unit)
     return table.with_units(range(table.rows)) if unit.groups_rows else table
-
-
-def sides_of(schema: Schema) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
-    """Return the attributes of the left and of the right view.
-
-    Raises
-    ------
-    InputError
-        If an attribute has no view, or a view no attribute.
-    """
-    if schema.per_unit is not None:
-        raise InputError('derived columns of units are made of the rows of one file; leave per = "unit" out')
-    for attribute in schema:
-        if attribute.view is None:
-            raise InputError(
-                f"attribute '{attribute.name}' of the schema has no view; give each attribute view = 'left' or 'right'"
-            )
-    for view in View:
-        if not schema.view(view):
-            raise InputError(f"the schema has no attribute of the {view} view; a two-view table needs one")
-    return schema.view(View.LEFT), schema.view(View.RIGHT)
 
 
 def joined(

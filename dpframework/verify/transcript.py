@@ -23,10 +23,10 @@ from dpframework.facts.errors import ReleaseRefused
 from dpframework.facts.privacy import decimal_text
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.randomness import SeededRandomness
-from dpframework.run.gate import ChargedRelease, Gate
+from dpframework.run.gate import Gate
 from dpframework.run.miner import Miner
 from dpframework.run.private_table import PrivateTable
-from dpframework.run.scope import Charge
+from dpframework.run.scope import Charge, ChargedRelease
 from dpframework.verify.subject import SCOPE, Subject
 from dpframework.verify.tables import Held, Rows
 
