@@ -123,7 +123,7 @@ class AdaptiveBudget:
     pure
         The pure epsilons of all charges.
     before
-        Those of the charges before the order was fixed.
+        The pure epsilons of the charges before the order was fixed.
     rdp
         The Renyi divergences of the charges since.
     order

@@ -202,7 +202,7 @@ def share_interval(one: float, other: float, variance: float) -> tuple[float, fl
     one, other
         Whole numbers of steps, with independent noise.
     variance
-        Of the noise of each, in steps squared.
+        The variance of the noise of each, in steps squared.
     """
     from dpframework.results.jaccard import least_jaccard
     from dpframework.results.noisy import Noisy, error_of, quantile

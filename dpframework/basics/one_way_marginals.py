@@ -31,7 +31,7 @@ class NoisyHistogram:
     counts
         In rows, shape (codes,).
     variance
-        Of the noise of each count.
+        The variance of the noise of each count.
     """
 
     counts: NDArray[np.float64]

@@ -59,7 +59,7 @@ class ResidualGroup:
     query
         What is asked.
     share
-        Of the budget; the shares of all groups add up to 1.
+        The share of the budget; the shares of all groups add up to 1.
     """
 
     query: Residuals
@@ -212,7 +212,7 @@ def marginal_of(one: Set, sizes: Sequence[int], residuals: Mapping[Set, np.ndarr
     one
         The marginal's set.
     sizes
-        Of the attributes.
+        The sizes of the attributes.
     residuals
         By set; that of the empty set may be left out.
     rows

@@ -43,5 +43,5 @@ MOST_WORKBOOK_BYTES: Final = 1 << 32
 #: Cells between the first and the last one of a sheet, also the empty ones: all of them are held.
 MOST_SHEET_CELLS: Final = 1 << 26
 
-#: So many cells a Parquet file may have, however small it is.
+#: The most cells of a Parquet file, however small it is.
 FREE_CELLS: Final = 1 << 27

@@ -36,7 +36,7 @@ class Part:
     path
         Where it is; None once it is moved to where it stays, or removed.
     descriptor
-        Of the open file; -1 once it is closed, or where a folder has none.
+        The descriptor of the open file; -1 once it is closed, or where a folder has none.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:

@@ -75,7 +75,8 @@ class ReadOptions:
     separator
         What stands between two fields of a CSV file.
     encoding
-        That of a CSV file, such as "windows-1252". A byte that it does not hold becomes a replacement character.
+        The encoding of a CSV file, such as "windows-1252". A byte that it does not hold becomes a replacement
+        character.
     sheet
         The sheet of an Excel workbook; by default its first one.
     table, query

@@ -96,7 +96,7 @@ def require_field_types(instance: Any, where: str) -> None:
     Parameters
     ----------
     instance
-        Of an attrs class. An annotation that cannot be read where its class was defined is not looked at.
+        The instance of an attrs class. An annotation that cannot be read where its class was defined is not looked at.
     where
         The first words of the sentence.
 

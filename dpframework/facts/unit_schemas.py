@@ -24,7 +24,7 @@ class UnitRows:
     Attributes
     ----------
     schema
-        Of the rows in files, with the columns that are derived in each of them.
+        The schema of the rows in files, with the columns that are derived in each of them.
     columns
         The columns that are made of the rows of each unit, by name different.
     """

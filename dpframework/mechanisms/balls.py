@@ -81,7 +81,7 @@ class Balls:
     Attributes
     ----------
     sizes
-        Of the histograms, each 2 or more.
+        The sizes of the histograms, each 2 or more.
     same_rows
         Whether neighbours have the same number of rows, so that each histogram's noise adds up to 0; else all of them
         have noise of one sum.

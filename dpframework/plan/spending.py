@@ -62,11 +62,11 @@ class Amounts:
     Attributes
     ----------
     epsilon
-        Of pure epsilon; None if it is not counted.
+        The pure epsilon; None if it is not counted.
     rho
-        Of rho in zCDP; None if it is not counted.
+        The rho in zCDP; None if it is not counted.
     delta
-        Of exact delta.
+        The exact delta.
     """
 
     epsilon: Fraction | None = attrs.field(default=None, converter=exact_or_none)

@@ -43,7 +43,7 @@ class ViewTests:
     Attributes
     ----------
     attributes
-        Those of the view.
+        The attributes of the view.
     tests
         The tests of each.
     """

@@ -338,7 +338,7 @@ class _Last:
     everyone
         Rows in common by left set and right set, of all rows.
     scores
-        Of all matches, those of one attribute alone included.
+        The scores of all matches, those of one attribute alone included.
     sets
         The sets of rows as bits, of blocks that there is room for.
     """

@@ -53,7 +53,7 @@ class AdaptiveGrid(Tabular, Drawn):
     counts
         What was released, one number a cell; they may be negative.
     variance
-        Of the noise of each count.
+        The variance of the noise of each count.
     """
 
     called = "an adaptive grid"
@@ -155,7 +155,7 @@ class FoundBounds(Tabular, Drawn):
     below, within, above
         The noisy numbers of rows below the lower bound, between the bounds, and from the upper bound on.
     variance
-        Of the noise of each of the three.
+        The variance of the noise of each of the three.
     looks
         How often counts were released before.
     """

@@ -54,7 +54,7 @@ class Frequencies(Tabular, Drawn):
     counts
         What was released, or sums of that; they may be negative. One axis an attribute.
     variance
-        Of the noise of each count.
+        The variance of the noise of each count.
     exact_total
         Whether the noise of all counts adds up to 0, as K-norm noise does where the number of rows is public.
 

@@ -181,9 +181,9 @@ class OverlappingTables:
     counts
         The tables of `DESIGNS`, in order, shape (tables, 8, 8): left cells by right cells.
     variance
-        Of the noise of one count.
+        The variance of the noise of one count.
     schema
-        Of the rows.
+        The schema of the rows.
     """
 
     sides: Sequence[tuple[Description, Description]]

@@ -51,7 +51,7 @@ class MarginalTable(Tabular, Drawn):
     counts
         In rows, one axis an attribute; they may be negative.
     variance
-        Of the noise of each count.
+        The variance of the noise of each count.
 
     Examples
     --------

@@ -35,7 +35,7 @@ class Noisy:
     value
         The released count; it may be negative.
     variance
-        Of the noise: a Gaussian calibration's `scale`; for Laplace noise see `laplace`.
+        The variance of the noise: a Gaussian calibration's `scale`; for Laplace noise see `laplace`.
 
     Examples
     --------

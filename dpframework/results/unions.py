@@ -60,7 +60,7 @@ class CellTable:
     counts
         Shape (cells of the left view, cells of the right).
     variance
-        Of the noise of one count.
+        The variance of the noise of one count.
     rows
         All rows if their number is public; else the sum of the counts is taken.
     """
@@ -150,7 +150,7 @@ def nothing_above(target: Fraction, variance: float = 0.0, rows: float = math.in
     target
         The index.
     variance
-        Of the noise of one released count.
+        The variance of the noise of one released count.
     rows
         How many there are, public or released.
     """

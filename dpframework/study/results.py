@@ -136,7 +136,7 @@ class Results(Mapping[str, Any]):
         Parameters
         ----------
         name
-            Of a result, whose class says what its columns are; without it, the releases.
+            The name of a result, whose class says what its columns are; without it, the releases.
 
         Raises
         ------

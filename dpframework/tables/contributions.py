@@ -96,7 +96,7 @@ def chosen_places(
     Returns
     -------
     tuple
-        Of each row that is kept, the position of its unit, and its place among that unit's rows from 0.
+        For each row that is kept, the position of its unit, and its place among that unit's rows from 0.
     """
     ends = np.cumsum(counts)
     units = np.repeat(np.arange(len(counts)), counts)

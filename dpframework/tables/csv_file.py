@@ -167,7 +167,7 @@ class _Recoded:
     stream
         What is read.
     encoding
-        That of its bytes.
+        The encoding of its bytes.
     """
 
     def __init__(self, stream: gzip.GzipFile | IO[bytes], encoding: str) -> None:

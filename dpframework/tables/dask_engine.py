@@ -49,8 +49,8 @@ class Dask(Engine):
     Parameters
     ----------
     address
-        Of the scheduler, such as "tls://10.0.0.1:8786"; by default a cluster on this machine is started, and ended when
-        the engine is closed.
+        The address of the scheduler, such as "tls://10.0.0.1:8786"; by default a cluster on this machine is started,
+        and ended when the engine is closed.
     workers
         Without an address: the number of worker processes, by default one a processor.
     ca, certificate, key

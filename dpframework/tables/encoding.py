@@ -95,11 +95,11 @@ class EncodedCells:
     codes
         The code of each cell, of numbers after they are clamped; `MISSING`, or `OUTSIDE` of the domain. Shape (rows,).
     values
-        Of a numeric attribute the clamped numbers, NaN where there is none; None for the other kinds.
+        For a numeric attribute, the clamped numbers, NaN where there is none; None for the other kinds.
     beyond
-        Of a numeric attribute which numbers were beyond a bound; None for the other kinds.
+        For a numeric attribute, which numbers were beyond a bound; None for the other kinds.
     keys
-        Of an open attribute the keys of the cells; None for the other kinds.
+        For an open attribute, the keys of the cells; None for the other kinds.
     """
 
     codes: NDArray[np.integer]

@@ -192,7 +192,7 @@ class GroupingQuery:
         answer
             The columns of the query's answer, as masked arrays.
         tables
-            Of each part, where its tables are filled in.
+            The tables of each part, where its tables are filled in.
         """
         cells = [answer[f"k{k}"] for k in self._columns.values()]
         part = np.ma.filled(answer["p"], -1).astype(np.int64)

@@ -235,7 +235,7 @@ def common_style(options: Sequence[ColumnOptions], numbers: Sequence[pl.Series])
     Parameters
     ----------
     options
-        Of all columns of numbers.
+        The options of all columns of numbers.
     numbers
         The texts of those that programs write so.
     """

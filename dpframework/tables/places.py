@@ -12,7 +12,7 @@ from dpframework.facts.files import require_no_stream
 
 #: How the names of files end that are read.
 KINDS = (".csv", ".csv.gz", ".parquet", ".xlsx", ".sqlite", ".sqlite3", ".db")
-#: Those of databases (SQLite).
+#: How the names of databases (SQLite) end.
 DATABASES = (".sqlite", ".sqlite3", ".db")
 
 

@@ -189,7 +189,7 @@ class ColumnEncoder:
     Parameters
     ----------
     schema
-        Of the rows.
+        The schema of the rows.
     source
         What errors call them.
     policy

@@ -32,7 +32,8 @@ class Read:
     found
         The number of its rows, and in which ways cells do not fit.
     digest
-        Of its codes and values, by a key that the client drew: a piece that is read again must have the same.
+        The digest of its codes and values, by a key that the client drew: a piece that is read again must have the
+        same.
     """
 
     found: RowFindings

@@ -24,7 +24,7 @@ class AccountantConformance:
     accountant
         Its class.
     deltas
-        Of the studies that it is tried for; those that it does not admit are left out.
+        The deltas of the studies that it is tried for; those that it does not admit are left out.
     """
 
     accountant: ClassVar[type[Accountant[Any]]]

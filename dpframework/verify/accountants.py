@@ -86,7 +86,7 @@ def check_accountant(
     accountant
         Its class.
     deltas
-        Of the studies that it is tried for; those that it does not admit are left out.
+        The deltas of the studies that it is tried for; those that it does not admit are left out.
     relations
         The neighbouring relations.
     """

@@ -78,7 +78,7 @@ def audit(
     replays
         How many to make, about.
     seed
-        Of the tables and draws: the same seed gives the same report.
+        The seed of the tables and draws: the same seed gives the same report.
     accounting
         The accountant whose total is the claim; by default the one that a study would charge the plan by.
     witnesses
@@ -86,7 +86,7 @@ def audit(
     tell
         Called with what is tried.
     seconds
-        Of this processor, after which the search ends; the report then says so, and depends on the machine.
+        The seconds of this processor, after which the search ends; the report then says so, and depends on the machine.
     unit
         Whom the claim is to protect: neighbours differ by as many rows as one unit may have.
 

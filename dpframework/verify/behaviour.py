@@ -47,7 +47,7 @@ class Behaviour:
     subject
         What is audited.
     rng
-        Of the tables.
+        The random generator of the tables.
     patience
         When it ends early, after one replay or more.
 
@@ -91,7 +91,7 @@ class Behaviour:
         transcript
             What is replayed.
         most
-            Of the neighbours; half as many tables far away.
+            The most neighbours; half as many tables far away.
         """
         if transcript.refused is not None:
             self.found("plan", transcript.refused, table, table, transcript)

@@ -95,9 +95,9 @@ class MinerConformance:
     miner
         The miner's class; its `examples` are what is tested.
     replays
-        Of each audit.
+        The replays of each audit.
     more_replays
-        Of the audits of some examples, by name, for which the search needs more than `replays`.
+        More replays for the audits of some examples, by name, for which the search needs more than `replays`.
     min_tightness
         How near the search must come to the pure claim of each example. A smaller number, for all examples or by an
         example's name, needs a reason beside it: the search could miss a mistake that does not
@@ -252,7 +252,7 @@ class QueryConformance:
     queries
         Queries with a schema and what they are given at run time, by name.
     pairs
-        Of neighbours, in each search.
+        The pairs of neighbours, in each search.
     min_tightness
         How near the search must come to every declared sensitivity, as for a miner; by a query's name, too.
     """

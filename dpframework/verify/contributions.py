@@ -122,7 +122,7 @@ def check_bounding(
     tables
         How many tables each one reads: by turns of each kind of ids. Three times the number of kinds, 27, has all ids.
     seed
-        Of the tables and the keys.
+        The seed of the tables and the keys.
 
     Raises
     ------

@@ -85,7 +85,7 @@ def check_derivation(
     tables
         How many tables of several rows, each with a neighbour under both relations.
     seed
-        Of the tables.
+        The seed of the tables.
 
     Examples
     --------

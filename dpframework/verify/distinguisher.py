@@ -80,7 +80,7 @@ def distinguish(
     delta
         The delta that is allowed for.
     seed
-        Of the first run; the others count on from it.
+        The seed of the first run; the others count on from it.
 
     Raises
     ------

@@ -39,7 +39,7 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
     mechanism, answer, calibration
         What is drawn.
     scale
-        Of the noise, in units of the answer.
+        The scale of the noise, in units of the answer.
     """
     for private in (False, True):
         once, again = (_drawn(mechanism, answer, calibration, private=private) for _ in range(2))

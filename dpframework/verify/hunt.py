@@ -47,7 +47,7 @@ class Hunt:
     most
         How many equal rows a table may have.
     rng
-        Of the search.
+        The random generator of the search.
     tell
         Called with how far the hunt is, now and then.
 

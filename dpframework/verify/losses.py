@@ -171,7 +171,8 @@ def check_losses(
     relations
         The neighbouring relations.
     seconds
-        Of this processor. One pair of answers is compared in any case; further ones as long as there is time.
+        The seconds of this processor. One pair of answers is compared in any case; further ones as long as there is
+        time.
     """
     checked = _Checked(mechanism, Patience(seconds))
     served = 0

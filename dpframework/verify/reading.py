@@ -129,7 +129,7 @@ def check_reading(
     tables
         How many pairs of tables each one reads.
     seed
-        Of the cells.
+        The seed of the cells.
 
     Examples
     --------

@@ -108,7 +108,7 @@ def check_sampler(
     given
         What to draw from; by default those of `probes` that the mechanism serves.
     sources
-        Of randomness; by default the operating system's and a seeded one.
+        The sources of randomness; by default the operating system's and a seeded one.
     draws
         How many outputs to draw a probe and source; more while the scale is undecided.
 

@@ -188,9 +188,9 @@ def search_sensitivity(
     pairs
         How many pairs of neighbours to evaluate, about.
     seed
-        Of the search.
+        The seed of the search.
     seconds
-        Of this processor, after which it ends.
+        The seconds of this processor, after which it ends.
     rows
         Above 1, what the query declares for a privacy unit of so many rows (`Query.for_rows`) is searched.
     """

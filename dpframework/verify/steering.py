@@ -87,7 +87,7 @@ def steered(
     subject
         What is audited.
     tables
-        Of the runs, by turns. The first ones are drawn on them as claimed: what these reach is known.
+        The tables of the runs, by turns. The first ones are drawn on them as claimed: what these reach is known.
     patience
         When no more are tried.
     replays

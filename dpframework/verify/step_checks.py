@@ -34,9 +34,9 @@ class StepChecks:
     Parameters
     ----------
     replays
-        Of an audit: an eighth of them is how many pairs of tables a query is searched on.
+        The replays of an audit: an eighth of them is how many pairs of tables a query is searched on.
     seed
-        Of the searches.
+        The seed of the searches.
     left_out
         Where what there was no time for is written.
     tell

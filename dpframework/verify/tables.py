@@ -52,7 +52,7 @@ class Universe:
     schema
         The public facts.
     seed
-        Of the sample.
+        The seed of the sample.
     rows
         Given kinds of rows, in place of these.
 
@@ -311,7 +311,7 @@ class Held:
     derived
         What was derived.
     number
-        Of the handle, in a transcript.
+        The number of the handle, in a transcript.
     units
         The number of each row's unit, where a plan samples or counts units of several rows; else None: each row is one.
     """

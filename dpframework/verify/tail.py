@@ -169,7 +169,7 @@ def check_tail(
     runs
         How many transcripts to record and weigh.
     seed
-        Of the tables and draws.
+        The seed of the tables and draws.
     unit
         Whom the claim is to protect: its tables differ by one such unit.
 

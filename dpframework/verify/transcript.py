@@ -235,7 +235,7 @@ def record(subject: Subject, rows: Rows, seed: int, *, flattening: int = 1) -> T
     rows
         The table.
     seed
-        Of the draws.
+        The seed of the draws.
     flattening
         How many times wider than claimed the noise is. A pure claim holds for every possible output, so outputs
         that are rare under the claimed noise are worth looking at too.

@@ -38,7 +38,7 @@ def assert_units_sampled(
     tables
         How many tables.
     seed
-        Of the tables and the draws.
+        The seed of the tables and the draws.
     source
         What an engine that reads tables itself is given in place of files; by default the files.
 

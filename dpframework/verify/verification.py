@@ -54,13 +54,13 @@ def verify_examples(
     relations
         The neighbouring relations to verify; examples without a claim under one are noted.
     replays
-        Of each audit.
+        The replays of each audit.
     runs
-        Of the distinguishing test on the worst pair of each audit, on each table; 0 for none.
+        The runs of the distinguishing test on the worst pair of each audit, on each table; 0 for none.
     seed
-        Of everything drawn but the mechanisms' private draws.
+        The seed of everything drawn but the mechanisms' private draws.
     seconds
-        Of this processor, for all of it, about. Each example has an equal part of what is left under each
+        The seconds of this processor, for all of it, about. Each example has an equal part of what is left under each
         relation. What is left out is listed, and depends on the machine.
     tell
         Called with what is about to be done, for progress.

@@ -48,7 +48,7 @@ class MannWhitney:
     effect
         The share of such pairs, in [0, 1] (common-language effect size): 0.5 where neither sample tends to be larger.
     sizes
-        Of the samples.
+        The sizes of the samples.
     """
 
     u: float
@@ -169,7 +169,7 @@ def friedman(values: ArrayLike, names: Sequence[str] | None = None, *, larger_is
     values
         One figure a data set and method, shape (data sets, methods); at least two of either, three methods.
     names
-        Of the methods; by default numbers from 1.
+        The names of the methods; by default numbers from 1.
     larger_is_better
         Whether rank 1 is the largest figure.
 

@@ -142,7 +142,7 @@ def recovery(
         "package.module:function" of a table and settings, which returns the non-private set. It is called once for a
         table.
     settings
-        Of the baseline.
+        The settings of the baseline.
     threshold
         The least similarity of what counts as recovered (see `Matching`).
     keep

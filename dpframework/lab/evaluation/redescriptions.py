@@ -73,7 +73,7 @@ class RedescriptionQuality:
     supports
         Rows for which both descriptions hold.
     p_values
-        Of the exact counts (see `Redescription.p_value`).
+        The p values of the exact counts (see `Redescription.p_value`).
     rows
         The number of rows of the table.
     useful

@@ -28,7 +28,7 @@ class Code:
     place
         `file.py:function`, the file relative to `folder`, or `package.module:function`.
     folder
-        That of the experiment file.
+        The folder of the experiment file.
     """
 
     place: str

@@ -40,7 +40,7 @@ class FileTable(TableSource):
     data, schema
         Where it is, and its public facts.
     digest
-        Of the file's bytes, so that a changed file is read again.
+        The digest of the file's bytes, so that a changed file is read again.
     unit, key
         The privacy unit that it is read for, and the key that chooses the rows of each unit; None without ids.
     """

@@ -55,7 +55,7 @@ class LedgerState:
     outside
         What was released otherwise, and what it does to the claim, a sentence each.
     looks
-        Those of them that are looks at the rows.
+        The sentences about looks at the rows.
     """
 
     sentences: tuple[str, ...] = attrs.field(default=(), converter=as_texts)

@@ -64,9 +64,9 @@ def su_matrix(entropies: NDArray[np.float64], joint: Matrix) -> Matrix:
     Parameters
     ----------
     entropies
-        Of each attribute, shape (attributes,).
+        The entropies of each attribute, shape (attributes,).
     joint
-        Of each pair, symmetric.
+        The joint entropy of each pair, symmetric.
     """
     number = len(entropies)
     su = np.zeros((number, number))

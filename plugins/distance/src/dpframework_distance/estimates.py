@@ -41,7 +41,7 @@ class NoisyPair:
     counts
         Shape (codes of the first, codes of the second).
     variance
-        Of the noise of each count; 0 for exact counts.
+        The variance of the noise of each count; 0 for exact counts.
     """
 
     first: str
@@ -66,10 +66,10 @@ class Conditional:
     Attributes
     ----------
     shares
-        Of each value y among the rows of each value x, shape (y, x); 0 for an x that has no rows.
+        The shares of each value y among the rows of each value x, shape (y, x); 0 for an x that has no rows.
     variance
-        Of each share, as far as it is unknown, shape (y, x): at most shares (1 - shares), which keeps distances within
-        1, or what `unsure` makes of that.
+        The variance of each share, as far as it is unknown, shape (y, x): at most shares (1 - shares), which keeps
+        distances within 1, or what `unsure` makes of that.
     """
 
     shares: Array

@@ -39,7 +39,7 @@ class DistanceQuality:
     Attributes
     ----------
     f_score
-        Of contexts.
+        The f score of contexts.
     adjusted_f_score
         The same, adjusted for chance: 0 for random contexts, 1 for the same ones.
     pearson

@@ -89,7 +89,7 @@ class Forest:
     marginals
         How many rows each value has, one an attribute; all of one sum.
     tables
-        Of the pairs that are edges (a, b), a < b: shape (codes of a, codes of b), with these marginals.
+        The tables of the pairs that are edges (a, b), a < b: shape (codes of a, codes of b), with these marginals.
     """
 
     marginals: Sequence[Array]

@@ -143,7 +143,7 @@ class CategoricalMetric:
         large
             Allow a matrix of more than 2**27 distances (1 GiB in float64).
         dtype
-            Of the matrix: float32 halves it.
+            The dtype of the matrix: float32 halves it.
 
         Raises
         ------

@@ -57,7 +57,7 @@ class DistanceModel:
     targets
         The positions of those whose values' distances are learned.
     number
-        Of edges: 0 for marginals alone.
+        The number of edges: 0 for marginals alone.
     size
         The most attributes of a context.
     profiles

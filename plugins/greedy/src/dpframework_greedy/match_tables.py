@@ -102,7 +102,7 @@ class _Combination:
     kind
         By which word.
     signs
-        Of each pair: 1 for itself, -1 for its complement, 0 if it is not in the combination.
+        The signs of each pair: 1 for itself, -1 for its complement, 0 if it is not in the combination.
     """
 
     kind: type[And | Or]

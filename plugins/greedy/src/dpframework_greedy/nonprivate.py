@@ -44,7 +44,7 @@ def greedy_without_privacy(
     pairs
         How many, at most.
     extensions
-        Of each, at most.
+        The extensions of each, at most.
     left, right
         Names of the attributes of each side; by default those of the schema's views.
 

@@ -286,7 +286,7 @@ class _SerenadeOnSchema:
     pairs, choices
         The number of initial pairs, and of all choices of an extension.
     shares
-        Of the budget, but for that of the number of rows.
+        The shares of the budget, but for that of the number of rows.
     epsilon
         What they are shares of.
     counted

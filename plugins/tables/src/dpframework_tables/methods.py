@@ -60,7 +60,7 @@ class Method:
     budget
         The budget.
     share
-        Of the budget, for one-way marginals before rounds.
+        The share of the budget, for one-way marginals before rounds.
     rounds
         How many marginals are measured after the one-way ones, by "rounds".
     order

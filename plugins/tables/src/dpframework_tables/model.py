@@ -55,7 +55,7 @@ class Measured:
     counts
         In rows, with noise, shape (codes of each).
     variance
-        Of the noise of each count.
+        The variance of the noise of each count.
     varies
         v, by how much a cell deviates from what was expected before, squared, for each expected row.
     start

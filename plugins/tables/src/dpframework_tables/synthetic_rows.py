@@ -60,7 +60,7 @@ class MeasuredMarginal:
     counts
         In rows, with noise, unbiased: an axis an attribute. They may be negative.
     variance
-        Of the noise of each count.
+        The variance of the noise of each count.
     potential
         What the model adds to the logarithm of a row's probability in each cell.
     """

@@ -22,13 +22,13 @@ class TreeBudget:
     Attributes
     ----------
     select
-        Of the selection, one entry a level of inner nodes.
+        The epsilon of the selection, one entry a level of inner nodes.
     threshold
-        Of each numeric attribute's split point, one entry a level of inner nodes.
+        The epsilon of each numeric attribute's split point, one entry a level of inner nodes.
     count
-        Of each node's noisy count; 0 if the tree does not stop on counts.
+        The epsilon of each node's noisy count; 0 if the tree does not stop on counts.
     leaf
-        Of a leaf's class counts, one entry a level at which a path may end.
+        The epsilon of a leaf's class counts, one entry a level at which a path may end.
     """
 
     select: tuple[Fraction, ...]

@@ -129,7 +129,7 @@ def extract(
     counts
         Noisy counts, shape (leaves of the left tree, leaves of the right).
     variance
-        Of the noise of one cell.
+        The variance of the noise of one cell.
     constraints
         What they must fulfil.
     """

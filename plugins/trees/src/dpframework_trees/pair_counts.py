@@ -117,7 +117,7 @@ class PairCounts:
     tests
         The numbers of tests of either view.
     depth
-        Of either tree.
+        The depth of either tree.
     pair_score
         How a pair is scored.
     """
@@ -139,7 +139,7 @@ class PairCounts:
         Parameters
         ----------
         scale
-            Of the exponential mechanism.
+            The scale of the exponential mechanism.
         threads
             How many to use.
         """

@@ -47,7 +47,7 @@ class TreeCounts:
         classes); for three levels at [t, u, v], t <= u <= v; where the first is `tests`, and others 0, those of all
         rows; else 0.
     depth
-        Of the trees.
+        The depth of the trees.
     criterion
         What scores a leaf.
     """

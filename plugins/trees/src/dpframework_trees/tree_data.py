@@ -38,7 +38,7 @@ class TreeData(OfClasses):
     class_bits
         One bit a row for each class, shape (classes, words).
     depth
-        Of the trees.
+        The depth of the trees.
     criterion
         What scores a leaf.
     """

@@ -170,7 +170,7 @@ class PairData(OfClasses):
     class_bits
         One bit a row for each class, shape (classes, words).
     depth
-        Of either tree.
+        The depth of either tree.
     pair_score
         How a pair is scored.
     """

@@ -90,7 +90,7 @@ class Weights:
     data
         The rows.
     scale
-        Of the exponential mechanism.
+        The scale of the exponential mechanism.
     threads
         How many to use.
     """

@@ -85,7 +85,7 @@ def merged_by_counts(attribute: Numeric, most: int, counts: Reals, variance: flo
     counts
         A noisy count of each code, missing's last, shape (codes,).
     variance
-        That of a count's noise.
+        The variance of a count's noise.
     rows
         About how many rows there are.
     """

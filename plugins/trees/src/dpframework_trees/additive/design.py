@@ -79,7 +79,8 @@ class Design:
     most_rows
         A public bound on the number of rows.
     leaves
-        Of a released tree the value of each leaf, as a multiple of 1 / `GRAIN` in [-1, 1]; none without a tree.
+        For a released tree, the value of each leaf, as a multiple of 1 / `GRAIN` in [-1, 1]; none without a
+        tree.
     whole
         What the outcome 1 is counted in: 1 for classes, and a power of two for numbers in [0, 1].
     centre

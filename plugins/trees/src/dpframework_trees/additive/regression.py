@@ -136,7 +136,7 @@ class RegressionFit(AdditiveFit):
     Attributes
     ----------
     centre
-        That of the design, from the released mean.
+        The centre of the design, from the released mean.
     """
 
     centre: int = 0

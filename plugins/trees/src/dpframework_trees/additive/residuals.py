@@ -116,7 +116,7 @@ class Residuals:
     Attributes
     ----------
     counts
-        Of `ResidualCounts`, with noise, shape (2 `SIDE`,).
+        The counts of `ResidualCounts`, with noise, shape (2 `SIDE`,).
     deviation
         The standard deviation of a count's noise.
     """

@@ -56,7 +56,7 @@ class Evidence:
     left
         Its expectation, with the noise of each attribute taken off.
     variance
-        That of the estimate, about.
+        The variance of the estimate, about.
     """
 
     left: float

@@ -46,7 +46,7 @@ class PairRoom(NamedTuple):
     leaf
         Rows of the leaves of a second tree, shape (4, leaves).
     scores
-        Of the sides of each test, shape (2, tests).
+        The scores of the sides of each test, shape (2, tests).
     top, total
         Sums of weights, as in `add_log_weights`, shape (2, tests).
     """

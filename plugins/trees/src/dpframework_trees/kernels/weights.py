@@ -22,7 +22,7 @@ class Weighing(NamedTuple):
     counts
         Rows that each test holds for, by class; in the last row, all. Shape (tests + 1, classes).
     scores
-        Of the leaf where a test holds and of the other, shape (2, tests): see `side_scores`.
+        The scores of the leaf where a test holds and of the other, shape (2, tests): see `side_scores`.
     leaves
         Room for the counts of four leaves, shape (4, classes).
     scale

@@ -52,11 +52,11 @@ def exact_tree(
     Parameters
     ----------
     name
-        Of the step.
+        The name of the step.
     scored
         The criterion, the classes and the levels.
     share
-        Of the budget.
+        The share of the budget.
     tests
         What a node may ask.
     rows
@@ -256,7 +256,7 @@ class AltMCMC(_Alternating):
         "exact" draws from the distribution that the claim is about; "mcmc" walks towards it (Bai et al. 2017), for
         trees that are too many for the exact one, and assumes that `iterations` steps get there.
     iterations
-        Of a walk.
+        The iterations of a walk.
     """
 
     name = "alt-mcmc"

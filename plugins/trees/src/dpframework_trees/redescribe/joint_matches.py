@@ -43,7 +43,7 @@ class Arrangement:
     groups
         How many times.
     epsilon
-        Of all of these.
+        The epsilon of all of these.
     forest
         The epsilon of the forest; 0 for none.
     """

@@ -58,7 +58,7 @@ class MCMCTreePair(TreeRedescriptions):
         of "exact" (the paper's; assumes that `iterations` steps get there); "auto": "exact" where the numbers of tests
         and levels, which are public, allow it in a second or two, else "stepwise".
     iterations
-        Of the walk.
+        The iterations of the walk.
     """
 
     name = "mcmc-tree-pair"

@@ -109,7 +109,7 @@ class TreeRedescriptions(Miner):
         from either view, the left first), or names of attributes. Without it, two tests where the budget can carry
         them, else one (see `number`).
     max_depth
-        Of every tree.
+        The max depth of every tree.
     constraints
         What a redescription must fulfil, on its noisy counts: `min_jaccard`, the least Jaccard index; `min_support`,
         the fewest rows that both sides hold for; `max_support`, the largest share of all rows that they do;
