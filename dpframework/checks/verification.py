@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dpframework.accountant import AccountedPlan
 from dpframework.checks.base import Severity
+from dpframework.facts.lists import named_of
 
 MOST_NAMED = 5  # steps in a finding
 
@@ -19,7 +20,7 @@ def unproved_claims(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     found = [f"'{one.path}'" for one in standings(plan, plan.verified) if one.standing is Standing.DECLARED]
     if found:
         steps, rest = ("step", "is") if len(found) == 1 else ("steps", "are")
-        named = ", ".join(found[:MOST_NAMED]) + (f" and {len(found) - MOST_NAMED} more" if found[MOST_NAMED:] else "")
+        named = named_of(found, MOST_NAMED)
         yield (
             Severity.WARNING,
             f"the claim of {steps} {named} {rest} neither proved nor tested by the records that are given",

@@ -29,6 +29,7 @@ from dpframework.cli.parameters import Command, CommandGroup
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
+from dpframework.facts.lists import first_of
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.outputs import require_output
 from dpframework.facts.schema import read_schema
@@ -200,7 +201,7 @@ def _domain(attribute: Attribute) -> str:
             return attribute.domain_text
         case Numeric():
             return f"{attribute.lower:g} to {attribute.upper:g}"
-    return ", ".join(attribute.labels[:6]) + (", ..." if attribute.size > 6 else "")
+    return first_of(attribute.labels, 6)
 
 
 def _require_join(right: Path | None, key: str | None) -> None:

@@ -15,6 +15,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.expression_cells import Cells, Labels, Numbers, Operand, RowCells, Truths, as_labels, domain_of
 from dpframework.facts.expression_lookup import looked_up
 from dpframework.facts.expressions import expression
+from dpframework.facts.lists import first_of
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.toml import begun_with
 from dpframework.facts.unit_expressions import aggregate, aggregated, row_parts
@@ -103,7 +104,7 @@ def _categorical(column: DerivedColumn, part: Operand, view: View | None) -> tup
     places = [forms.get(of_text(value), -1) for value in domain.values]
     left_out = [value for value, place in zip(domain.values, places, strict=True) if place < 0]
     if left_out and column.outside is not OutOfDomain.MISSING:
-        shown = ", ".join(f"'{value}'" for value in left_out[:4]) + (", ..." if len(left_out) > 4 else "")
+        shown = first_of([f"'{value}'" for value in left_out], 4)
         raise InputError(f"may be {shown}, which values do not list; list it, or set outside = 'missing'")
     moved = np.array([*places, -1], dtype=np.int32)
     attribute = Categorical(column.name, column.values, missing=domain.missing or bool(left_out), view=view)

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Iterable
 from typing import Any
 
+from dpframework.facts.lists import first_of
 from dpframework.facts.printable import printable_lines
 
 #: The most characters of a sentence: nobody reads a quoted value of thousands to its end.
@@ -112,8 +113,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
         return f"did you mean '{close[0]}'?"
     if not names:
         return "none is known here"
-    shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-    return f"known: {shown}"
+    return f"known: {first_of(names, 8)}"
 
 
 def first_line(error: BaseException) -> str:

@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from dpframework.facts.errors import InputError, NotOpened
+from dpframework.facts.lists import first_of
 from dpframework.facts.read_options import PLAIN, ReadOptions
 from dpframework.tables.columns import Column, as_column, quietly
 from dpframework.tables.csv_file import CsvFile
@@ -92,7 +93,7 @@ class Source:
                 "its first line must name the columns, with the separator of [read] in the schema (a comma by default)"
             )
         if lacking:
-            all_of = ", ".join(f"'{name}'" for name in lacking[:8]) + (", ..." if len(lacking) > 8 else "")
+            all_of = first_of([f"'{name}'" for name in lacking], 8)
             what = f"column {all_of}" if len(lacking) == 1 else f"columns {all_of}"
             raise InputError(f"{self.name}: has no {what}; {remedy}")
         counts = collections.Counter(self.columns)

@@ -471,6 +471,9 @@ def test_a_bound_itself_is_on_the_sound_side_or_not(plan_of: Callable[..., dpf.S
     ten, more = (found(plan_of, count(epsilon=e), {"epsilon": 11})[0] for e in (10, "10.000001"))
     assert (ten.severity.value, more.severity.value) == ("info", "warning")
     assert has("DP028", TWO_TABLES, about_rows=32)  # 3 cells of fewer than 11 rows
+    three = dpf.sequential(*(scoped(name, cells(name)) for name in "nmo"))
+    (told,) = messages(found(plan_of, three, {"about_rows": 20}), "DP028")
+    assert told.startswith("results 'n', 'm', 'o' count groups of")
 
 
 def test_steps_with_one_fault_are_named_together(plan_of: Callable[..., dpf.StudyPlan]) -> None:

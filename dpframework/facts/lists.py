@@ -1,0 +1,31 @@
+"""Lists in sentences, of which only the first few are named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """Return the first names of a list, and whether there are others.
+
+    Examples
+    --------
+    >>> first_of(["a", "b"], 2)
+    'a, b'
+    >>> first_of(["a", "b", "c"], 2)
+    'a, b, ...'
+    """
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+
+
+def named_of(names: Sequence[str], most: int) -> str:
+    """Return the first names of a list, and how many others there are.
+
+    Examples
+    --------
+    >>> named_of(["a", "b"], 2)
+    'a, b'
+    >>> named_of(["a", "b", "c", "d"], 2)
+    'a, b and 2 more'
+    """
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
