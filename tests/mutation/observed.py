@@ -12,6 +12,7 @@ import inspect
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from coverage import CoverageData
 from mutants import Mutant
 
 LONGEST = 120.0  # seconds of tests that one mutant is shown to; what comes later would hardly kill it
+OVERHEAD = 0.02  # seconds of a test beside its own
+UNNAMED = 0.02  # how near a test is that names nothing: it may fail, too
 PATIENCE = 30.0  # seconds, with pytest's start, that tests may take beyond several times their own
 
 
@@ -99,42 +102,59 @@ class Observed:
         return cls(tests, kept["seconds"])
 
 
+@attrs.frozen
+class Near:
+    """How near tests are to a mutant, by the names of the definitions that enclose its line, and that of its module.
+
+    A name counts the more, the fewer files of tests have it.
+    """
+
+    names: dict[str, float]
+
+    @classmethod
+    def to(cls, mutant: Mutant) -> Near:
+        """Return it for a mutant."""
+        module = Path(mutant.module)
+        tree = ast.parse(module.read_text(encoding="utf-8"))
+        named = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef))
+        around = {node.name for node in named if node.lineno <= mutant.line <= (node.end_lineno or 0)}
+        return cls({name: 1 / max(_files_with(name), 1) for name in sorted({*around, module.stem})})
+
+    def of(self, text: str) -> float:
+        """Return how near a text is, from 0 on."""
+        return sum(weight for name, weight in self.names.items() if re.search(rf"\b{re.escape(name)}\b", text))
+
+
 def likely_first(tests: list[str], mutant: Mutant) -> list[str]:
-    """Return files of tests, first those that name most often what encloses a mutant's line, or its module.
+    """Return files of tests, first those that are nearest to a mutant, and of these those that import its module.
 
     To those of a target come the files that are about its module, as its room's tests are and those that import it, and
     name it. A folder is doctests: of its modules the mutant's own comes first.
     """
-    module = Path(mutant.module)
-    words = words_around(mutant)
+    module, near = Path(mutant.module), Near.to(mutant)
+    imports = _importing(module)
 
-    def mentions(test: str) -> int:
+    def nearness(test: str) -> float:
         file = Path(test.partition("::")[0])
-        return len(words.findall(file.read_text(encoding="utf-8"))) if file.is_file() else -1
+        return near.of(text := _text(file)) + bool(imports.search(text)) if file.is_file() else -1.0
 
     listed = {test.partition("::")[0] for test in tests}
-    more = [test for test in about(module) if test not in listed and mentions(test) > 0]
-    files = sorted([*tests, *more], key=mentions, reverse=True)
+    more = [test for test in about(module) if test not in listed and nearness(test) > 0]
+    files = sorted([*tests, *more], key=nearness, reverse=True)
     return [mutant.module, *files] if module.parent.as_posix() in tests else files
-
-
-def words_around(mutant: Mutant) -> re.Pattern[str]:
-    """Return what finds the names of the definitions that enclose a mutant's line, and that of its module."""
-    module = Path(mutant.module)
-    tree = ast.parse(module.read_text(encoding="utf-8"))
-    named = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef))
-    around = {node.name for node in named if node.lineno <= mutant.line <= (node.end_lineno or 0)}
-    return re.compile(rf"\b({'|'.join(map(re.escape, sorted({*around, module.stem})))})\b")
 
 
 def about(module: Path) -> list[str]:
     """Return the files of tests of a module's room, and those that import it, without the audits of whole miners."""
     plugin = Path(*module.parts[:2]) / "tests" if module.parts[0] == "plugins" else None
-    folder = plugin or Path("tests", module.parts[1])
-    dotted = ".".join(module.with_suffix("").parts[3 if plugin else 0 :])
-    imported = re.compile(rf"(from|import) {re.escape(dotted)}\b")
-    found = [file for file in _test_files() if file.parent == folder or imported.search(_text(file))]
+    folder, imports = plugin or Path("tests", module.parts[1]), _importing(module)
+    found = [file for file in _test_files() if file.parent == folder or imports.search(_text(file))]
     return [file.as_posix() for file in found if file.name != "test_conformance.py"]
+
+
+def _importing(module: Path) -> re.Pattern[str]:
+    dotted = ".".join(module.with_suffix("").parts[3 if module.parts[0] == "plugins" else 0 :])
+    return re.compile(rf"(from|import) {re.escape(dotted)}\b")
 
 
 @functools.cache
@@ -144,26 +164,45 @@ def _test_files() -> list[Path]:
 
 
 @functools.cache
+def _files_with(name: str) -> int:
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    return sum(word.search(_text(file)) is not None for file in _test_files())
+
+
+@functools.cache
 def _text(file: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
 class NearestFirst:
-    """What pytest runs first: tests whose code names what is changed, then the others, and at last all slow tests."""
+    """What pytest runs first: quick tests, and those whose code names what is changed, which may take longer.
 
-    def __init__(self, words: re.Pattern[str]) -> None:
-        self.words = words
+    That is the order in which the test that fails comes soonest, if tests are as likely to fail as they are near. What
+    nobody has timed yet takes a second, and ten if it is slow.
+    """
+
+    def __init__(self, near: Near, seconds: dict[str, float]) -> None:
+        self.near = near
+        self.seconds = seconds
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items.sort(key=lambda item: (item.get_closest_marker("slow") is not None, not self._names(item)))
+        met: Counter[str] = Counter()
+        keys = {}
+        for item in items:
+            test = item.nodeid.partition("[")[0]
+            known = self.seconds.get(item.nodeid, 10.0 if item.get_closest_marker("slow") else 1.0)
+            # another case of a test tells less that is new
+            keys[item] = (known + OVERHEAD) * (1 + met[test]) ** 0.5 / (UNNAMED + self.near.of(_code(item)))
+            met[test] += 1
+        items.sort(key=keys.__getitem__)
 
-    def _names(self, item: pytest.Item) -> bool:
-        try:
-            code = inspect.getsource(getattr(item, "function", None) or object)
-        except (OSError, TypeError):  # a doctest, for one
-            return self.words.search(item.name) is not None
-        return self.words.search(code) is not None
+
+def _code(item: pytest.Item) -> str:
+    try:
+        return inspect.getsource(getattr(item, "function", None) or object)
+    except (OSError, TypeError):  # a doctest, for one
+        return item.name
 
 
 def is_compiled(module: str) -> bool:
@@ -186,11 +225,13 @@ def _statement(source: str, line: int) -> tuple[int, int]:
 class Timed:
     """What pytest tells of each test: the seconds of the processor that it takes, and whether it fails.
 
-    The one that is running stands in a file, for whoever sees tests end before their time.
+    The one that is running stands in a file, for whoever sees tests end before their time, and the seconds of each that
+    is over in another.
     """
 
-    def __init__(self, running: Path = Path(os.devnull)) -> None:
+    def __init__(self, running: Path = Path(os.devnull), over: Path = Path(os.devnull)) -> None:
         self.running = running
+        self.over = over
         self.seconds: dict[str, float] = {}
         self.failed: set[str] = set()
 
@@ -200,6 +241,8 @@ class Timed:
         start = sum(os.times()[:4])
         result = yield
         self.seconds[item.nodeid] = sum(os.times()[:4]) - start
+        with self.over.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([item.nodeid, self.seconds[item.nodeid]]) + "\n")
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

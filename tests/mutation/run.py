@@ -21,18 +21,17 @@ import argparse
 import contextlib
 import hashlib
 import importlib
+import itertools
 import json
 import multiprocessing
 import os
 import random
-import re
 import resource
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -44,11 +43,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from mutants import Mutant
-from observed import LONGEST, PATIENCE, NearestFirst, Observed, Timed, is_compiled, likely_first, words_around
+from observed import LONGEST, PATIENCE, Near, NearestFirst, Observed, Timed, is_compiled, likely_first
 from survivors import ROOT, Survivor
 from targets import Target, targets
+from waiting import status_of
 
-SOURCES = (".", "plugins/trees/src", "plugins/greedy/src", "plugins/distance/src")
+SOURCES = (".", *sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("plugins/*/src")))
 GOAL = 0.95
 OPTIONS = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-n", "0", "-m", ""]  # slow tests, too
 # what tests import of others: a second each time, were it not imported before the fork
@@ -58,6 +58,7 @@ LATE = (signal.SIGXCPU, signal.SIGALRM, signal.SIGKILL)  # what ends tests that 
 RUNNING: set[int] = set()  # forks that this process waits for
 SOUND: set[str] = set()  # tests that pass without a mutant, as far as that was tried
 FAILING: set[str] = set()  # and those that do not: they tell nothing of mutants
+TIMES = itertools.count(1)  # of mutants' files, in seconds since 1970
 
 
 def main() -> int:
@@ -73,7 +74,7 @@ def main() -> int:
     arguments.folder.mkdir(exist_ok=True)
     os.chdir(ROOT)
     chosen = [few for target in known if (few := target.only(arguments.targets)).modules]
-    with _pool(arguments.jobs) as pool:
+    with _pool(arguments.jobs, arguments.folder) as pool:
         outcomes = [outcome for target in chosen for outcome in _try(target, chosen, arguments, pool)]
     return _report(outcomes, [survivor for target in known for survivor in target.survivors])
 
@@ -142,7 +143,7 @@ def _try(
     return known + found
 
 
-def _read(log: Path) -> list[dict[str, Any]]:
+def _read(log: Path) -> list[Any]:
     return [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()] if log.exists() else []
 
 
@@ -156,11 +157,11 @@ def _digest(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
+def _pool(jobs: int, folder: Path) -> Iterator[ProcessPoolExecutor]:
     """Yield processes with a copy of the project each; end them and delete the copies, also when stopped."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory(prefix="dpframework-mutants-") as copies:
-        pool = ProcessPoolExecutor(jobs, initializer=_enter_copy, initargs=(Path(copies),))
+        pool = ProcessPoolExecutor(jobs, initializer=_enter_copy, initargs=(Path(copies), folder / "seconds.jsonl"))
         try:
             yield pool
         finally:
@@ -170,8 +171,11 @@ def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
                 worker.join()
 
 
-def _enter_copy(copies: Path) -> None:
-    """Give this process a copy of the project of its own, make its tests import from there, and import all else."""
+def _enter_copy(copies: Path, seconds: Path) -> None:
+    """Give this process a copy of the project of its own, make its tests import from there, and import all else.
+
+    What each test takes stands in one file for all processes, and for later runs.
+    """
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command ends its processes
     copy = Path(tempfile.mkdtemp(dir=copies))
@@ -185,6 +189,7 @@ def _enter_copy(copies: Path) -> None:
             (copy / compiled.relative_to(ROOT)).parent.mkdir(exist_ok=True)
             shutil.copy2(compiled, copy / compiled.relative_to(ROOT))
     os.chdir(copy)
+    Path(".seconds").symlink_to(seconds)
     sources = [str(copy / source) for source in SOURCES]
     sys.path[:0] = sources
     os.environ["PYTHONPATH"] = os.pathsep.join(sources)
@@ -225,20 +230,20 @@ def _outcome(target: Target, longest: float, mutant: Mutant, tests: list[str], l
     """
     path = Path(mutant.module)
     source = path.read_text(encoding="utf-8")
-    start = time.monotonic()
+    start = _spent()
     code, by = 0, "no test runs it"
     for few in [tests] if limit else [tests[:NEAREST], tests[NEAREST:]]:
         if few and not code:
-            near = None if limit else words_around(mutant)
+            near = None if limit else Near.to(mutant)
             code, by = _shown(target, path, mutant.code(source), few, limit or longest, near)
     before, after = mutant.lines(source)
     told = {"target": target.name, "before": before, "after": after, "digest": _digest(path)}
-    told |= {"outcome": "killed" if code else "survived", "by": by[:200], "seconds": round(time.monotonic() - start, 1)}
+    told |= {"outcome": "killed" if code else "survived", "by": by[:200], "seconds": round(_spent() - start, 1)}
     return attrs.asdict(mutant) | told
 
 
 def _shown(
-    target: Target, path: Path, changed: str, tests: list[str], limit: float, near: re.Pattern[str] | None
+    target: Target, path: Path, changed: str, tests: list[str], limit: float, near: Near | None
 ) -> tuple[int, str]:
     """Show a change to tests; return an exit code, other than 0 if it was noticed, and by what.
 
@@ -263,12 +268,17 @@ def _prolonged(path: Path, changed: str, test: str) -> int:
     """Return an exit code other than 0 if a change makes a test that passes without it take several times as long."""
     if not test or not _passes(test, [test]):
         return 0
-    start = sum(os.times()[2:4])
+    start = _spent()
     _tested([test], LONGEST)
-    limit = PATIENCE + 3 * (sum(os.times()[2:4]) - start)
+    limit = PATIENCE + 3 * (_spent() - start)
     with _changed(path, changed):
         code, _, _ = _tested([test], limit)
     return code if -code in LATE else 0
+
+
+def _spent() -> float:
+    """Return the seconds of the processor that forks have taken."""
+    return sum(os.times()[2:4])
 
 
 def _passes(test: str, tests: list[str]) -> bool:
@@ -280,20 +290,18 @@ def _passes(test: str, tests: list[str]) -> bool:
     return test in SOUND
 
 
-def _tested(
-    tests: list[str], limit: float, *options: str, near: re.Pattern[str] | None = None
-) -> tuple[int, list[str], str]:
+def _tested(tests: list[str], limit: float, *options: str, near: Near | None = None) -> tuple[int, list[str], str]:
     """Run tests, but for those that fail without a mutant; return the exit code, what is printed, and which failed.
 
-    Those come first that name what is near the mutant.
+    Those come first that are quick and near the mutant.
     """
     Path(".tests").write_text("\n".join(tests), encoding="utf-8")  # a command line would be too long
     Path(".failed").write_text("", encoding="utf-8")
     Path(".running").write_text("", encoding="utf-8")
 
     def run() -> int:
-        timed = Timed(Path(".running"))
-        plugins = [timed] if near is None else [timed, NearestFirst(near)]
+        timed = Timed(Path(".running"), Path(".seconds"))
+        plugins = [timed] if near is None else [timed, NearestFirst(near, dict(_read(Path(".seconds"))))]
         code = pytest.main([*OPTIONS, *options, *(f"--deselect={test}" for test in FAILING), "@.tests"], plugins)
         Path(".failed").write_text(min(timed.failed, default=""), encoding="utf-8")  # the first that fails is the last
         return int(code)
@@ -305,7 +313,7 @@ def _tested(
 def _in_fork(work: Callable[[], int], limit: float | None = None) -> tuple[int, list[str]]:
     """Work in a fork; return its exit code and what it prints.
 
-    It is ended when it takes longer than the limit, in seconds of the processor, or waits for very much longer.
+    It is ended when it takes longer than the limit, in seconds of the processor, or waits for what does not come.
     """
     printed = Path(".printed")
     child = os.fork()
@@ -317,12 +325,10 @@ def _in_fork(work: Callable[[], int], limit: float | None = None) -> tuple[int, 
             os.dup2(file.fileno(), 2)
         os.setsid()
         if limit is not None:
-            sys.dont_write_bytecode = True  # mutants of one second and one size would be taken for each other
             resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 1))
-            signal.alarm(20 * int(limit))
         os._exit(_code_of(work))
     RUNNING.add(child)
-    _, status = os.waitpid(child, 0)
+    status = os.waitpid(child, 0)[1] if limit is None else status_of(child)
     RUNNING.discard(child)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # what a test has started and not ended
@@ -342,10 +348,15 @@ def _code_of(work: Callable[[], int]) -> int:
 
 @contextlib.contextmanager
 def _changed(path: Path, code: str) -> Iterator[None]:
-    """Change a module, and put all back: also what numba has compiled of it and of the kernels beside it."""
+    """Change a module, and put all back: also what numba has compiled of it and of the kernels beside it.
+
+    No two states of it are of one time, since Python knows by it whether what it has compiled is of this one.
+    """
     source, found = path.read_text(encoding="utf-8"), path.stat()
     compiled, aside = path.parent / "__pycache__", path.parent / ".compiled"
     path.write_text(code, encoding="utf-8")
+    changed = next(TIMES)
+    os.utime(path, (changed, changed))
     if is_compiled(path.as_posix()) and compiled.exists():
         compiled.rename(aside)
     try:
