@@ -4,6 +4,7 @@
     python tests/attacks/run.py draws --draws 10_000_000   # each mechanism's draws beside its probabilities
     python tests/attacks/run.py races copies --rounds 100 --processes 16
     python tests/attacks/run.py resumed --rounds 1000 --seed 7
+    python tests/attacks/run.py tightness --miners dp-id3  # how near searches come to claims; all take 12 minutes
 
 Prints a line for each try, and fails if something is wrong. `tests/README.md` says what counts as wrong.
 """
@@ -19,15 +20,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from attacks import draws, runs
+from attacks import draws, runs, tightness
 
-ATTACKS = ("races", "copies", "resumed", "draws")  # forks come first, while there are no threads
+ATTACKS = ("races", "copies", "resumed", "draws", "tightness")  # forks come first, while there are no threads
 
 
 def tries(name: str, given: argparse.Namespace, folder: Path) -> Iterator[tuple[str, str | None]]:
     """Yield what an attack tries, and what it finds wrong."""
     if name == "draws":
         return draws.problems(given.draws)
+    if name == "tightness":
+        return tightness.problems(given.miners)
     if name == "resumed":
         return runs.resumed(10 * given.rounds, folder, given.seed)
     attack = runs.races if name == "races" else runs.copies
@@ -42,6 +45,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=10, help="of races and copies; ten times as many resumed runs")
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--miners", nargs="+", default=[], help="whose tightness is asked; by default all")
     given = parser.parse_args()
     unknown = set(given.attacks) - set(ATTACKS)
     if unknown:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import attrs
 import numpy as np
-from attacks import draws, runs
+from attacks import draws, runs, tightness
 from mechanisms.test_mechanisms import CASES, SOURCES, calibrated, expected
 
+from dpframework.facts.privacy import Relation
 from dpframework.ledger.run import LedgerRun
 
 
@@ -40,3 +41,14 @@ def test_an_output_that_is_stated_to_be_impossible_is_wrong_if_it_comes_once():
     assert draws.wrong(np.array([500, 0, 500]), chances) is None
     assert draws.wrong(np.array([500, 1, 499]), chances) == "an output came that is stated to be impossible"
     assert draws.wrong(np.array([700, 0, 300]), chances).startswith("the draws do not have the stated probabilities")
+
+
+def test_a_claim_that_no_search_comes_near_is_wrong_unless_it_says_why(monkeypatch):
+    monkeypatch.setattr(tightness, "REPLAYS", (40,))
+    example = dict(tightness.examples(["count"]))["count (rows)"]
+    one, replaced = Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_ONE
+    assert tightness.reached(example, one) == ("1.00 of the claim at 40 replays", None)
+    said, wrong = tightness.reached(example, replaced)
+    assert (said, wrong) == (f"0.00 of the claim at 40 replays; {example.loose}", None)
+    _, wrong = tightness.reached(attrs.evolve(example, loose=""), replaced)
+    assert wrong == "0.9 is asked, and no ceiling is given"
