@@ -44,11 +44,11 @@ def test_an_output_that_is_stated_to_be_impossible_is_wrong_if_it_comes_once():
 
 
 def test_a_claim_that_no_search_comes_near_is_wrong_unless_it_says_why(monkeypatch):
-    monkeypatch.setattr(tightness, "REPLAYS", (40,))
+    monkeypatch.setattr(tightness, "REPLAYS", (100,))
     example = dict(tightness.examples(["count"]))["count (rows)"]
     one, replaced = Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_ONE
-    assert tightness.reached(example, one) == ("1.00 of the claim at 40 replays", None)
+    assert tightness.reached(example, one) == ("1.00 of the claim at 100 replays", None)
     said, wrong = tightness.reached(example, replaced)
-    assert (said, wrong) == (f"0.00 of the claim at 40 replays; {example.loose}", None)
+    assert (said, wrong) == (f"0.00 of the claim at 100 replays; {example.loose}", None)
     _, wrong = tightness.reached(attrs.evolve(example, loose=""), replaced)
     assert wrong == "0.9 is asked, and no ceiling is given"

@@ -96,6 +96,9 @@ def test_a_model_is_kept_drawn_and_printed():
     assert len({axes.get_ylim() for axes in inner}) == 1  # one scale, so that a flat one looks flat
     first = max(model.terms, key=lambda term: term.importance)
     assert inner[0].get_title() == first.attribute.name
+    low, high = inner[0].get_ylim()
+    assert all(low < term.values.min() - 2 * term.deviations.max() for term in model.terms)
+    assert all(high > term.values.max() + 2 * term.deviations.max() for term in model.terms)
     drawn = [np.asarray(line.get_ydata()).tolist() for line in inner[0].lines]
     assert first.values[:, 0].tolist() in [ys[: len(first.values)] for ys in drawn]
     axes = model.plot_term("size")
