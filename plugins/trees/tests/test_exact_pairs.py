@@ -9,7 +9,7 @@ import pytest
 from dpframework_trees.exact_pairs import ExactPairs
 from dpframework_trees.pair_counts import (
     MOST_TESTS,
-    PairCounts,
+    SplitPairCounts,
     pair_work,
     pairs_misfit,
     require_feasible_pairs,
@@ -53,10 +53,10 @@ def query(score: str, depth: int, *, counted: bool = True) -> TreePairScores:
     return TreePairScores(pair_score_named(score), SCHEMA["wolf"], RIGHT, LEFT, depth, None, counted=counted)
 
 
-def answer(score: str, depth: int, rows: dpf.Table, engine: dpf.Engine | None = None) -> PairCounts:
+def answer(score: str, depth: int, rows: dpf.Table, engine: dpf.Engine | None = None) -> SplitPairCounts:
     engine = engine or InMemory()
     found = query(score, depth).evaluate(engine, engine.load(rows))
-    assert isinstance(found, PairCounts)
+    assert isinstance(found, SplitPairCounts)
     return found
 
 
@@ -70,7 +70,7 @@ def every_pair(depth: int) -> list[tuple[np.ndarray, np.ndarray]]:
     return list(some_pairs((len(RIGHT), len(LEFT)), depth, 10**6))
 
 
-def probabilities(data: PairCounts, given: Calibration, depth: int) -> np.ndarray:
+def probabilities(data: SplitPairCounts, given: Calibration, depth: int) -> np.ndarray:
     """Return the log-probability of every pair by the exponential mechanism, from the scores alone."""
     trees = (np.array(each) for each in zip(*every_pair(depth), strict=True))
     logs = data.scores(*trees) / drawn_scale(given)
@@ -160,15 +160,15 @@ def test_an_output_that_is_no_pair_of_trees_is_impossible(output: list[list[int]
     data, given = answer("gain", 1, table()), calibrated("gain", 1)
     assert ExactPairs(1).log_density(data, np.array([[1], [3]]), given) > -np.inf
     assert ExactPairs(1).log_density(data, np.array(output), given) == -np.inf
-    with pytest.raises(dpf.InputError, match="must answer with PairCounts"):
+    with pytest.raises(dpf.InputError, match="must answer with SplitPairCounts"):
         ExactPairs(1).log_density(np.zeros(3), np.array([[0], [0]]), given)
 
 
 def planted(*, factor: float) -> Any:
-    """Return `PairCounts.terms` with the second tree weighed by a wrong factor."""
-    right = PairCounts.terms
+    """Return `SplitPairCounts.terms` with the second tree weighed by a wrong factor."""
+    right = SplitPairCounts.terms
 
-    def terms(data: PairCounts, first: np.ndarray) -> tuple[float, float]:
+    def terms(data: SplitPairCounts, first: np.ndarray) -> tuple[float, float]:
         constant, share = right(data, first)
         return constant, share * factor
 
@@ -180,7 +180,7 @@ def test_a_second_tree_at_its_whole_weight_is_caught(monkeypatch: pytest.MonkeyP
     miner, relation = MCMCTreePair(2, starts=["wolf"], max_depth=1), Relation.REPLACE_ONE
     given: dict[str, Any] = {"replays": 100, "min_tightness": 0.9, "witnesses": list(pair_of_trees(1))}
     assert_private(miner, EXAMPLE_SCHEMA, relation, **given)
-    monkeypatch.setattr(PairCounts, "terms", planted(factor=2))
+    monkeypatch.setattr(SplitPairCounts, "terms", planted(factor=2))
     with pytest.raises(AssertionError):
         assert_private(miner, EXAMPLE_SCHEMA, relation, **given)
 

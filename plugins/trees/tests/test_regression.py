@@ -18,7 +18,7 @@ from dpframework_trees.additive.perturbation import drawn_noise, tuned_for
 from dpframework_trees.additive.queries import NumberRows, places
 from dpframework_trees.additive.refinement import refined
 from dpframework_trees.additive.regression import mean_place
-from dpframework_trees.additive.residuals import EDGES, SIDE, ResidualCounts, Residuals
+from dpframework_trees.additive.residuals import EDGES, SIDE, NoisyResiduals, ResidualCounts
 from dpframework_trees.columns import PrivacyWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -148,15 +148,17 @@ class TestNumberRows(QueryConformance):
 def test_margins_leave_their_share_outside_and_allow_for_noise():
     counts = np.zeros(2 * SIDE)
     counts[SIDE : SIDE + 4], counts[2 * SIDE - 3], counts[SIDE - 1] = 100, 40, 560
-    exact = Residuals(counts, 0.0)  # of 1,000 rows 50 are to be above the range: 40 there, 10 of the next bin's 100
+    exact = NoisyResiduals(
+        counts, 0.0
+    )  # of 1,000 rows 50 are to be above the range: 40 there, 10 of the next bin's 100
     below, above = exact.margins(0.9)
     assert above == pytest.approx(EDGES[4] - (EDGES[4] - EDGES[3]) * 0.1)
     assert below == pytest.approx(EDGES[1] * (1 - 50 / 560))
     left = 50 - 1.28 * 5 * math.sqrt(3)  # the 40 rows of the third bin from outside, and what noise may have taken off
-    assert Residuals(counts, 5.0).margins(0.9)[1] == pytest.approx(EDGES[-3] - (EDGES[-3] - EDGES[-4]) * left / 40)
-    assert Residuals(counts, 40.0).margins(0.9) == (1.0, 1.0)
-    assert Residuals(counts, 4.0).margins(0.9)[1] > above
-    assert Residuals(np.zeros(2 * SIDE), 0.0).margins(0.9) == (0.0, 0.0)
+    assert NoisyResiduals(counts, 5.0).margins(0.9)[1] == pytest.approx(EDGES[-3] - (EDGES[-3] - EDGES[-4]) * left / 40)
+    assert NoisyResiduals(counts, 40.0).margins(0.9) == (1.0, 1.0)
+    assert NoisyResiduals(counts, 4.0).margins(0.9)[1] > above
+    assert NoisyResiduals(np.zeros(2 * SIDE), 0.0).margins(0.9) == (0.0, 0.0)
 
 
 SPREADS = {
@@ -182,7 +184,7 @@ def test_an_end_lets_more_than_its_share_out_with_a_probability_of_a_tenth_at_mo
         p = 1 - math.exp(-epsilon * 0.05)  # of each of two geometric numbers, whose difference is the noise
         noise = rng.geometric(p, (draws, 2 * SIDE)) - rng.geometric(p, (draws, 2 * SIDE))
         deviation = math.sqrt(2 * (1 - p)) / p
-        ends = np.array([Residuals(exact + own, deviation).margins() for own in noise])
+        ends = np.array([NoisyResiduals(exact + own, deviation).margins() for own in noise])
         out = np.array([[(off < -below).mean(), (off > above).mean()] for below, above in ends])
         often = (out > 0.05).mean(axis=0)
         assert often.max() <= 0.1 + 5 * math.sqrt(0.1 * 0.9 / draws)

@@ -47,16 +47,16 @@ Counts: TypeAlias = NDArray[np.float64]
 
 
 @attrs.frozen(eq=False)
-class _Counted:
+class _CountedNode:
     """A node with its estimated class counts, and the variance of each of them."""
 
     grown: Grown
-    children: tuple[_Counted, ...]
+    children: tuple[_CountedNode, ...]
     counts: Counts
     variance: float
 
 
-def _upwards(grown: Grown) -> _Counted:
+def _upwards(grown: Grown) -> _CountedNode:
     """Estimate class counts bottom-up, weighting a node's own count and its descendants' by inverse variance."""
     children = tuple(_upwards(child) for child in grown.children)
     if grown.classes is not None:
@@ -70,10 +70,10 @@ def _upwards(grown: Grown) -> _Counted:
         error = own - counts.sum()
         # what the sum of the classes is off by is spread evenly: their variances are equal
         counts = counts + error * total_variance / (total_variance + own_variance) / len(counts)
-    return _Counted(grown, children, counts, variance)
+    return _CountedNode(grown, children, counts, variance)
 
 
-def _downwards(node: _Counted, counts: Counts) -> _Counted:
+def _downwards(node: _CountedNode, counts: Counts) -> _CountedNode:
     """Make children add up to their parent, spreading the difference in proportion to their variances."""
     if not node.children:
         return attrs.evolve(node, counts=counts)
@@ -83,7 +83,7 @@ def _downwards(node: _Counted, counts: Counts) -> _Counted:
     return attrs.evolve(node, children=children, counts=counts)
 
 
-def consistent(grown: Grown) -> _Counted:
+def consistent(grown: Grown) -> _CountedNode:
     """Return the tree with counts that add up from the leaves to the root (Hay et al. 2010, on an uneven tree)."""
     counted = _upwards(grown)
     return _downwards(counted, counted.counts)
@@ -119,7 +119,7 @@ def _probabilities(counts: Counts, deviation: float, parent: Counts) -> Counts:
     return np.asarray((known + weight * parent) / total) if total > 0 else parent
 
 
-def finished(node: _Counted, parent: Counts) -> TreeNode:
+def finished(node: _CountedNode, parent: Counts) -> TreeNode:
     """Return the whole tree, with non-negative counts and with probabilities that shrink towards the parent's.
 
     Source: Agarwal and others 2022 (hierarchical shrinkage); here by the noise of a node's counts.

@@ -43,7 +43,7 @@ import numpy as np
 from dpframework.facts import ByRelation, InputError
 from dpframework.mechanisms import Calibration, Noise, Randomness, with_relative_error
 from dpframework.queries import QueryFacts
-from dpframework_trees.pair_counts import MOST_EXACT_LEVELS, PairCounts, require_feasible_pairs
+from dpframework_trees.pair_counts import MOST_EXACT_LEVELS, SplitPairCounts, require_feasible_pairs
 from dpframework_trees.sampling import (
     LOGARITHMS,
     Lattice,
@@ -99,13 +99,13 @@ class ExactPairs(WholeTrees):
         return math.fsum(shares)
 
 
-def _pair_counts(answer: Any, calibration: Calibration) -> PairCounts:
-    if not isinstance(answer, PairCounts):
-        raise InputError(f"the query '{calibration.facts.text}' must answer with PairCounts for the exact sampler")
+def _pair_counts(answer: Any, calibration: Calibration) -> SplitPairCounts:
+    if not isinstance(answer, SplitPairCounts):
+        raise InputError(f"the query '{calibration.facts.text}' must answer with SplitPairCounts for the exact sampler")
     return answer
 
 
-def _chosen_pair(data: PairCounts, calibration: Calibration, choose: Callable[[int, int, Lattice], int]) -> Tests:
+def _chosen_pair(data: SplitPairCounts, calibration: Calibration, choose: Callable[[int, int, Lattice], int]) -> Tests:
     """Choose the first tree test by test, then the second for its leaves."""
     require_feasible_pairs(*data.tests, data.depth)
     scale, threads = drawn_scale(calibration), useful_threads(data.tests[0])

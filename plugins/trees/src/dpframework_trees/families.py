@@ -11,7 +11,7 @@ from dpframework_trees.columns import PrivacyWarning
 
 
 @attrs.define(eq=False)
-class Family:
+class EstimatorFamily:
     """Estimators that are clones of one another.
 
     scikit-learn's searches fit clones, compare their predictions with the classes, exactly, and fit one more clone with
@@ -62,6 +62,6 @@ class Family:
             return True
         return False
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Family:
+    def __deepcopy__(self, memo: dict[int, Any]) -> EstimatorFamily:
         """Return itself, since a copy of an estimator is one of its clones."""
         return self

@@ -313,14 +313,14 @@ class _ID3OnSchema:
 
     def grow(self, table: PrivateTable) -> Grown:
         """Grow the tree level by level, the releases of each level together."""
-        root = _Node(table, Region.whole(table.schema), self.candidates)
+        root = _GrowingNode(table, Region.whole(table.schema), self.candidates)
         nodes = [root]
         for level in range(self.depth + 1):
             release_in_step(self._released(node, level) for node in nodes)
             nodes = [child for node in nodes for child in node.children]
         return root.grown()
 
-    def _released(self, node: _Node, level: int) -> Asking[None]:
+    def _released(self, node: _GrowingNode, level: int) -> Asking[None]:
         """Make a node's releases, its class counts if it is a leaf, else its split, which cuts its rows."""
         table, region = node.table, node.region
         del node.table  # what it holds of the rows goes once they are cut
@@ -338,7 +338,7 @@ class _ID3OnSchema:
         node.split = split = yield from self.split(table, region, usable)
         left = node.candidates.without(split) if isinstance(split, Multiway) else node.candidates
         parts = zip(table.partition(cut_of(split)), region.children(split), strict=True)
-        node.children = [_Node(part, inner, left) for part, inner in parts]
+        node.children = [_GrowingNode(part, inner, left) for part, inner in parts]
 
     def _splittable(self, usable: Candidates, region: Region) -> bool:
         return bool(len(usable)) or (self.miner.numeric == "density" and bool(self._open(region)))
@@ -378,7 +378,7 @@ class _ID3OnSchema:
 
 
 @attrs.define(eq=False)
-class _Node:
+class _GrowingNode:
     """A node that grows, with its rows, the region of its path, and its releases."""
 
     table: PrivateTable
@@ -387,7 +387,7 @@ class _Node:
     split: Split | None = None
     rows: tuple[float, float] | None = None
     leaf: tuple[NDArray[np.float64], float] | None = None
-    children: list[_Node] = attrs.field(factory=list)
+    children: list[_GrowingNode] = attrs.field(factory=list)
 
     def grown(self) -> Grown:
         """Return the subtree."""

@@ -105,7 +105,7 @@ def require_feasible_pairs(first: int, second: int, depth: int) -> None:
 
 
 @attrs.frozen(eq=False)
-class PairCounts:
+class SplitPairCounts:
     """The counts that the exact sampler of pairs reads, the answer of a `TreePairScores` query.
 
     Attributes

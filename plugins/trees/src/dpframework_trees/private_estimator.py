@@ -18,7 +18,7 @@ from dpframework.run import Miner
 from dpframework.study import Study
 from dpframework.tables import NewRows, silenced, table_from_columns
 from dpframework_trees.columns import InputColumns
-from dpframework_trees.families import Family
+from dpframework_trees.families import EstimatorFamily
 
 #: scikit-learn's `__init__`: every parameter by name, kept as it was given. Its own repr, and equal only to itself.
 sklearn_estimator = attrs.define(slots=False, eq=False, repr=False)
@@ -226,9 +226,9 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         return int(check_random_state(self.random_state).randint(2**31))
 
     @property
-    def _family(self) -> Family:
+    def _family(self) -> EstimatorFamily:
         """The estimators that are clones of one another."""
-        family: Family = self.__dict__.setdefault("_clones", Family())
+        family: EstimatorFamily = self.__dict__.setdefault("_clones", EstimatorFamily())
         return family
 
     def __sklearn_clone__(self) -> Self:

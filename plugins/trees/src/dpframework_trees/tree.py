@@ -65,7 +65,7 @@ OfNode: TypeAlias = Callable[["TreeNode"], Any]
 
 
 @attrs.frozen
-class Rule:
+class TreeRule:
     """A path of the tree as a rule, description -> class."""
 
     description: Description
@@ -196,7 +196,7 @@ class DecisionTree(Drawn):
         """The class probabilities of each leaf of the tree that predicts, in tree order, shape (leaves, classes)."""
         return np.array([node.probabilities for node in nodes_of(self.predicting) if isinstance(node, Leaf)])
 
-    def rules(self) -> list[Rule]:
+    def rules(self) -> list[TreeRule]:
         """Return one rule a leaf, in tree order."""
         return list(_rules(self.root, (), self.target, self.schema))
 
@@ -286,7 +286,7 @@ class TreeResult(Kept):
         """Draw the tree with matplotlib, and return the axes."""
         return self.tree.plot(ax)
 
-    def rules(self) -> list[Rule]:
+    def rules(self) -> list[TreeRule]:
         """Return the tree's rules."""
         return self.tree.rules()
 
@@ -360,13 +360,13 @@ def _branch(split: Split, child: int, schema: Schema) -> Description:
     return split if child == 0 else otherwise(split, schema[split.attribute])
 
 
-def _rules(node: TreeNode, path: tuple[Description, ...], target: Attribute, schema: Schema | None) -> Iterator[Rule]:
+def _rules(node: TreeNode, path: tuple[Description, ...], of: Attribute, schema: Schema | None) -> Iterator[TreeRule]:
     if isinstance(node, Leaf) or schema is None:
         best = best_class(node)
-        yield Rule(And(path), target.labels[best], float(node.probabilities[best]), float(node.counts.sum()))
+        yield TreeRule(And(path), of.labels[best], float(node.probabilities[best]), float(node.counts.sum()))
         return
     for k, child in enumerate(node.children):
-        yield from _rules(child, (*path, _branch(node.split, k, schema)), target, schema)
+        yield from _rules(child, (*path, _branch(node.split, k, schema)), of, schema)
 
 
 def best_class(node: TreeNode) -> int:

@@ -30,7 +30,7 @@ from dpframework_trees.additive.design import FINE, MOST_WHOLE, Design
 from dpframework_trees.additive.miner import AdditiveFit
 from dpframework_trees.additive.queries import NumberRows, numeric
 from dpframework_trees.additive.regression_model import AdditiveRegression
-from dpframework_trees.additive.residuals import ResidualCounts, Residuals
+from dpframework_trees.additive.residuals import NoisyResiduals, ResidualCounts
 from dpframework_trees.additive.terms import Term, centred_terms
 from dpframework_trees.additive.witnesses import SCHEMA, added, opposed
 from dpframework_trees.estimates import noise_variance
@@ -107,7 +107,7 @@ class DPAdditiveRegression(Miner):
         whole = float(intercept[0]) + fit.centre / FINE
         counts = table.release(RESIDUALS, added=_of_codes(whole, terms))
         deviation = math.sqrt(noise_variance(table.calibration(RESIDUALS)))
-        residuals = Residuals(np.asarray(counts, dtype=np.float64), deviation)
+        residuals = NoisyResiduals(np.asarray(counts, dtype=np.float64), deviation)
         mean = fit.number.lower + (fit.number.upper - fit.number.lower) * place
         return AdditiveRegression(fit.number, whole, mean, terms, residuals)
 

@@ -13,7 +13,7 @@ from dpframework.tables import NewRows
 from dpframework_trees.additive.additive_sum import LEGEND, AdditiveSum
 from dpframework_trees.additive.design import Reals
 from dpframework_trees.additive.drawing import BAND
-from dpframework_trees.additive.residuals import COVERED, Residuals
+from dpframework_trees.additive.residuals import COVERED, NoisyResiduals
 from dpframework_trees.additive.terms import Term, added_by, rounded
 
 
@@ -46,7 +46,7 @@ class AdditiveRegression(AdditiveSum):
     intercept: float
     mean: float
     terms: tuple[Term, ...]
-    residuals: Residuals
+    residuals: NoisyResiduals
 
     @property
     def width(self) -> float:
@@ -80,7 +80,7 @@ class AdditiveRegression(AdditiveSum):
         """Return a range for each row's number, shape (rows, 2).
 
         It holds about `share` of rows like those of the fit, or more: of all together, not of each kind of row. Its
-        ends follow from noisy counts of the fit's own rows (see `Residuals.margins` for what they allow for).
+        ends follow from noisy counts of the fit's own rows (see `NoisyResiduals.margins` for what they allow for).
 
         Raises
         ------
@@ -160,4 +160,6 @@ class AdditiveRegression(AdditiveSum):
         if not isinstance(target, Numeric):
             raise InputError(f"target '{target.name}' must be numeric")
         terms = tuple(Term.from_dict(of_one, k) for k, of_one in enumerate(form["terms"]))
-        return cls(target, float(form["intercept"]), float(form["mean"]), terms, Residuals.from_dict(form["residuals"]))
+        return cls(
+            target, float(form["intercept"]), float(form["mean"]), terms, NoisyResiduals.from_dict(form["residuals"])
+        )

@@ -110,7 +110,7 @@ def _table() -> Reals:
 
 @final
 @attrs.frozen(eq=False)
-class Residuals:
+class NoisyResiduals:
     """Noisy numbers of rows by their residual, and the range of a new row's number that follows.
 
     Attributes

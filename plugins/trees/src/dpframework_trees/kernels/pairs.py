@@ -86,7 +86,7 @@ def pair_terms(by_class: Integers, sizes: Integers, product: bool, divisor: floa
 def weigh_pairs(cells: Integers, t: int, room: PairRoom, weighing: PairScale, logs: Floats) -> None:
     """Fill in logs[u, v], the log-weight of all pairs whose first tree asks t, then u where it holds, else v.
 
-    `cells` are those of `PairCounts` for two levels. Leaves are those of the first tree.
+    `cells` are those of `SplitPairCounts` for two levels. Leaves are those of the first tree.
     """
     tests, second, classes = len(logs), len(room.pairs), room.by_class.shape[1]
     by_class, sizes, pairs, counts = room.by_class, room.sizes, room.pairs, room.counts

@@ -15,7 +15,7 @@ from dpframework.facts import Attribute
 from dpframework.formulas import Cells, ScoreClaims, absolute, cells, score_claims
 from dpframework.queries import CandidateScores, Counting, Norm, ReadsAmong, RowSets, Sensitivity, in_common
 from dpframework.tables import Block, JointCounts
-from dpframework_trees.pair_counts import PairCounts, sets_of_tests
+from dpframework_trees.pair_counts import SplitPairCounts, sets_of_tests
 from dpframework_trees.queries.sets import sets_of
 from dpframework_trees.queries.trees import all_of, packed, packed_classes
 from dpframework_trees.splits import Candidates, Split, names_in
@@ -143,7 +143,7 @@ class TreePairScores(ReadsAmong):
     rows
         Their public number, if there is one.
     counted
-        Whether its answer is `PairCounts`, which the exact sampler reads.
+        Whether its answer is `SplitPairCounts`, which the exact sampler reads.
     """
 
     name = "tree-pair-scores"
@@ -186,15 +186,15 @@ class TreePairScores(ReadsAmong):
         """See `PairScore.rounding`."""
         return self.score.rounding(self.target.size, 2**self.depth, self.rows)
 
-    def coordinates(self, answer: PairData | PairCounts) -> NDArray[np.float64]:
+    def coordinates(self, answer: PairData | SplitPairCounts) -> NDArray[np.float64]:
         """Return the scores of all pairs if they are few, else of some."""
         pairs = list(some_pairs((len(self.first), len(self.second)), self.depth, 2000))
-        if isinstance(answer, PairCounts):
+        if isinstance(answer, SplitPairCounts):
             return answer.scores(*(np.array(trees) for trees in zip(*pairs, strict=True)))
         return np.array([answer.score(*pair) for pair in pairs])
 
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
-        """Return this block's rows as bits, the tests of both trees and then the classes; or `PairCounts.cells`."""
+        """Return this block's rows as bits, both trees' tests and then the classes; or `SplitPairCounts.cells`."""
         if self.counted:
             sets = max(sets_of_tests(len(tests), self.depth) for tests in (self.first, self.second))
             tiles = block.tiles(min(TILE, max(64, BITS_AT_ONCE // sets)))
@@ -240,11 +240,11 @@ class TreePairScores(ReadsAmong):
             bits = bits[low] & bits[high]
         return np.concatenate([bits, all_of(rows)[np.newaxis]])
 
-    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> PairData | PairCounts:
+    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> PairData | SplitPairCounts:
         """Add up counts, or put the blocks' bits side by side."""
         tests, of_first = (len(self.first), len(self.second)), len(self.first)
         if self.counted:
-            return PairCounts(engine.sum(rows, Counting(self)), tests, self.depth, self.score)
+            return SplitPairCounts(engine.sum(rows, Counting(self)), tests, self.depth, self.score)
         words = np.concatenate(engine.map(rows, self.count), axis=1)
         views = words[:of_first], words[of_first : sum(tests)], words[sum(tests) :]
         return PairData(*views, self.depth, self.score)
