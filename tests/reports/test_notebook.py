@@ -2,6 +2,7 @@
 
 import ast
 import json
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -93,6 +94,27 @@ def test_budgets_are_bars_and_results_are_tables(study, table):
     shared = dpf.Study(SCHEMA, epsilon=1)
     shared.add("x", dpf.share("0.5", "histogram", attribute="kind"))
     assert "share 0.5" in shared._repr_html_()
+
+
+def test_findings_are_a_table_a_dataframe_and_a_picture(study):
+    pytest.importorskip("matplotlib").use("Agg")
+    from matplotlib import pyplot
+
+    found = study.plan().check()
+    rows = [(finding.code, finding.severity.value, finding.message) for finding in found]
+    assert len({code for code, _, _ in rows}) > 1
+    assert _Balanced(found._repr_html_()).texts == ["code", "severity", "finding", *(t for row in rows for t in row)]
+    assert _Balanced(found[0]._repr_html_()).texts == ["code", "severity", "finding", *rows[0]]
+    assert _Balanced(type(found)()._repr_html_()).texts == ["no findings"]
+    assert found.to_frame().rows() == rows
+    assert found.to_frame().columns == ["code", "severity", "finding"]
+    axes = found.plot()
+    kinds = [f"{code} {severity}" for code, severity, _ in rows]
+    drawn = dict(zip([label.get_text() for label in axes.get_yticklabels()], axes.patches, strict=True))
+    assert {kind: bar.get_width() for kind, bar in drawn.items()} == Counter(kinds)
+    assert axes.get_title() == f"{len(rows)} findings"
+    assert type(found)(found[:1]).plot().get_title() == "1 finding"
+    pyplot.close("all")
 
 
 def test_losses_are_drawn_as_bars(study, table):
