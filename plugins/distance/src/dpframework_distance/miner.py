@@ -195,6 +195,7 @@ class DPDilca(Miner):
             of_attributes,
             of_common_contexts,
             of_entropies,
+            of_searches,
             published_ceiling,
         )
 
@@ -225,6 +226,8 @@ class DPDilca(Miner):
         found["add-or-remove-relevance"] = Example(many, relevance, witnesses=of_attributes())
         found["add-or-remove-common"] = Example(many, common, witnesses=of_common_contexts())
         found["add-or-remove-mean-su"] = Example(bounded, cls(2, target="town", context="mean-su"))
+        for name, witnesses in of_searches().items():
+            found[name] = attrs.evolve(found[name], witnesses=witnesses)
         for name, rows in (("mean-su", FEWEST), ("mean-su-all", FEWEST), ("add-or-remove-mean-su", BOUND)):
             entropies = of_entropies(rows, all_pairs=name.endswith("all"))
             found[name] = attrs.evolve(found[name], witnesses=entropies)

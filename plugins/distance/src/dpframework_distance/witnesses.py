@@ -22,6 +22,8 @@ there are too few. Of eight, in four pairs, the row that comes agrees with a qua
 another on the last two; the row that leaves on the first and third, and on the second and fourth. So for a target in
 the first pair the third falls, and the second rises.
 
+**Tables that a search found** stand without their reason: they are those on which it came nearest to the claim.
+
 **Entropies** are 0 where all rows are alike. A row with a town of its own raises those of all pairs with the town. For
 all targets, a row with its own illness and smoking raises nearly all pairs, and so does one with its own town and age.
 """
@@ -111,6 +113,19 @@ def of_entropies(rows: int, *, all_pairs: bool) -> tuple[Witness, Witness]:
     return Witness(shared, None, lonely), Witness(shared, other, lonely)
 
 
+def of_searches() -> dict[str, tuple[Witness, ...]]:
+    """Return the tables on which long searches found the largest losses of examples, by their names."""
+    return {
+        "tree": (
+            _found("B 50 smokes, B 50, C 50 ill smokes, 2 C 20 ill smokes, B 20 ill smokes", "B 20", "A 20 ill smokes"),
+            _found("A 50 ill, B 20 ill, B 50 ill, C 50 smokes, C 50, B 20, B 50 smokes", "", "C 50 ill smokes"),
+        ),
+        "baseline": (_found("3 C 20, 3 B 20 ill smokes", "B 50 smokes", "C 20 ill"),),
+        "max-relevance": (_found("6 C 50 ill smokes", "A 20 smokes", "B 50 ill"),),
+        "add-or-remove": (_found("8 C 50, 2 C 20 smokes, A 20 smokes", "B 50 smokes", "A 50 ill"),),
+    }
+
+
 def published_ceiling(context: str, share: Fraction, rows: int) -> str:
     """Return why the published bounds on a choice's scores cannot be reached, or nothing for scores of entropies.
 
@@ -143,3 +158,17 @@ def _both_relations(town: str, chosen: dict[str, int], rows: int) -> tuple[Witne
 
 def _row(town: str, age: float, *, ill: bool = False, smokes: bool = False) -> dict[str, Any]:
     return {"ill": ill, "town": town, "smokes": smokes, "age": age}
+
+
+def _found(shared: str, one: str, other: str) -> Witness:
+    """Return a witness by the rows of its tables, each the town, the age and what else holds, after how many."""
+    rows = []
+    for text in shared.split(", "):
+        number, _, row = text.partition(" ") if text[0].isdigit() else ("1", "", text)
+        rows.append((_of_text(row), int(number)))
+    return Witness(rows, _of_text(one) if one else None, _of_text(other))
+
+
+def _of_text(text: str) -> dict[str, Any]:
+    town, age, *more = text.split()
+    return _row(town, float(age), ill="ill" in more, smokes="smokes" in more)

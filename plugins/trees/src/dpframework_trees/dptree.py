@@ -117,7 +117,7 @@ class DPTree(Miner):
         }
         gain = cls("grade", 2, max_depth=1, criterion="information-gain")
         return {
-            **examples_of_grades(cls, variants, missing=True),
+            **witnesses.with_found_tables(cls.name, examples_of_grades(cls, variants, missing=True)),
             "information-gain": Example(witnesses.MANY_CUTS, gain, witnesses=witnesses.INFORMATION_GAIN),
         }
 
