@@ -106,23 +106,32 @@ class Observed:
 class Near:
     """How near tests are to a mutant, by the names of the definitions that enclose its line, and that of its module.
 
-    A name counts the more, the fewer files of tests have it.
+    Words of the innermost definition count, too, a tenth as much: tests of commands name no function, but what it says.
+    A word counts the more, the fewer files of tests have it.
     """
 
-    names: dict[str, float]
+    words: dict[str, float]
 
     @classmethod
     def to(cls, mutant: Mutant) -> Near:
         """Return it for a mutant."""
         module = Path(mutant.module)
-        tree = ast.parse(module.read_text(encoding="utf-8"))
-        named = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef))
-        around = {node.name for node in named if node.lineno <= mutant.line <= (node.end_lineno or 0)}
-        return cls({name: 1 / max(_files_with(name), 1) for name in sorted({*around, module.stem})})
+        source = module.read_text(encoding="utf-8")
+        named = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.ClassDef))
+        around = [node for node in named if node.lineno <= mutant.line <= (node.end_lineno or 0)]
+        inside = "\n".join(source.splitlines()[around[-1].lineno - 1 : around[-1].end_lineno]) if around else ""
+        words = dict.fromkeys((*_words(inside), *module.stem.split("_")), 0.1)
+        words |= dict.fromkeys((*(node.name for node in around), module.stem), 1.0)
+        return cls({word: weight / _files_with(word) for word, weight in words.items() if _files_with(word)})
 
     def of(self, text: str) -> float:
         """Return how near a text is, from 0 on."""
-        return sum(weight for name, weight in self.names.items() if re.search(rf"\b{re.escape(name)}\b", text))
+        return sum(self.words.get(word, 0.0) for word in _words(text))
+
+
+@functools.cache
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w{3,}", text))
 
 
 def likely_first(tests: list[str], mutant: Mutant) -> list[str]:
@@ -163,10 +172,13 @@ def _test_files() -> list[Path]:
     return [file for folder in folders for file in sorted(folder.rglob("test_*.py"))]
 
 
+def _files_with(word: str) -> int:
+    return _numbers()[word]
+
+
 @functools.cache
-def _files_with(name: str) -> int:
-    word = re.compile(rf"\b{re.escape(name)}\b")
-    return sum(word.search(_text(file)) is not None for file in _test_files())
+def _numbers() -> Counter[str]:
+    return Counter(word for file in _test_files() for word in _words(_text(file)))
 
 
 @functools.cache
