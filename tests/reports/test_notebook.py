@@ -96,6 +96,20 @@ def test_budgets_are_bars_and_results_are_tables(study, table):
     assert "share 0.5" in shared._repr_html_()
 
 
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        ({"rows": 5000}, "exactly 5,000 rows"),
+        ({"max_rows": 5000, "about_rows": 1200}, "at most 5,000 rows, about 1,200"),
+        ({}, "a secret number of rows"),
+    ],
+)
+def test_a_schema_says_what_is_known_of_the_number_of_rows(facts, told):
+    shown = _Balanced(dpf.Schema([dpf.Boolean("ill", view="left"), dpf.Boolean("old")], **facts)._repr_html_()).texts
+    cells = ["ill", "Boolean", "false, true", "left", "old", "Boolean", "false, true"]
+    assert shown == [f"Schema of a table of {told}", "attribute", "kind", "values", "view", *cells]
+
+
 def test_findings_are_a_table_a_dataframe_and_a_picture(study):
     pytest.importorskip("matplotlib").use("Agg")
     from matplotlib import pyplot
