@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 CELLS = 64  # of a table of three matches
-ITERATIONS = MappingProxyType({5: 150, 7: 150, 9: 100})  # by number of matches; a fit that stops early keeps less noise
+ITERATIONS = 150  # at most
+OF_NOISE = 0.8  # of the squared error that noise alone makes: a fit that is closer has learned the noise
 FIRST_STEP, FASTER, SLOWER = 200.0, 1.5, 0.5
 
 #: Of each number of matches, those that each table is of. Every two meet in at least one; 7 are the points of the Fano
@@ -81,6 +82,17 @@ class Joint:
         axes = [2 * m + 1 for m in range(k)] + [2 * m for m in range(k)]
         return np.ascontiguousarray(self.states.reshape((2,) * (2 * k)).transpose(axes)).reshape(2**k, 2**k)
 
+    def likeliest(self, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+        """Return the likeliest states, at most so many: which left sides hold, which right ones, and how likely it is.
+
+        Bit m of a number says whether that side of match m holds.
+        """
+        states = np.argsort(-self.states, kind="stable")[:most]
+        digits = [states >> (2 * m) & 3 for m in range(self.matches)]
+        left = sum((digit & 1) << m for m, digit in enumerate(digits))
+        right = sum((digit >> 1) << m for m, digit in enumerate(digits))
+        return np.asarray(left), np.asarray(right), self.states[states]
+
     def of_trios(self, trios: Sequence[tuple[int, ...]]) -> Floats:
         """Return the probabilities of the cells of three matches each, shape (trios, 8 left cells, 8 right cells)."""
         numbers = np.arange(2**self.matches)
@@ -104,11 +116,12 @@ def as_cells(table: Floats) -> Floats:
     return np.asarray(table[left, right])
 
 
-def fit(matches: int, shares: Floats, *, pairs_only: bool = False) -> Joint:
+def fit(matches: int, shares: Floats, variance: float = 0.0, *, pairs_only: bool = False) -> Joint:
     """Fit a joint distribution to the noisy shares of the rows in the cells of a design's tables.
 
     By steps of mirror descent from the uniform distribution: a step that lowers the squared error makes the next one
-    longer, another is undone and halved. The number of steps is fixed.
+    longer, another is undone and halved. It ends after `ITERATIONS` steps, or as soon as the squared error is
+    `OF_NOISE` of what noise of this variance makes of the exact shares.
 
     Parameters
     ----------
@@ -116,6 +129,8 @@ def fit(matches: int, shares: Floats, *, pairs_only: bool = False) -> Joint:
         How many, of `DESIGNS`.
     shares
         Shape (tables, 64), in the design's order.
+    variance
+        Of the noise of one share.
     pairs_only
         To fit the cells of pairs of matches alone, 16 a pair.
     """
@@ -126,7 +141,7 @@ def fit(matches: int, shares: Floats, *, pairs_only: bool = False) -> Joint:
 
     def at(theta: Floats) -> Floats:
         total = sum_states(np.exp(theta - theta.max(axis=1, keepdims=True)), positions, matches, sums, none)
-        return np.asarray(sums / total)
+        return np.asarray(sums / total) if total > 0 else np.full_like(sums, math.nan)
 
     def error(fitted: Floats) -> tuple[float, Floats]:
         off = fitted - shares
@@ -139,9 +154,14 @@ def fit(matches: int, shares: Floats, *, pairs_only: bool = False) -> Joint:
             spread += of_pair[:, cells]
         return squares, spread
 
+    # a pair's cell adds up four cells of a table: three times 16 sums of four, instead of 64 cells
+    of_noise = 3 * shares.size if pairs_only else shares.size
     theta, step = np.zeros_like(shares), FIRST_STEP
     least, slope = error(at(theta))
-    for _ in range(ITERATIONS[matches]):
+    enough = OF_NOISE * variance * of_noise
+    for _ in range(ITERATIONS):
+        if least <= enough:
+            break
         tried = theta - step * slope
         squares, next_slope = error(at(tried))
         if math.isfinite(squares) and squares < least:

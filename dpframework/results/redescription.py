@@ -26,7 +26,8 @@ from dpframework.results.result import Kept
 
 ERROR = 0.05  # the chance that a trusted mark is wrong, and the share of artefacts that pruning leaves
 MOST_SHARE = 0.8  # of the rows: what a side of anything starred holds for at most
-WIDER = 1.3  # of intervals by a bootstrap, for what it misses: 2.75 deviations at a level of 0.95
+WIDER = 1.5  # of intervals by a bootstrap, for what it misses and for the choice: 3.2 deviations at a level of 0.95
+WIDER_SUPPORT = 1.7  # of those of a support: 3.6 deviations
 SURE = 3.0  # deviations by a bootstrap: what is starred stays above `CLEAR` by so many
 CLEAR, OF_SHOWN = 0.5, 0.8  # the Jaccard index of what is starred, or of a lower one this share
 SIGNIFICANT = 0.01  # the largest p-value of what is starred, beyond the noise
@@ -110,8 +111,12 @@ class Redescription(Kept):
         return both / (both + apart) if both > 0 else 0.0
 
     def support_interval(self, level: float = CONFIDENCE) -> tuple[float, float]:
-        """Return the interval of the support, as `Noisy.interval`, cut off at 0, and `WIDER` with a `deviation`."""
-        margin = self.both.margin(level) * (1.0 if self.deviation is None else WIDER)
+        """Return the interval of the support, as `Noisy.interval`, cut off at 0.
+
+        With a `deviation` it is `WIDER_SUPPORT` times as wide, for what a bootstrap misses and for the choice of what
+        is shown; that this is enough is measured, not derived.
+        """
+        margin = self.both.margin(level) * (1.0 if self.deviation is None else WIDER_SUPPORT)
         low, high = self.both.value - margin, self.both.value + margin
         return max(low, 0.0), max(high, 0.0)
 

@@ -84,6 +84,8 @@ class Redescriptions(Sequence[Redescription], Drawn):
     candidates were looked at).
     >>> found.pruned()
     <1 redescriptions of 100 candidates>
+    >>> [len(one) for one in found.findings]
+    [2]
     """
 
     called = "a list of redescriptions"
@@ -143,6 +145,23 @@ class Redescriptions(Sequence[Redescription], Drawn):
         """Return the redescriptions of at least this noisy support, by default `min_support_from_scatter`."""
         least = self.min_support_from_scatter() if min_support is None else min_support
         return attrs.evolve(self, items=[item for item in self.items if item.both.value >= least])
+
+    @property
+    def findings(self) -> tuple[Redescriptions, ...]:
+        """The redescriptions by what they are about, each group best first.
+
+        Those of one group have the same attributes on the left and the same on the right: a match, its complement,
+        and other ways to join the same tests.
+        """
+        groups: dict[tuple[frozenset[str], ...], list[Redescription]] = {}
+        for item in self.items:
+            about = tuple(frozenset(one.attribute for one in side.literals()) for side in (item.left, item.right))
+            groups.setdefault(about, []).append(item)
+        return tuple(attrs.evolve(self, items=group) for group in groups.values())
+
+    def folded(self) -> Redescriptions:
+        """Return the best redescription of each of the `findings`, whose other ones are its variants."""
+        return attrs.evolve(self, items=[group[0] for group in self.findings])
 
     def __str__(self) -> str:
         """Draw a table with long descriptions wrapped, of the first redescriptions only if there are many."""

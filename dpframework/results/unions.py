@@ -23,7 +23,8 @@ FIXED = 6  # rounds: each divides the error by five or more, as supports are fou
 DEVIATIONS = 4  # of its noise: a support is at least so large
 LEAST_SHARE, MOST_SHARE = 0.02, 0.7  # of the rows
 LIKELY_SHARE = 0.3  # of the rows: hardly anything that is found holds for more (the scores stop there)
-OVERLAP = 0.75  # the Jaccard index of supports from which the second of two redescriptions is no news
+SAYS_NOTHING, OF_NOISE = 0.02, 1.5  # of the rows, and deviations of the noise: fewer make two unions the same
+OVERLAP = 0.8  # the Jaccard index of supports from which the second of two redescriptions is no news
 
 Floats = NDArray[np.float64]
 Masks = NDArray[np.bool_]
@@ -132,6 +133,31 @@ class CellTable:
             if all(self._overlap(left, right, both, k, other) < OVERLAP for other in kept):
                 kept.append(k)
         return kept
+
+    def shortest(self, unions: Masks, literals: Sequence[float], axis: int) -> list[int]:
+        """Return, for each union of cells of one view, the position of the one to show in its place.
+
+        That is the one of the fewest literals that holds for nearly the same rows: if more of the rows, and more than
+        noise makes, do not change, what it leaves out says nothing. Of several, that of which fewest rows change.
+
+        Parameters
+        ----------
+        unions
+            Which cells are in each, shape (unions, cells).
+        literals
+            How many each is written in, shape (unions,).
+        axis
+            The view: 0 for the left one.
+        """
+        length = np.asarray(literals, dtype=np.float64)
+        differ = (unions[:, np.newaxis] != unions).astype(np.float64)
+        changed = differ @ self.counts.sum(axis=1 - axis)
+        noise = np.sqrt(self.variance * self.counts.shape[1 - axis] * differ.sum(axis=2))
+        near = (changed < SAYS_NOTHING * self.total.value + OF_NOISE * noise) & (length < length[:, np.newaxis])
+        return [
+            min(np.flatnonzero(some).tolist(), key=lambda other, k=k: (length[other], changed[k, other]), default=k)  # type: ignore[misc]
+            for k, some in enumerate(near)
+        ]
 
     def _overlap(self, left: Masks, right: Masks, both: Floats, one: int, other: int) -> float:
         """Return the noisy Jaccard index of the rows that two unions hold for."""

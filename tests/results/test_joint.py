@@ -10,11 +10,19 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.facts import Equals, Not
+from dpframework.facts import And, Equals, Not, Or
 from dpframework.lab.evaluation import exact_counts
-from dpframework.results import DESIGNS, OverlappingTables, Redescription, Redescriptions, Wanted
+from dpframework.results import (
+    DESIGNS,
+    OverlappingTables,
+    Redescription,
+    Redescriptions,
+    Wanted,
+    joint_fit,
+    joint_reading,
+)
 from dpframework.results.joint_fit import Floats, Joint, as_cells, fit, trios
-from dpframework.results.joint_reading import DEVIATIONS, Joined, laplace, sentences_of
+from dpframework.results.joint_reading import DEVIATIONS, Joined, _different, _without_empty, laplace, sentences_of
 from dpframework.results.kernels import sum_states
 
 ROWS = 4000
@@ -100,6 +108,26 @@ def test_a_fit_comes_near_the_tables_that_it_is_given(matches: int, off: float) 
     assert of_pairs.max() < off
 
 
+def test_a_fit_stops_at_the_noise_and_loses_nothing_by_it() -> None:
+    """Seeded, so it fails always or never. Ten tables of noise, and both what tables and what pairs of matches tell."""
+    shares = np.stack([as_cells(one) for one in tables_of(TABLE, SIDES)]) / ROWS
+    variance, random = 900.0 / ROWS**2, np.random.default_rng(4)
+    places = trios(len(SIDES))
+    exact = fit(len(SIDES), shares).of_trios(places)
+    for pairs_only in (False, True):
+        off = np.zeros(2)
+        for _ in range(10):
+            noisy = shares + np.sqrt(variance) * random.standard_normal(shares.shape)
+            fits = [fit(len(SIDES), noisy, told, pairs_only=pairs_only) for told in (variance, 0.0)]
+            off += [((one.of_trios(places) - exact) ** 2).sum() for one in fits]
+            if not pairs_only:
+                learned = np.stack([as_cells(one) for one in fits[1].of_trios(DESIGNS[len(SIDES)])]) - noisy
+                left = np.stack([as_cells(one) for one in fits[0].of_trios(DESIGNS[len(SIDES)])]) - noisy
+                assert (learned**2).sum() <= (left**2).sum()
+                assert 0.6 <= (left**2).sum() / (variance * left.size) <= 0.85
+        assert off[0] < 1.05 * off[1]
+
+
 def _of_first_pairs(shares: Floats) -> Floats:
     """Return tables of the first two of three matches, by (left 1, left 0, right 1, right 0)."""
     made = np.zeros((len(shares), 2, 2, 2, 2))
@@ -110,8 +138,8 @@ def _of_first_pairs(shares: Floats) -> Floats:
 
 
 def test_combinations_are_of_one_to_three_matches_and_complements_only_where_there_are_some() -> None:
-    """Alone, by two words, and with signs: 7 * 2, 21 * 4 * 2 and 35 * 8 * 2 of seven matches."""
-    assert len(sentences_of(7, (True,) * 7)) == 14 + 168 + 560
+    """Alone, by two words, and with signs: 7 * 2, 21 * 4 * 2, 35 * 8 * 2 of seven matches, and 35 * 8 * 6 nested."""
+    assert len(sentences_of(7, (True,) * 7)) == 14 + 168 + 560 + 1680
     some = sentences_of(5, (True, False, True, True, True))
     assert len(set(some)) == len(some) == 4 * 2 + 1 + 2 * (6 * 4 + 4 * 2) + 2 * (4 * 8 + 6 * 4)
     assert all((1, False) not in one.left.members for one in some)
@@ -124,17 +152,17 @@ def test_what_is_read_without_noise_is_true_of_the_rows() -> None:
     assert looked_at == 10 + 80 + 160
     assert len(found) >= 10
     exact = exact_counts(found, TABLE)
-    assert max(abs(one.jaccard - true.jaccard) for one, true in zip(found, exact, strict=True)) < 0.03
+    assert max(abs(one.jaccard - true.jaccard) for one, true in zip(found, exact, strict=True)) < 0.05  # of the model
     assert max(abs(one.both.value - true.both.value) for one, true in zip(found, exact, strict=True)) < 0.02 * ROWS
     for one in found:
-        assert one.jaccard >= 0.62
+        assert one.jaccard >= 0.6
         assert one.both.value >= 0.03 * ROWS
         assert max(one.left_support.value, one.right_support.value) <= 0.7 * ROWS
         assert one.rows.value == ROWS
         assert one.deviation is not None
     supports = [one.left.holds(_columns()) & one.right.holds(_columns()) for one in found]
     for one, other in itertools.combinations(supports, 2):
-        assert (one & other).sum() < 0.8 * (one | other).sum()
+        assert (one & other).sum() < 0.85 * (one | other).sum()
 
 
 def _columns() -> dpf.tables.Block:
@@ -155,6 +183,23 @@ def test_a_literal_without_which_nearly_the_same_rows_are_meant_is_left_out() ->
                 assert (rest.holds(columns) ^ side.holds(columns)).sum() >= 0.012 * ROWS
 
 
+def test_a_literal_that_noise_hides_is_left_out() -> None:
+    """The same counts, told to be noisier: whatever then stays changes more rows than the noise may."""
+    counts, columns = tables_of(TABLE, SIDES), _columns()
+    literals = []
+    for variance in (1.0, 4900.0):  # a deviation of 70 rows: 2 % and 2.25 of these are 6 % of the rows
+        found, _ = overlapping(counts, variance).read(Wanted(0.58, 0.03 * ROWS), np.random.default_rng(0))
+        literals.append(np.mean([len(one.left.literals()) for one in found]))
+        for one in found:
+            for side in (one.left, one.right):
+                parts = getattr(side, "parts", ())
+                for part in parts if len(parts) > 1 else ():
+                    rest = type(side)([other for other in parts if other != part])
+                    changed = (rest.holds(columns) ^ side.holds(columns)).sum()
+                    assert changed >= (0.012 if variance == 1 else 0.045) * ROWS
+    assert literals[1] < literals[0]
+
+
 def test_rows_that_nobody_knows_follow_from_the_tables() -> None:
     counts = tables_of(TABLE, SIDES)
     hidden = overlapping(counts, 40.0, attrs.evolve(SCHEMA, rows=None))
@@ -173,9 +218,14 @@ def test_bounds_on_supports_are_kept() -> None:
     assert overlapping(counts).read(Wanted(0.58, ROWS, ROWS), np.random.default_rng(0))[0] == []
 
 
-def test_what_could_be_noise_is_not_read() -> None:
-    """By default a support is at least one deviation of the noise less than a star needs."""
+def test_what_could_be_noise_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default a support is at least one deviation of the noise less than a star needs.
+
+    The fit and the literals do not follow the noise here, so that all supports are as they would be without it.
+    """
     counts = tables_of(TABLE, SIDES)
+    monkeypatch.setattr(joint_fit, "OF_NOISE", 0)
+    monkeypatch.setattr(joint_reading, "OF_NOISE", 0)
 
     def read(variance: float) -> set[float]:
         found, _ = overlapping(counts, variance).read(Wanted(0.58), np.random.default_rng(0))
@@ -217,11 +267,60 @@ def test_a_deviation_makes_the_interval_and_the_star_and_is_kept() -> None:
     counts = {"both": dpf.results.Noisy(800, 100), "left_only": dpf.results.Noisy(100, 50), "rows": 3000}
     one = Redescription(SIDES[0][0], SIDES[0][1], right_only=dpf.results.Noisy(100, 50), deviation=0.05, **counts)
     low, high = one.jaccard_interval()
-    assert (one.jaccard, low, high) == pytest.approx((0.8, 0.8 - 0.1377, 0.8 + 0.1377), abs=1e-3)
+    assert (one.jaccard, low, high) == pytest.approx((0.8, 0.8 - 0.1589, 0.8 + 0.1589), abs=1e-3)
     assert one.least_jaccard(0.05) == low
+    assert one.support_interval() == pytest.approx((800 - 1.7 * one.both.margin(), 800 + 1.7 * one.both.margin()))
     assert one.starred(candidates=10**6)
     assert not attrs.evolve(one, deviation=0.11).starred()  # 3 of these below .8 is less than .5
     assert Redescription.from_dict(one.to_dict()) == one
+
+
+NESTED = [Joined(kind, ((2, True), (0, False), (1, True)), nested=True) for kind in (And, Or)]
+
+
+@pytest.mark.parametrize("joined", NESTED)
+def test_what_is_nested_holds_where_its_description_does(joined: Joined) -> None:
+    """In a cell of three matches as in its rows; a member is left out together with its word."""
+    columns = _columns()
+    for some in (joined, *(joined.without(k) for k in range(3)), joined.without(0).without(0)):
+        described = some.described([left for left, _ in SIDES])
+        numbers = sum(SIDES[k][0].holds(columns).astype(np.int64) << k for k in range(3))
+        np.testing.assert_array_equal(some.holds(np.asarray(numbers), range(3)), described.holds(columns))
+    assert str(joined.without(0).described([left for left, _ in SIDES])) == (
+        "a0 != true or a1 = true" if joined.kind is And else "a0 != true and a1 = true"
+    )
+
+
+def test_of_what_is_nested_a_member_stays_if_it_changes_more_rows_beyond_the_noise() -> None:
+    """Match 2 fails for a share of the rows, of those where 0 or 1 holds: without it, that share changes."""
+    joined = Joined(And, ((2, True), (0, True), (1, True)), nested=True)
+    for share, noise, stays in ((0.02, 0.0, True), (0.014, 0.0, False), (0.044, 0.01, False), (0.046, 0.01, True)):
+        shares = np.array([0.2, 0, 0, share, 0, 0.3, 0.3, 0.2 - share])
+        left = _without_empty(joined, shares, (0, 1, 2), noise)
+        assert left == (joined if stays else joined.without(0))
+    flat = Joined(And, ((0, True), (1, True)))
+    for share, stays in ((0.037, False), (0.038, True)):
+        shares = np.array([0.4, 0.1, 0, 0.5 - share, 0, share, 0, 0])
+        left = _without_empty(flat, np.roll(shares, 0), (0, 1, 2), 0.01)
+        assert (left == flat) == stays or len(left.members) == 1
+
+
+def test_of_sentences_that_hold_for_nearly_the_same_rows_the_first_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the joint of the exact tables, whose blocks are compared with each other too."""
+    monkeypatch.setattr(joint_reading, "AT_ONCE", 32)
+    joint = fit(5, np.stack([as_cells(one) for one in tables_of(TABLE, SIDES)]) / ROWS)
+    everything = list(sentences_of(5, (True,) * 5))
+    kept = _different(everything, joint)
+    assert kept[0] == everything[0]
+    left, right, shares = joint.likeliest(4**5)
+    rows = [one.left.holds(left, range(5)) & one.right.holds(right, range(5)) for one in everything]
+    before = list[int]()
+    for k, one in enumerate(rows):
+        if all(shares[one & rows[j]].sum() < 0.8 * shares[one | rows[j]].sum() for j in before):
+            before.append(k)
+    assert [everything[k] for k in before] == kept
+    assert max(before) >= 128  # beyond several blocks
+    np.testing.assert_allclose(joint.likeliest(10)[2], np.sort(joint.states)[::-1][:10])
 
 
 def test_a_member_left_out_leaves_the_others() -> None:

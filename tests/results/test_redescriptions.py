@@ -613,6 +613,22 @@ def test_plots_make_their_own_axes() -> None:
     pyplot.close(axes.figure)
 
 
+def test_those_of_the_same_attributes_on_either_side_are_one_finding_with_its_variants() -> None:
+    """A match, its complement and another cut are one; attributes on other sides, or one more of them, are another."""
+    ill, old, warm = Equals("ill", "true"), Below("age", 50), Below("rain", 3)
+    sides = [(ill, warm), (Not(ill), Not(warm)), (ill, Below("rain", 5)), (And([ill, old]), warm), (old, warm)]
+    sides.append((old, And([warm, Below("snow", 1)])))
+    counts = [{"both": Noisy(400 - 9 * k, 1), "apart": Noisy(50 + 5 * k, 2)} for k in range(len(sides))]
+    found = Redescriptions(
+        [Redescription(*two, **of) for two, of in zip(sides, counts, strict=True)], candidates=70, min_support=5
+    )
+    assert [(one.left, one.right) for one in found] == sides
+    assert [[found.items.index(one) for one in group] for group in found.findings] == [[0, 1, 2], [3], [4], [5]]
+    assert found.folded().items == tuple(found.items[k] for k in (0, 3, 4, 5))
+    assert (found.folded().candidates, found.folded().min_support) == (70, 5)
+    assert Redescriptions([]).findings == () == Redescriptions([]).folded().items
+
+
 def test_bars_are_the_rows_of_either_side_and_of_both() -> None:
     import matplotlib as mpl
     from matplotlib import pyplot

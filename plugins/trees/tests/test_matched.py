@@ -87,14 +87,14 @@ def test_the_number_of_trees_follows_from_epsilon_and_public_facts() -> None:
 
 
 def test_what_is_read_together_follows_from_epsilon_and_public_facts() -> None:
-    """By epsilon * rows / ln(candidates): from 30, 60, 130 and 500 on."""
+    """By epsilon * rows / ln(candidates): from 30, 60, 130 and 500 on, the last if there are 1,000 for each match."""
     candidates = MatchedTrees(1).scores(clinic_schema(), root=True).answer_length
     for carried, matches, groups, forest in (
         (29, 0, 0, 1),
         (31, 5, 1, 0),
         (61, 7, 1, 0),
         (131, 9, 1, 0),
-        (501, 9, 2, 0.5),
+        (501, 9, 1, 0),
     ):
         epsilon = Fraction(round(carried * math.log(candidates)), 2000)
         for schema in (bounded(2000), attrs.evolve(clinic_schema(), max_rows=None, rows=2000)):
@@ -104,6 +104,10 @@ def test_what_is_read_together_follows_from_epsilon_and_public_facts() -> None:
             assert arranged.epsilon == epsilon - arranged.forest
     assert MatchedTrees(100).arranged(MATCHED_SCHEMA).matches == 0  # of 32 candidates
     assert Arrangement.of(Fraction(1), bounded(10_000), CHOOSE_FROM * 9).groups == 1
+    for candidates, groups in ((18_000, 2), (17_999, 1)):
+        assert Arrangement.of(Fraction(1), bounded(10_000), candidates) == Arrangement(
+            9, groups, Fraction(1), Fraction(0)
+        )
 
 
 def test_matches_and_trees_share_the_budget_as_asked() -> None:
@@ -233,11 +237,11 @@ def test_a_delta_carries_more_trees() -> None:
     schema = bounded(3000)
     for epsilon in ("0.1", "1"):
         study = dpf.Study(schema, epsilon=epsilon, delta="1e-6")
-        study.add("found", dpf.share(1, "matched-trees"))
+        study.add("found", dpf.share(1, "matched-trees", matches=0))
         assert study.plan().total().epsilon <= Fraction(epsilon)
         assert study.miners["found"].epsilon >= Fraction(epsilon) * Fraction(999, 1000)
-        assert study.miners["found"].number(schema) >= MatchedTrees(epsilon).number(schema)
-    assert study.miners["found"].number(schema) > MatchedTrees(1).number(schema)
+        assert study.miners["found"].number(schema) >= MatchedTrees(epsilon, matches=0).number(schema)
+    assert study.miners["found"].number(schema) > MatchedTrees(1, matches=0).number(schema)
 
 
 def weakly_tied(share: float) -> dpf.Table:
@@ -375,7 +379,7 @@ def test_what_is_read_off_a_table_is_eight_hundredths_above_the_target(rows: int
 
 def test_leaves_that_no_row_can_be_in_are_in_no_union() -> None:
     """Below a test the same test again: three leaves, and so 6 unions instead of 14."""
-    counts = np.full((4, 4), 10**5)
+    counts = np.full((4, 4), 6 * 10**6)  # more than a fiftieth of the rows: every literal says something
     counts[0, 0] = counts[2, 2] = 10**8
     counts[1] = 10**10  # noise of a leaf without rows
     found, looked_at = MatchedTrees(1, max_support=10**11)._read(grown([0, 0, 1], [0, 1, 2]), counts, 1.0, None)

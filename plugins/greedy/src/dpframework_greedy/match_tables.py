@@ -80,16 +80,24 @@ def mine_pairs(table: PrivateTable, pairs: int, wanted: Wanted) -> tuple[list[Re
 def read(cells: CellTable, group: Sequence[Match], schema: Schema, wanted: Wanted) -> tuple[list[Redescription], int]:
     """Return the wanted combinations of a group, and the number of all its combinations.
 
-    These are all conjunctions and disjunctions of some pairs or their complements; of a pair with an attribute that may
-    be missing there is no complement, since neither a test nor its negation holds for a missing value.
+    These are all conjunctions and disjunctions of some pairs or their complements, and of three also one with the other
+    two, joined by the other word; of a pair with an attribute that may be missing there is no complement, since neither
+    a test nor its negation holds for a missing value. Either side is as short as the noise lets it be.
     """
     combinations = _combinations(group, schema)
     masks = np.array([one.mask for one in combinations])
+    literals = [sum(map(abs, one.signs)) for one in combinations]
+    pairs = list(dict.fromkeys(zip(*(cells.shortest(masks, literals, axis) for axis in (0, 1)), strict=True)))
     found = []
-    for k in cells.reported(masks, masks, wanted):
-        left, right = (shortened(combinations[k].of([m.sides[side] for m in group]), schema) for side in (0, 1))
-        if left.literals() and right.literals():  # neither always nor never
-            found.append(cells.redescription((left, right), masks[k], masks[k], wanted.min_jaccard))
+    left, right = (masks[[pair[axis] for pair in pairs]] for axis in (0, 1))
+    for k in cells.reported(left, right, wanted):
+        sides = (
+            shortened(combinations[which].of([m.sides[side] for m in group]), schema)
+            for side, which in enumerate(pairs[k])
+        )
+        one, other = sides
+        if one.literals() and other.literals():  # neither always nor never
+            found.append(cells.redescription((one, other), left[k], right[k], wanted.min_jaccard))
     return found, len(combinations)
 
 
@@ -103,22 +111,36 @@ class _Combination:
         By which word.
     signs
         The signs of each pair: 1 for itself, -1 for its complement, 0 if it is not in the combination.
+    apart
+        Which pair stands apart, if the others are one part of it, joined by the other word.
     """
 
     kind: type[And | Or]
     signs: tuple[int, ...]
+    apart: int | None = None
+
+    @property
+    def _other(self) -> type[And | Or]:
+        return Or if self.kind is And else And
 
     @property
     def mask(self) -> Masks:
         """The cells that it holds in, where bit k of a cell's number says whether pair k holds."""
         signs = np.array(self.signs)
         bits = (np.arange(2 ** len(signs))[:, None] >> np.arange(len(signs))) & 1
-        held = (bits == (signs == 1))[:, signs != 0]
+        held = bits == (signs == 1)
+        if self.apart is not None:
+            within = np.delete(held, self.apart, axis=1)
+            joined = within.any(axis=1) if self.kind is And else within.all(axis=1)
+            return np.asarray(held[:, self.apart] & joined if self.kind is And else held[:, self.apart] | joined)
+        held = held[:, signs != 0]
         return np.asarray(held.all(axis=1) if self.kind is And else held.any(axis=1))
 
     def of(self, sides: Sequence[Description]) -> Description:
         """Return it on one side, as a description."""
         parts = [side if sign == 1 else _negated(side) for side, sign in zip(sides, self.signs, strict=True) if sign]
+        if self.apart is not None:
+            return self.kind([parts.pop(self.apart), self._other(parts)])
         return self.kind(parts)
 
 
@@ -132,8 +154,9 @@ def _combinations(group: Sequence[Match], schema: Schema) -> list[_Combination]:
     found: dict[bytes, _Combination] = {}
     for some in ordered:
         for kind in (And, Or):
-            if any(some):
-                found.setdefault(_Combination(kind, some).mask.tobytes(), _Combination(kind, some))
+            apart = range(len(some)) if len(some) == TOGETHER and all(some) else ()
+            for one in (_Combination(kind, some), *(_Combination(kind, some, k) for k in apart)) if any(some) else ():
+                found.setdefault(one.mask.tobytes(), one)
     return list(found.values())
 
 

@@ -25,10 +25,10 @@ from dpframework.run import PrivateTable
 MOST = max(DESIGNS)  # matches of one joint distribution
 TOGETHER = 3  # matches of a table
 # From which epsilon * rows / ln(matches to choose from) on: how many matches are read together, in how many groups.
-# Below the first there is a forest alone; from the last on a forest beside them, with half of the budget.
+# Below the first there is a forest alone.
 PAYS = ((30, 5, 1), (60, 7, 1), (130, 9, 1), (500, 9, 2))
-BESIDE_FOREST = 500
 CHOOSE_FROM = 20  # candidates for each match: of fewer, the last ones are no ties
+CHOOSE_FROM_IN_GROUPS = 1_000  # for each match of several groups: of fewer, those of the second group are weak
 
 
 @final
@@ -59,12 +59,12 @@ class Arrangement:
         carried = float(epsilon) * rows_meant(schema) / math.log(max(candidates, 2))
         matches, groups = 0, 0
         for least, number, times in PAYS:
-            if carried >= least and candidates >= CHOOSE_FROM * number * times:
+            choose_from = CHOOSE_FROM if times == 1 else CHOOSE_FROM_IN_GROUPS
+            if carried >= least and candidates >= choose_from * number * times:
                 matches, groups = number, times
         if not matches:
             return cls(0, 0, Fraction(0), epsilon)
-        forest = epsilon / 2 if carried >= BESIDE_FOREST else Fraction(0)
-        return cls(matches, groups, epsilon - forest, forest)
+        return cls(matches, groups, epsilon, Fraction(0))
 
     @classmethod
     def asked(cls, epsilon: Fraction, matches: int, *, forest: bool) -> Arrangement:

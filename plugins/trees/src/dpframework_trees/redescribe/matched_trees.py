@@ -92,8 +92,7 @@ class MatchedTrees(Miner):
     matches
         How many matches are counted in overlapping tables of three and read together, of 0, 5, 7, 9 and multiples of 9
         (`dpframework_trees.redescribe.joint_matches`). By default as many as pay: a forest alone where the budget or
-        the rows are few, matches alone above, and both, with half of the budget each, where it is large. If it is given
-        and `trees` is not, there are matches alone.
+        the rows are few, and matches alone above. If it is given and `trees` is not, there are matches alone.
     target_jaccard
         The Jaccard index aimed at; only what is above it is returned. Lower it where nothing is found: then pairs with
         weaker ties come out.
@@ -219,15 +218,19 @@ class MatchedTrees(Miner):
         """Return the unions of leaves that are wanted, and how many were looked at."""
         left, right = (LeafUnions(trees[view]) for view in (View.LEFT, View.RIGHT))
         cells = CellTable(counts[np.ix_(left.possible, right.possible)].astype(np.float64), variance, rows)
-        pairs = list(itertools.product(_unions(cells.counts.shape[0]), _unions(cells.counts.shape[1])))
-        masks = np.array([one for one, _ in pairs]), np.array([other for _, other in pairs])
+        views = [
+            (unions, np.array(_unions(size))) for unions, size in zip((left, right), cells.counts.shape, strict=True)
+        ]
+        short = [cells.shortest(masks, _literals(side, masks), axis) for axis, (side, masks) in enumerate(views)]
+        pairs = list(dict.fromkeys(itertools.product(*short)))
+        masks = [view[1][[pair[axis] for pair in pairs]] for axis, view in enumerate(views)]
         wanted, found = self._wanted(), []
-        for k in cells.reported(*masks, wanted):
+        for k in cells.reported(masks[0], masks[1], wanted):
             of_left, of_right = masks[0][k], masks[1][k]
             one, other = left.description(of_left), right.description(of_right)
             if one is not None and other is not None:
                 found.append(cells.redescription((one, other), of_left, of_right, wanted.min_jaccard))
-        return found, len(pairs)
+        return found, len(short[0]) * len(short[1])
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
@@ -265,6 +268,12 @@ def _trees(tests: Mapping[View, Candidates], root: Match, below: list[Match]) ->
         view: CompleteTree(tests[view], np.array([tests[view].position(test) for test in side]))
         for view, side in ((View.LEFT, left), (View.RIGHT, right))
     }
+
+
+def _literals(unions: LeafUnions, masks: NDArray[np.bool_]) -> list[float]:
+    """Return how many literals each union is written in; no number of them is enough for one that says nothing."""
+    written = [unions.description(mask) for mask in masks]
+    return [math.inf if one is None else sum(1 for _ in one.literals()) for one in written]
 
 
 def _unions(leaves: int) -> list[NDArray[np.bool_]]:
