@@ -22,6 +22,7 @@ from dpframework.results.redescriptions import Redescriptions
 FOLDER = Path(__file__).parents[2] / "docs" / "experiments" / "serenade"
 TABLE = clinic_table(2000)
 BOUNDS = {"min_support": 200, "max_support": 1400}
+SIDES = Equals("obesity", "true"), Equals("hypertension", "true")
 
 
 def function(place):
@@ -30,10 +31,9 @@ def function(place):
 
 def reporting(*jaccards):
     """Return a trial of redescriptions, each of which reports a Jaccard index; and what theirs truly is."""
-    sides = Equals("obesity", "true"), Equals("hypertension", "true")
     found = [
         Redescription(
-            *sides, both=Noisy(1000 * one, 1), left_only=Noisy(1000 * (1 - one), 1), right_only=Noisy(0, 1), rows=2000
+            *SIDES, both=Noisy(1000 * one, 1), left_only=Noisy(1000 * (1 - one), 1), right_only=Noisy(0, 1), rows=2000
         )
         for one in jaccards
     ]
@@ -81,3 +81,32 @@ def test_published_miners_are_those_of_the_figures(name, kind):
     paper = kind.published(2, min_support=values["least"], rows=values["unlimited"] // 2)
     assert paper == dpf.miner(method["miner"], epsilon=2, **filled)
     assert kind.published(2, 10, 100, pairs=3).pairs == 3
+
+
+def test_a_reading_is_chosen_in_each_of_four_ways():
+    def counted(index: float, deviation: float) -> Redescription:
+        """Return an intersection of so many of 200 rows on the left side, and of no others on the right one."""
+        both, rest = (Noisy(200 * share, deviation) for share in (index, 1 - index))
+        return Redescription(*SIDES, both=both, left_only=rest, right_only=Noisy(0, deviation), rows=1000)
+
+    def found(reported: float, true: float, star: bool = False):
+        return counted(reported, 1), star, counted(true, 0)
+
+    chosen = function("readings.py:chosen")
+    every = [found(0.5, 0.4), found(0.9, 0.1), found(0.6, 0.8, star=True), found(0.9, 0.2)]
+    assert chosen(every, "reported index") is every[1], "the first of equal ones"
+    assert chosen(every, "reported index, with a star") is every[2]
+    assert chosen(every, "true index, not private") is every[2]
+    assert chosen(every[:2], "reported index, with a star") is None
+    likely = [one[0].p_value for one in every]
+    assert chosen(every, "reported p-value") is every[int(np.argmin(likely))]
+    assert chosen([], "reported index") is None
+
+
+def test_readings_stand_on_the_page_as_they_are_committed():
+    page = FOLDER.with_suffix(".md").read_text(encoding="utf-8")
+    on_page = Code("table_files.py:on_page", FOLDER.parent).load()
+    for name in ("readings", "readings-ways"):
+        text = (FOLDER / "results" / f"{name}.csv").read_text(encoding="utf-8")
+        assert f"<!-- {name} -->\n\n| data" in page
+        assert on_page(page, name, text) == page

@@ -6,8 +6,8 @@
 It clones the last commit, installs the clone with the extra that the commands need into an environment of its own, and
 gives every experiment file (one repetition, written outside of the clone) and every script that is a command (its
 smallest size). A file of either kind that is in no list here is a failure, and so is an exit code, a traceback, a
-result that is missing, or a line of `git status`. With `--work` the environment and finished cells are kept, and the
-same command goes on from them.
+result that is missing, or a line of `git status`. Seconds are those of the processor. With `--work` the environment and
+finished cells are kept, and the same command goes on from them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,6 +36,7 @@ SCRIPTS = {
     "dp-dilca/comparison.py": "{of:dp-dilca/contexts} --out {out}",
     "retention/correlations.py": "{of:retention/noise} {out}.csv",
     "retention/toy.py": "{out}.png",
+    "serenade/readings.py": "--runs 1 --out {out}",
     "tree-redescriptions/comparison.py": "{of:tree-redescriptions/tables-3-to-5}/results.parquet --out {out}",
     "tree-redescriptions/convergence.py": "--draws 2 --out {out}",
     "tree-redescriptions/larger_tables.py": "{of:tree-redescriptions/larger-tables}/results.parquet --out {out}",
@@ -54,6 +55,12 @@ def scripts(clone: Path) -> list[str]:
     found = sorted((clone / PLACE).rglob("*.py"))
     texts = {str(path.relative_to(clone / PLACE)): path.read_text(encoding="utf-8") for path in found}
     return [name for name, text in texts.items() if re.search(r"^if __name__ == .__main__.:", text, re.MULTILINE)]
+
+
+def _spent() -> float:
+    """Return the processor seconds of all commands that have ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime
 
 
 class Walk:
@@ -80,11 +87,14 @@ class Walk:
     def install(self, extra: str) -> None:
         """Install the clone with an extra, beside the extra that every experiment needs."""
         what = f".[{','.join(dict.fromkeys(('experiments', extra)))}]"
-        subprocess.run([str(self.python), "-m", "pip", "install", "--quiet", "-e", what], cwd=self.clone, check=True)
+        uv = shutil.which("uv")  # which is faster than pip, where it is there
+        python = str(self.python)
+        command = [uv, "pip", "install", "--python", python] if uv else [python, "-m", "pip", "install"]
+        subprocess.run([*command, "--quiet", "-e", what], cwd=self.clone, check=True)
 
     def give(self, name: str, command: Sequence[str], out: Path) -> None:
         """Run a command in the clone; `out` has to be there afterwards."""
-        before = time.time()
+        before = _spent()
         ran = subprocess.run(command, cwd=self.clone, capture_output=True, text=True, check=False)
         status = subprocess.run(
             ["git", "status", "--porcelain"], cwd=self.clone, capture_output=True, text=True, check=True
@@ -94,7 +104,7 @@ class Walk:
         problems += ["a traceback"] if "Traceback" in ran.stderr else []
         problems += [] if out.exists() or ran.returncode else [f"nothing at {out.name}"]
         problems += [f"git status: {line}" for line in status.splitlines()]
-        print(f"{name:45} {time.time() - before:6.0f} s  {'; '.join(problems) or 'as it should be'}", flush=True)
+        print(f"{name:45} {_spent() - before:6.0f} s  {'; '.join(problems) or 'as it should be'}", flush=True)
         if problems:
             self.wrong.append(name)
             subprocess.run(["git", "stash", "--quiet", "--include-untracked"], cwd=self.clone, check=False)
