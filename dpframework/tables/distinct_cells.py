@@ -1,20 +1,28 @@
-"""The distinct texts of a column with their numbers of cells, on which guesses cost less than on all cells."""
+"""The distinct texts of columns with their numbers of cells, on which guesses cost less than on all cells."""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.limits import MOST_CELL_BYTES
+from dpframework.tables.columns import as_numbers
+
 if TYPE_CHECKING:
     import polars as pl
+
+_FEW = 500  # texts on which a loop costs less than a call of polars
 
 
 @attrs.frozen(eq=False, repr=False)
 class DistinctCells:
-    """Texts, each with how many cells hold it. All of it is private.
+    """Texts without space around them, neither null nor blank, each with how many cells hold it. All of it is private.
 
     Attributes
     ----------
@@ -22,29 +30,25 @@ class DistinctCells:
         In the order in which they occur first.
     counts
         How many cells hold each, shape (texts,).
+    numbers
+        The number that each is as programs write it, NaN where it is none, shape (texts,).
+    strange
+        Which are no numbers, shape (texts,).
+    missing
+        Whether a cell of the column was null or blank.
     """
 
     texts: pl.Series
     counts: NDArray[np.int64]
+    numbers: NDArray[np.float64]
+    strange: NDArray[np.bool_]
+    missing: bool = False
 
     @classmethod
     def of(cls, series: pl.Series) -> DistinctCells:
-        """Return the distinct cells of a column of texts; null is one of them, where it occurs."""
-        found = series.alias("text").to_frame().group_by("text", maintain_order=True).len("cells")
-        return cls(found["text"], found["cells"].to_numpy().astype(np.int64))
-
-    def stripped(self) -> DistinctCells:
-        """Return the texts without space around them, and without null and blank ones."""
-        import polars as pl
-
-        text = pl.col("text").str.strip_chars()
-        same = ((text == pl.col("text")) & (text != "")).fill_null(False)
-        found = pl.DataFrame({"text": self.texts, "cells": self.counts}).select_seq(text, "cells", same=same)
-        if found["same"].all():
-            return self
-        found = found.filter(text != "").drop("same")
-        found = found.group_by("text", maintain_order=True).agg(pl.col("cells").sum())
-        return DistinctCells(found["text"], found["cells"].to_numpy())
+        """Return those of a column of texts. A text longer than any label is left out."""
+        short = series.set((series.str.len_bytes() > MOST_CELL_BYTES).fill_null(False), None)
+        return distinct_cells({"": short})[""]
 
     @property
     def cells(self) -> int:
@@ -60,20 +64,94 @@ class DistinctCells:
         import polars as pl
 
         mask = np.asarray(which, dtype=np.bool_)
-        return DistinctCells(self.texts.filter(pl.Series(mask)), self.counts[mask])
+        if bool(mask.all()):
+            return self
+        texts = self.texts.filter(pl.Series(mask))
+        return DistinctCells(texts, self.counts[mask], self.numbers[mask], self.strange[mask], self.missing)
 
-    def without(self, texts: Any) -> DistinctCells:
+    def among(self, texts: Collection[str]) -> NDArray[np.bool_]:
+        """Return which texts are some of these, shape (texts,)."""
+        if len(self.texts) <= _FEW:
+            return np.array([text in texts for text in self.texts.to_list()], dtype=np.bool_)
+        return self.texts.is_in(list(texts)).to_numpy()
+
+    def without(self, texts: Collection[str]) -> DistinctCells:
         """Return all but some texts."""
-        listed = list(texts)
-        return self.only(~self.texts.is_in(listed).to_numpy()) if listed else self
+        return self.only(~self.among(texts)) if texts else self
+
+    def matching(self, pattern: str) -> NDArray[np.bool_]:
+        """Return in which texts a pattern occurs, shape (texts,)."""
+        if len(self.texts) <= _FEW:
+            found = re.compile(pattern).search
+            return np.array([found(text) is not None for text in self.texts.to_list()], dtype=np.bool_)
+        return self.texts.str.contains(pattern).to_numpy()
 
     def head(self, most: int) -> DistinctCells:
         """Return the first texts."""
-        return self if len(self.texts) <= most else DistinctCells(self.texts.head(most), self.counts[:most])
+        return self if len(self.texts) <= most else self.only(np.arange(len(self.texts)) < most)
 
-    def frame(self) -> pl.DataFrame:
-        """Return the texts in the column `text` with their numbers in `count`, the most frequent first."""
-        import polars as pl
+    def by_frequency(self) -> list[str]:
+        """Return the texts, the most frequent first."""
+        pairs = zip(self.counts.tolist(), self.texts.to_list(), strict=True)
+        return [text for _, text in sorted(pairs, key=lambda pair: (-pair[0], pair[1]))]
 
-        counts = pl.DataFrame({"text": self.texts, "count": self.counts})
-        return counts.sort(["count", "text"], descending=[True, False])
+
+def distinct_cells(columns: Mapping[str, pl.Series]) -> dict[str, DistinctCells]:
+    """Return the distinct cells of columns of texts. A column with a text longer than any label is left out.
+
+    All columns go through each step together: a step of polars has costs of its own, and columns are many.
+
+    Parameters
+    ----------
+    columns
+        Each of shape (rows,).
+    """
+    import polars as pl
+
+    if not columns:
+        return {}
+    frame = pl.DataFrame([series.alias(f"c{k}") for k, series in enumerate(columns.values())])
+    distinct = frame.select_seq(pl.all().unique(maintain_order=True).implode())
+    numbers_of_cells = frame.select_seq(pl.all().unique_counts().implode())
+    parts = [distinct[name][0] for name in frame.columns]
+    counts = [numbers_of_cells[name][0].to_numpy().astype(np.int64) for name in frame.columns]
+    text = pl.col("text").str.strip_chars()
+    long = pl.DataFrame({"text": pl.concat(parts)}).select_seq(
+        text,
+        size=pl.col("text").str.len_bytes().fill_null(0),
+        empty=(text == "").fill_null(True),
+        spaced=(text != pl.col("text")).fill_null(False),
+    )
+    texts, empty, spaced = long["text"], long["empty"].to_numpy(), long["spaced"].to_numpy()
+    too_long = long["size"].to_numpy() > MOST_CELL_BYTES
+    numbers, strange = _numbers(texts)
+    found, begin = {}, 0
+    for name, own in zip(columns, counts, strict=True):
+        place = slice(begin, begin := begin + len(own))
+        if bool(too_long[place].any()):
+            continue
+        cells = DistinctCells(texts[place], own, numbers[place], strange[place], bool(empty[place].any()))
+        cells = cells.only(~empty[place]) if cells.missing else cells
+        found[name] = _merged(cells) if bool((spaced & ~empty)[place].any()) else cells
+    return found
+
+
+def _numbers(texts: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return what `as_numbers` does. Only texts that are no plain numbers are looked at closely."""
+    import polars as pl
+
+    plain = texts.cast(pl.Float64, strict=False)
+    rest = plain.is_null().to_numpy()
+    numbers, strange = plain.fill_null(math.nan).to_numpy(writable=True), np.zeros(len(texts), dtype=np.bool_)
+    numbers[rest], strange[rest] = as_numbers(texts.filter(pl.Series(rest)))
+    return numbers, strange
+
+
+def _merged(cells: DistinctCells) -> DistinctCells:
+    """Return the cells, each text once: without the space around them some are the same."""
+    places: dict[str, int] = {}
+    to = np.array([places.setdefault(text, len(places)) for text in cells.texts.to_list()], dtype=np.int64)
+    _, first = np.unique(to, return_index=True)
+    counts = np.bincount(to, weights=cells.counts).astype(np.int64)
+    texts = cells.texts.gather(first)
+    return DistinctCells(texts, counts, cells.numbers[first], cells.strange[first], cells.missing)

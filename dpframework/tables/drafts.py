@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
@@ -14,10 +14,13 @@ from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import toml_key, toml_lines
 from dpframework.tables.columns import Column, as_column, is_textual, plain_cells
-from dpframework.tables.distinct_cells import DistinctCells
+from dpframework.tables.distinct_cells import DistinctCells, distinct_cells
 from dpframework.tables.guessed_columns import Guess, case_twins, common_nulls, common_style, guess_column, with_groups
 from dpframework.tables.inferred_attributes import Choices, CutMode, attribute_of
 from dpframework.tables.written_cells import read_cells
+
+if TYPE_CHECKING:
+    import polars as pl
 
 #: Cut points that follow from the values that occur, and not from how many cells hold each.
 _OF_DISTINCT = (CutMode.EQUAL_WIDTH, CutMode.OBSERVED)
@@ -114,22 +117,25 @@ def draft_of(
     """
     attributes: list[Attribute] = []
     notes, refused = list[ColumnNote](), list[InputError]()
-    distinct = {name: cells for name, values in columns.items() if (cells := _distinct(values)) is not None}
+    texts = {name: series for name, values in columns.items() if (series := _texts(values)) is not None}
+    distinct = distinct_cells(texts)
     guesses = with_groups(
         {
-            name: _guess_of(name, distinct.get(name, values), wheres[name], choices, read)
+            name: _guess_of(name, distinct.get(name), values, wheres[name], choices, read)
             for name, values in columns.items()
         }
     )
     drafted: dict[str, tuple[Guess, DistinctCells | None]] = {}
     for name, values in columns.items():
         guess, _ = guesses[name]
-        few = distinct[name].texts if choices.numeric in _OF_DISTINCT and name in distinct else values
+        cells = distinct.get(name) if choices.numeric in _OF_DISTINCT else None
         try:
-            column = _column_of(guess, few, wheres[name])
+            column = _column_of(guess, cells, values, wheres[name])
             number = guess.options.is_date or guess.options.decimal is not None
             label = not guess.is_number and (bool(guess.found) or guesses[name][1] is not None)
             attribute = attribute_of(name, column, wheres[name], choices, number=number, label=label)
+            if cells is not None and cells.missing:
+                attribute = attrs.evolve(attribute, missing=True)
         except InputError as error:
             refused.append(error)
             notes.append(_left_out(name, values, str(error), wheres[name]))
@@ -166,17 +172,17 @@ def _inferred(attributes: list[Attribute], choices: Choices) -> list[str]:
     return inferred
 
 
-def _distinct(values: Any) -> DistinctCells | None:
-    """Return the distinct cells of a column of texts, None of any other."""
+def _texts(values: Any) -> pl.Series | None:
+    """Return a column of texts, None of any other."""
     import narwhals as nw
     import polars as pl
 
     held = values.to_native() if isinstance(values, nw.Series) else values
-    return DistinctCells.of(held) if isinstance(held, pl.Series) and held.dtype == pl.String else None
+    return held if isinstance(held, pl.Series) and held.dtype == pl.String else None
 
 
 def _guess_of(
-    name: str, values: Any, where: str, choices: Choices, read: ReadOptions
+    name: str, found: DistinctCells | None, values: Any, where: str, choices: Choices, read: ReadOptions
 ) -> tuple[Guess, DistinctCells | None]:
     """Return how a column is written, by its given options or by the look of its cells; and its texts, if any."""
     import polars as pl
@@ -184,27 +190,32 @@ def _guess_of(
     known = read.of_column(name)
     if name in choices.open_columns or known.is_date or known.is_recoded:
         return Guess(known, known.is_date), None
-    held = values if isinstance(values, DistinctCells) else None
-    values = values if held is None else held.texts
-    cells, categories = (values.series, values.categories) if isinstance(values, Column) else plain_cells(values, where)
-    if isinstance(cells, pl.Series) and cells.dtype.is_temporal() and not isinstance(cells.dtype, pl.Duration):
-        unit = DateUnit.HOURS if cells.dtype == pl.Time else DateUnit.YEARS
-        return Guess(ColumnOptions(date_unit=unit), True, "the cells are dates or times", f"read as {unit}"), None
-    column = as_column(values, where)
-    if categories or name in choices.categorical or not is_textual(column.series):
+    if found is None:
+        cells, categories = (
+            (values.series, values.categories) if isinstance(values, Column) else plain_cells(values, where)
+        )
+        if isinstance(cells, pl.Series) and cells.dtype.is_temporal() and not isinstance(cells.dtype, pl.Duration):
+            unit = DateUnit.HOURS if cells.dtype == pl.Time else DateUnit.YEARS
+            return Guess(ColumnOptions(date_unit=unit), True, "the cells are dates or times", f"read as {unit}"), None
+        column = as_column(values, where)
+        if categories or not is_textual(column.series):
+            return Guess(known), None
+        found = DistinctCells.of(column.series)
+    if name in choices.categorical:
         return Guess(known), None
-    found = DistinctCells.of(column.series) if held is None else DistinctCells(column.series, held.counts)
-    found = found.stripped().without(known.null)
+    found = found.without(known.null)
     guess = guess_column(found)
     given = {field: value for field, value in known.to_dict().items() if field != "null"}
     options = attrs.evolve(guess.options, null=[*known.null, *guess.options.null], **given)
     return attrs.evolve(guess, options=options), found
 
 
-def _column_of(guess: Guess, values: Any, where: str) -> Column:
-    """Return the cells of a column as they are meant. A text among numbers is missing."""
+def _column_of(guess: Guess, cells: DistinctCells | None, values: Any, where: str) -> Column | DistinctCells:
+    """Return the cells of a column as they are meant. What is no number among numbers is missing."""
     if guess.options == ColumnOptions():
-        return as_column(values, where)
+        return as_column(values, where) if cells is None else cells
+    if cells is not None:
+        values = cells.texts
     column = read_cells(_NUMBER if guess.is_number else _LABEL, guess.options, values, where)
     return Column(column.series) if guess.is_number else column
 

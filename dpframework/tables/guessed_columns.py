@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.column_options import ISO, ColumnOptions
-from dpframework.tables.columns import as_numbers
 from dpframework.tables.distinct_cells import DistinctCells
 from dpframework.tables.written_cells import number_pattern, styled_numbers
 from dpframework.tables.written_dates import parsed_times
@@ -46,6 +45,8 @@ _LOOKS = {
 _AMBIGUOUS = {"%d/%m": "%m/%d"}
 _WORDS = re.compile("[+-]?(inf|infinity|nan|true|false)", re.IGNORECASE)  # which are numbers in any style
 _PADDED = r"^0[0-9]+$"
+_DAY_IN_DIGITS = r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$"
+_WHOLE, _GROUPED = r"^[+-]?[0-9]+$", r"^[+-]?[1-9][0-9]{0,2}([.][0-9]{3})+$"
 _DIGITS, _LETTERS = re.compile("[0-9]+"), re.compile("[A-Za-z]+")
 _SHOWN = 5
 _FEW = 10  # texts that stand for nothing in one column, at most
@@ -83,34 +84,34 @@ def guess_column(cells: DistinctCells) -> Guess:
     cells
         Those that are neither null nor blank, without space around them.
     """
-    texts, number = cells.texts, cells.cells
+    number, strange = cells.cells, cells.strange
     if not number:
         return Guess()
-    _, strange = as_numbers(texts)
-    padded = texts.str.contains(_PADDED).to_numpy()
+    padded = np.zeros(len(strange), dtype=np.bool_) if strange.all() else cells.matching(_PADDED)
     if padded.any():
-        return _padded(cells, padded, strange)
+        return _padded(cells, padded)
     if not strange.any():
         return _numbers(cells)
-    rest = cells.only(strange).frame()
-    nulls = rest.filter(rest["text"].is_in(list(_NULLS)))
+    rest = cells.only(strange)
+    empty = rest.among(_NULLS)
+    nulls = rest.only(empty)
     plain = not strange.all()
-    if plain and nulls.height == rest.height:
-        return _with_nulls(ColumnOptions(null=nulls["text"].to_list()), rest, number, "numbers")
-    others = cells.without(nulls["text"])
+    if plain and empty.all():
+        return _with_nulls(ColumnOptions(null=nulls.by_frequency()), rest, number, "numbers")
+    others = cells.without(nulls.texts.to_list())
     guess = _styled(others, nulls, number) or _dates(others, nulls, number)
     if guess is not None:
         return guess
-    odd = cells.number(strange)
-    if plain and 5 * odd <= number and len(texts) - rest.height > _FEW:
-        few = rest.height <= _FEW
-        if few or 20 * odd <= number:
-            options = ColumnOptions(null=rest["text"].to_list()) if few else ColumnOptions()
+    if plain and 5 * rest.cells <= number and len(strange) - len(empty) > _FEW:
+        few = len(empty) <= _FEW
+        if few or 20 * rest.cells <= number:
+            options = ColumnOptions(null=rest.by_frequency()) if few else ColumnOptions()
             return _with_nulls(options, rest, number, "numbers")
-    sure = rest.filter(rest["text"].is_in(list(SURE_NULLS)))
-    if sure.height and sure.height < rest.height:
-        found = f"{_of(int(sure['count'].sum()), number)} stand for nothing: {_some(sure)}"
-        return Guess(ColumnOptions(null=sure["text"].to_list()), False, found, "read as missing")
+    sure = rest.among(SURE_NULLS)
+    if sure.any() and not sure.all():
+        stand = rest.only(sure)
+        found = f"{_of(stand.cells, number)} stand for nothing: {_some(stand)}"
+        return Guess(ColumnOptions(null=stand.by_frequency()), False, found, "read as missing")
     return Guess()
 
 
@@ -118,41 +119,46 @@ def _of(part: int, whole: int) -> str:
     return f"{part:,} of {whole:,} cells"
 
 
-def _some(counts: pl.DataFrame) -> str:
-    shown = ", ".join(text if len(text) <= 40 else f"{text[:37]}..." for text in counts["text"].head(_SHOWN).to_list())
-    return shown + (", ..." if counts.height > _SHOWN else "")
+def _some(cells: DistinctCells) -> str:
+    return _listed(cells.by_frequency())
 
 
-def _with_nulls(options: ColumnOptions, rest: pl.DataFrame, cells: int, what: str) -> Guess:
+def _listed(texts: Sequence[str]) -> str:
+    shown = [text if len(text) <= 40 else f"{text[:37]}..." for text in texts[:_SHOWN]]
+    return ", ".join(shown) + (", ..." if len(texts) > _SHOWN else "")
+
+
+def _with_nulls(options: ColumnOptions, rest: DistinctCells, cells: int, what: str) -> Guess:
     """Return the guess of a column with some cells that are no numbers or dates."""
-    found = f"{_of(int(rest['count'].sum()), cells)} are not {what}: {_some(rest)}"
+    found = f"{_of(rest.cells, cells)} are not {what}: {_some(rest)}"
     return Guess(options, True, found, "read as missing")
 
 
-def _padded(cells: DistinctCells, padded: Any, strange: Any) -> Guess:
-    rest = cells.only(strange).frame()
-    nulls = rest.filter(rest["text"].is_in(list(SURE_NULLS)))
+def _padded(cells: DistinctCells, padded: Any) -> Guess:
+    nulls = cells.only(cells.among(SURE_NULLS))
     zeros = cells.only(padded)
     found = f"{_of(zeros.cells, cells.cells)} are digits that begin with a zero, such as {zeros.texts[0]}"
-    return Guess(ColumnOptions(null=nulls["text"].to_list()), False, found, "read as labels, not as numbers")
+    return Guess(ColumnOptions(null=nulls.by_frequency()), False, found, "read as labels, not as numbers")
 
 
 def _numbers(cells: DistinctCells) -> Guess:
     """Return the guess of a column of plain numbers, which may be dates without signs."""
-    if bool(cells.texts.str.contains(r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$").all()):
+    if re.search(_DAY_IN_DIGITS, cells.texts[0]) and cells.matching(_DAY_IN_DIGITS).all():
         found = f"all {cells.cells:,} cells are dates in digits, such as {cells.texts[0]}"
         return Guess(ColumnOptions(date="%Y%m%d"), True, found, "read as years")
     return Guess(is_number=True)
 
 
-def _styled(cells: DistinctCells, nulls: pl.DataFrame, number: int) -> Guess | None:
+def _styled(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
     """Return the guess of numbers with a decimal comma or signs between thousands, None if they are none."""
     texts = cells.texts
+    if not len(texts):
+        return None
     sample = texts.head(_SAMPLE)
     few = [text for text in sample.head(_FEW).to_list() if not _WORDS.fullmatch(text)]
     looks = [style for style in _STYLES if all(re.match(number_pattern(*style), text) for text in few)]  # quick
     fitting = [style for style in looks if _fits(style, sample) and _fits(style, texts)]
-    if not len(texts) or not fitting:
+    if not fitting:
         return None
     decimal, thousands = fitting[0]
     grouped = bool(texts.str.contains(r"^[+-]?[0-9]{1,3}(,[0-9]{3})+$|^[+-]?[0-9]+$").all())
@@ -163,10 +169,10 @@ def _styled(cells: DistinctCells, nulls: pl.DataFrame, number: int) -> Guess | N
         doubt = "; every comma is followed by three digits, so look whether it stands between thousands"
     marked = cells.only(texts.str.contains(r"[^0-9+-]").to_numpy())
     found = f"{_of(marked.cells, number)} are written as {marked.texts[0]}"
-    if nulls.height:
-        found += f", and {_of(int(nulls['count'].sum()), number)} are not numbers: {_some(nulls)}"
+    if nulls.cells:
+        found += f", and {_of(nulls.cells, number)} are not numbers: {_some(nulls)}"
     signs = f"decimal sign '{decimal}'" + (f", thousands '{thousands}'" if thousands else "")
-    options = ColumnOptions(decimal=decimal, thousands=thousands, null=nulls["text"].to_list())
+    options = ColumnOptions(decimal=decimal, thousands=thousands, null=nulls.by_frequency())
     return Guess(options, True, found, f"read as numbers with {signs}{doubt}")
 
 
@@ -174,10 +180,8 @@ def _fits(style: tuple[str, str | None], texts: pl.Series) -> bool:
     return not bool(styled_numbers(ColumnOptions(decimal=style[0], thousands=style[1]), texts)[1].any())
 
 
-def _dates(cells: DistinctCells, nulls: pl.DataFrame, number: int) -> Guess | None:
+def _dates(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
     """Return the guess of dates or times, None if most texts are none."""
-    import polars as pl
-
     sample = cells.head(_SAMPLE)
     most = 0.95 * sample.cells
     shapes: dict[str, int] = collections.defaultdict(int)
@@ -195,16 +199,17 @@ def _dates(cells: DistinctCells, nulls: pl.DataFrame, number: int) -> Guess | No
     unfit = ~parsed[best]
     if cells.number(unfit) * 20 > cells.cells:
         return None
-    gone = pl.concat([nulls, cells.only(unfit).frame()])
+    unread = cells.only(unfit)
     found = f"{_of(shares[best], number)} are dates or times, such as {cells.only(~unfit).texts[0]}"
-    if gone.height:
-        found += f", and {_of(int(gone['count'].sum()), number)} are none: {_some(gone)}"
+    gone = [*nulls.by_frequency(), *unread.by_frequency()]
+    if gone:
+        found += f", and {_of(nulls.cells + unread.cells, number)} are none: {_listed(gone)}"
     doubt = ""
     for one, other in _AMBIGUOUS.items():
         twin = best.replace(one, other)
         if best.startswith(one) and shares.get(twin) == shares[best]:
             doubt = f"; they also fit '{twin}', so look which of the two it is"
-    listed = gone["text"].to_list() if gone.height <= _FEW else nulls["text"].to_list()
+    listed = gone if len(gone) <= _FEW else nulls.by_frequency()
     options = ColumnOptions(date=best, null=listed)
     return Guess(options, True, found, f"read as {options.unit}, by the format '{best}'{doubt}")
 
@@ -239,15 +244,19 @@ def common_style(options: Sequence[ColumnOptions], numbers: Sequence[pl.Series])
     numbers
         The texts of those that programs write so.
     """
+    import polars as pl
+
     styles = {(own.decimal, own.thousands) for own in options if own.decimal is not None}
     decimals, groups = {one for one, _ in styles}, {one for _, one in styles if one is not None}
     if len(decimals) != 1 or len(groups) > 1:
         return None, None
     decimal, thousands = next(iter(decimals)), next(iter(groups), None)
     shared = ColumnOptions(decimal=decimal, thousands=thousands)
-    if any(bool(styled_numbers(shared, texts)[1].any()) for texts in numbers):
-        return None, None
-    if thousands is not None and any(bool(texts.str.contains(thousands, literal=True).any()) for texts in numbers):
+    for parts in ([texts.head(_FEW) for texts in numbers], numbers):  # a few of each mostly show it
+        texts = pl.concat(parts) if parts else pl.Series(dtype=pl.String)
+        if styled_numbers(shared, texts)[1].any():
+            return None, None
+    if thousands is not None and bool(texts.str.contains(thousands, literal=True).any()):
         return None, None
     return decimal, thousands
 
@@ -275,9 +284,11 @@ def with_groups(
         if cells is None or not guess.is_number or guess.options.is_date or guess.options.decimal is not None:
             continue
         numbers = cells.without(guess.options.null)
-        marked = numbers.texts.str.contains(r"^[+-]?[1-9][0-9]{0,2}([.][0-9]{3})+$")
-        if bool(marked.any()) and bool((marked | numbers.texts.str.contains(r"^[+-]?[0-9]+$")).all()):
-            grouped = numbers.only(marked.to_numpy())
+        if not all(re.search(f"{_WHOLE}|{_GROUPED}", text) for text in numbers.texts.head(_FEW)):
+            continue  # most columns of fractions show it here
+        marked = numbers.matching(_GROUPED)
+        if marked.any() and (marked | numbers.matching(_WHOLE)).all():
+            grouped = numbers.only(marked)
             more = f", and {guess.found}" if guess.found else ""
             told = f"{_of(grouped.cells, cells.cells)} are written as {grouped.texts[0]}{more}"
             proposal = "read as numbers with thousands '.', since other columns have decimal commas"

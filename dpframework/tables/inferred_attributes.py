@@ -17,6 +17,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
 from dpframework.tables.binning import fitting, freedman_diaconis, k_means, midway
 from dpframework.tables.columns import Column, as_numbers, is_textual
+from dpframework.tables.distinct_cells import DistinctCells
 
 if TYPE_CHECKING:
     import polars as pl
@@ -75,7 +76,13 @@ class Choices:
 
 
 def attribute_of(
-    name: str, column: Column, where: str, choices: Choices, *, number: bool = False, label: bool = False
+    name: str,
+    column: Column | DistinctCells,
+    where: str,
+    choices: Choices,
+    *,
+    number: bool = False,
+    label: bool = False,
 ) -> Attribute:
     """Return the attribute that a column suggests. An open one says nothing of its column.
 
@@ -84,7 +91,7 @@ def attribute_of(
     name
         Its name.
     column
-        The private cells, as they are meant.
+        The private cells, as they are meant; of texts the distinct ones are enough, where cut points follow from them.
     where
         How an error's sentence begins.
     choices
@@ -101,16 +108,15 @@ def attribute_of(
 
     if name in choices.open_columns:
         return Open(name)
-    if column.foreign is not None and bool(column.foreign.any()):
-        raise InputError(f"{where} holds neither numbers, texts nor booleans; leave it out with exclude")
-    if len(column) == 0:
-        raise InputError(f"{where} has no rows; at least one is needed")
-    series, missing = present(column.series)
-    declared = label or name in choices.categorical or column.categories
+    series, missing, categories = _cells_of(column, where)
+    declared = label or categories or name in choices.categorical
     if series.dtype == pl.Boolean and not declared:
         return Boolean(name, missing=missing)
     if not declared and len(series):
-        numbers, strange = as_numbers(series)
+        if isinstance(column, DistinctCells):
+            numbers, strange = column.numbers, column.strange
+        else:
+            numbers, strange = as_numbers(series)
         if not strange.any():
             kept = numbers[~np.isnan(numbers)]
             missing = missing or len(kept) < len(numbers)
@@ -121,6 +127,20 @@ def attribute_of(
                 return _numeric(name, kept, where, missing, choices)
             series = series.clear()
     return _categorical(name, series, where, missing, choices)
+
+
+def _cells_of(column: Column | DistinctCells, where: str) -> tuple[pl.Series, bool, bool]:
+    """Return the cells that are not missing, whether one was, and whether their container calls them categories."""
+    if isinstance(column, DistinctCells):
+        rows, series, missing, categories = len(column.texts) or column.missing, column.texts, column.missing, False
+    elif column.foreign is not None and bool(column.foreign.any()):
+        raise InputError(f"{where} holds neither numbers, texts nor booleans; leave it out with exclude")
+    else:
+        rows, categories = len(column), column.categories
+        series, missing = present(column.series)
+    if not rows:
+        raise InputError(f"{where} has no rows; at least one is needed")
+    return series, missing, categories
 
 
 def present(series: pl.Series) -> tuple[pl.Series, bool]:
