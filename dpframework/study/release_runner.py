@@ -66,7 +66,7 @@ def require_engine(plan: Plan, engine: Engine) -> None:
         and the engine counts no more than those; or if the rows of a unit may lie in files that the engine reads apart.
     """
     unit, row_bound = plan.unit, plan.facts.row_bound
-    if engine.reads_files and plan.facts.per_unit:
+    if engine.reads_files and plan.facts.per_unit and not engine.bounds_units:
         raise InputError(
             f"engine '{engine.name}' makes no columns of all rows of one '{unit.id}', which may lie in several places; "
             "use engine 'memory', or 'mapped' where memory is short"

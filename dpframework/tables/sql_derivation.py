@@ -6,16 +6,21 @@ here, as in any other table, and joined back. No expression is evaluated in SQL,
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.attributes import Numeric
+from dpframework.facts.attributes import Attribute, Numeric
+from dpframework.facts.derived_columns import DerivedColumn
 from dpframework.facts.schema import Schema
 from dpframework.tables.derivation import derived, read_cells
 from dpframework.tables.encoding import EncodedColumn, stored_dtype
 from dpframework.tables.sql_connection import SqlConnection
+
+if TYPE_CHECKING:
+    from dpframework.facts.expression_cells import Cells
 
 
 def with_derived_columns(connection: SqlConnection, table: str, schema: Schema) -> str:
@@ -37,34 +42,76 @@ def with_derived_columns(connection: SqlConnection, table: str, schema: Schema) 
         If the database fails.
     """
     for column in schema.derive:
-        read, k = [schema.index(name) for name in column.inputs], schema.index(column.name)
-        places = {j: f"v{j}" if isinstance(schema.attributes[j], Numeric) else f"c{j}" for j in read}
-        distinct, own, whole = (connection.new_name(what) for what in ("combinations", "derived", "codes"))
-        listed = ", ".join(places.values())
-        with connection.passing(table, distinct, own):
-            each = f"select distinct {listed} from {table}"
-            connection.run(
-                f"create temp table {distinct} as select {listed}, row_number() over () as k from ({each}) t"
-            )
-            found = connection.columns(f"select {listed} from {distinct} order by k")
-            cells = {
-                schema.attributes[j].name: read_cells(schema.attributes[j], _encoded(schema, j, found[place]))
-                for j, place in places.items()
-            }
-            made = derived(schema, column, cells)
-            numbers: dict[str, NDArray[Any]] = {"code": made.codes.astype(np.int64)}
-            if made.values is not None:
-                numbers["value"] = made.values
-            connection.upload(own, {"k": np.arange(1, 1 + len(made.codes)), **numbers})
-            more = [f"cast(n.code as {connection.whole[stored_dtype(schema.attributes[k]).itemsize]}) as c{k}"]
-            more += [] if made.values is None else [f"n.value as v{k}"]
-            same = " and ".join(f"{_cell('t', place)} = {_cell('d', place)}" for place in places.values())
-            connection.run(
-                f"create temp table {whole} as select t.*, {', '.join(more)} from {table} as t join {distinct} as d on "
-                f"{same} join {own} as n on n.k = d.k"
-            )
-        table = whole
+        k = schema.index(column.name)
+        places = read_places(schema, column.inputs)
+
+        def made(found: Mapping[str, Any], column: DerivedColumn = column, k: int = k) -> dict[str, NDArray[Any]]:
+            return numbers_of(k, derived(schema, column, read_of(schema, column.inputs, found)))
+
+        kinds = {f"c{k}": connection.whole[stored_dtype(schema.attributes[k]).itemsize]}
+        table = with_numbers(connection, table, places, made, kinds)
     return table
+
+
+def with_numbers(
+    connection: SqlConnection,
+    table: str,
+    places: Sequence[str],
+    made: Callable[[Mapping[str, Any]], Mapping[str, NDArray[Any]]],
+    kinds: Mapping[str, str],
+) -> str:
+    """Return the name of a temporary table with more columns, which follow from others; it replaces the given one.
+
+    Parameters
+    ----------
+    connection
+        The database.
+    table
+        A temporary table.
+    places
+        The columns that the new ones follow from, at least one. Names of real numbers begin with a v, and a missing one
+        is null; names of whole numbers begin with a c, and none is null.
+    made
+        Returns the new columns, given the distinct combinations of these.
+    kinds
+        The types of new columns of whole numbers.
+
+    Raises
+    ------
+    InputError
+        If the database fails.
+    """
+    distinct, own, whole = (connection.new_name(what) for what in ("combinations", "derived", "codes"))
+    listed = ", ".join(places)
+    with connection.passing(table, distinct, own):
+        each = f"select distinct {listed} from {table}"
+        connection.run(f"create temp table {distinct} as select {listed}, row_number() over () as k from ({each}) t")
+        numbers = dict(made(connection.columns(f"select {listed} from {distinct} order by k")))
+        connection.upload(own, {"k": np.arange(1, 1 + len(next(iter(numbers.values())))), **numbers})
+        more = [f"cast(n.{name} as {kinds[name]}) as {name}" if name in kinds else f"n.{name}" for name in numbers]
+        same = " and ".join(f"{_cell('t', place)} = {_cell('d', place)}" for place in places)
+        connection.run(
+            f"create temp table {whole} as select t.*, {', '.join(more)} from {table} as t join {distinct} as d on "
+            f"{same} join {own} as n on n.k = d.k"
+        )
+    return whole
+
+
+def read_places(schema: Schema, names: Sequence[str]) -> list[str]:
+    """Return the columns of a coded table that hold what expressions read of some attributes."""
+    return [f"{'v' if isinstance(schema[name], Numeric) else 'c'}{schema.index(name)}" for name in names]
+
+
+def read_of(schema: Schema, names: Sequence[str], found: Mapping[str, Any]) -> dict[str, Cells]:
+    """Return the cells of some attributes as expressions read them, given the columns of `read_places`."""
+    places = dict(zip(names, read_places(schema, names), strict=True))
+    return {name: read_cells(schema[name], _encoded(schema[name], found[place])) for name, place in places.items()}
+
+
+def numbers_of(k: int, column: EncodedColumn) -> dict[str, NDArray[Any]]:
+    """Return the columns of a coded table of the attribute of that number."""
+    codes: dict[str, NDArray[Any]] = {f"c{k}": column.codes.astype(np.int64)}
+    return codes if column.values is None else {**codes, f"v{k}": column.values}
 
 
 def _cell(table: str, place: str) -> str:
@@ -74,8 +121,8 @@ def _cell(table: str, place: str) -> str:
     return f"coalesce({table}.{place}, cast('NaN' as double precision))"
 
 
-def _encoded(schema: Schema, position: int, found: Any) -> EncodedColumn:
+def _encoded(attribute: Attribute, found: Any) -> EncodedColumn:
     cells = np.ma.asarray(found)
-    if isinstance(schema.attributes[position], Numeric):
+    if isinstance(attribute, Numeric):
         return EncodedColumn(np.zeros(0, np.uint8), np.ma.filled(cells.astype(np.float64), np.nan))
     return EncodedColumn(np.ma.filled(cells, 0).astype(np.int64), None)

@@ -17,6 +17,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.sides import attributes_of_views
 from dpframework.facts.values import finite_number
 from dpframework.tables.database_table import DatabaseTable
+from dpframework.tables.encoding import Unfit, require_fit
 from dpframework.tables.engines import Rows
 from dpframework.tables.files import TableFiles
 from dpframework.tables.grouping import CaseColumn, GroupingEngine, SelectedRows
@@ -28,6 +29,7 @@ from dpframework.tables.sql_derivation import with_derived_columns
 from dpframework.tables.sql_reading import SourceEncoder, SqlSource, column_names, needed_values
 from dpframework.tables.sql_row_choice import DAY, ID, ORDER, PLACE, UNIT, RowChooser, SqlPiece
 from dpframework.tables.sql_text import SqlColumns
+from dpframework.tables.sql_units import table_of_units
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import RowFindings, require_found
 
@@ -136,34 +138,60 @@ class SqlEngine(GroupingEngine):
             schema is one that it does not serve.
         """
         self._require_served(files.schema)
-        schema, values = files.schema, needed_values(files.schema, files.values)
-        unit = files.unit
+        schema, values, unit = files.schema, needed_values(files.schema, files.values), files.unit
         unit.require_fits(schema)
-        connection = self._connection
+        people = None if schema.per_unit is None else schema.per_unit.select(schema.columns)
+        read = schema if people is None else people.schema
+        connection, ordered = self._connection, files.ordered or people is not None
         before, name = connection.number_of_statements, connection.new_name("codes")
-        beside = (*((PLACE,) if files.ordered else ()), *((UNIT,) if files.ordered and unit.id is not None else ()))
-        chooser = RowChooser(connection, schema.read, files.out_of_domain)
-        found = RowFindings(0, (frozenset(),) * len(schema))
+        beside = (*((PLACE,) if ordered else ()), *((UNIT,) if ordered and unit.id is not None else ()))
+        chooser = RowChooser(connection, read.read, files.out_of_domain)
+        none = (frozenset[Unfit](),) * len(schema)
         with connection.snapshot():
-            for k, source in enumerate(self._sources(files, chooser, placed=files.ordered or unit.id is not None)):
-                encoder = SourceEncoder(connection, source, schema, files.out_of_domain, values, beside)
-                query, unfit = encoder.encoded()
-                connection.run(f"{f'create temp table {name} as' if k == 0 else f'insert into {name}'} {query}")
-                encoder.forget()
-                found += RowFindings(0, unfit)
+            ways = self._encode(
+                name, files, read, chooser, needed_values(read, None if people else files.values), beside
+            )
             chooser.forget()
-            name = with_derived_columns(connection, name, schema)
+            name = with_derived_columns(connection, name, read)
+            if people is not None:
+                source = next(iter(files.sources.values()))
+                for attribute, own in zip(read, ways, strict=True):
+                    if own:
+                        require_fit(attribute, own, f"{source}: attribute '{attribute.name}'")
+                name = with_derived_columns(connection, table_of_units(connection, name, people, schema), schema)
             connection.run(f"analyze {name}")
-            found += RowFindings(self._number(name, schema.names), (frozenset(),) * len(schema))
+            found = RowFindings(self._number(name, schema.names), none if people is not None else ways)
             require_found(schema, found, files.sources)
         self._read, self._asked = connection.number_of_statements - before, []
         listed = list(column_names(schema, values))
         codes, kept = {one: code for one, code, _ in listed}, {one: value for one, _, value in listed if value}
         return SelectedRows(CodedTable(name, SqlColumns(schema, codes, kept), beside), schema)
 
-    def _sources(self, files: TableFiles | DatabaseTable, chooser: RowChooser, *, placed: bool) -> list[SqlSource]:
-        """Return the rows that the table keeps."""
-        unit, span, schema = files.unit, files.unit.require_span(), files.schema
+    def _encode(
+        self,
+        name: str,
+        files: TableFiles | DatabaseTable,
+        read: Schema,
+        chooser: RowChooser,
+        values: frozenset[str],
+        beside: Sequence[str],
+    ) -> tuple[frozenset[Unfit], ...]:
+        """Make the table of codes of the rows that are read, and return in which ways some cells do not fit."""
+        connection, found = self._connection, RowFindings(0, (frozenset(),) * len(read))
+        placed = files.ordered or files.unit.id is not None
+        for k, source in enumerate(self._sources(files, read, chooser, placed=placed)):
+            encoder = SourceEncoder(connection, source, read, files.out_of_domain, values, beside)
+            query, unfit = encoder.encoded()
+            connection.run(f"{f'create temp table {name} as' if k == 0 else f'insert into {name}'} {query}")
+            encoder.forget()
+            found += RowFindings(0, unfit)
+        return found.unfit
+
+    def _sources(
+        self, files: TableFiles | DatabaseTable, schema: Schema, chooser: RowChooser, *, placed: bool
+    ) -> list[SqlSource]:
+        """Return the rows that the table keeps, or is made of."""
+        unit, span = files.unit, files.unit.require_span()
         attributes = {f"a{schema.index(name)}": name for name in schema.column_names}
         if isinstance(files, DatabaseTable) and files.id is not None:
             unit.require_joined_by(files.id)
@@ -179,6 +207,8 @@ class SqlEngine(GroupingEngine):
         pieces = self._pieces(files, columns, chooser, placed)
         if span is not None:
             pieces = [chooser.of_period(piece, span, unit.date or "") for piece in pieces]
+        if files.schema.per_unit is not None:
+            return chooser.with_units(pieces, unit)
         if unit.id is not None:
             return chooser.of_units(pieces, unit, files.key)
         return [SqlSource(piece.query, piece.query) for piece in pieces]
@@ -228,8 +258,6 @@ class SqlEngine(GroupingEngine):
         return f"select {', '.join(columns)}, row_number() over (order by {ORDER}) as {PLACE} from ({query}) as o"
 
     def _require_served(self, schema: Schema) -> None:
-        if schema.per_unit is not None:
-            raise InputError(f"engine '{self.name}' makes no columns of units; use engine 'memory' or 'mapped'")
         for attribute in schema:
             if isinstance(attribute, Open):
                 raise InputError(

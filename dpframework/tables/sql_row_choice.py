@@ -147,6 +147,16 @@ class RowChooser:
             for piece in pieces
         ]
 
+    def with_units(self, pieces: Sequence[SqlPiece], unit: PrivacyUnit) -> list[SqlSource]:
+        """Return all rows of some pieces that have an id, with the number of their `unit`. Raise as `of_units` does."""
+        maps, _ = self._numbered(
+            [(piece, f"{piece.name}: the id column '{unit.id}'") for piece in pieces], unit.id or ""
+        )
+        return [
+            SqlSource(piece.query, f"select s.*, m.unit from ({piece.query}) as s join {name} as m on {cell} = m.cell")
+            for piece, (name, cell) in zip(pieces, maps, strict=True)
+        ]
+
     def of_views(self, left: SqlPiece, right: SqlPiece, sides: Sequence[Sequence[str]], column: str) -> SqlSource:
         """Return the rows of two views, matched where both have an id once.
 

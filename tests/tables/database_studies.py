@@ -87,6 +87,7 @@ NAMES = [
     "people in a month",
     "two views",
     "derived columns",
+    "columns of people",
 ]
 
 
@@ -122,6 +123,18 @@ def cases() -> dict[str, Case]:
     study = _study(attrs.evolve(SCHEMA, derive=derive), unit=PERSON, rows_per_unit=2)
     study.add("table", dpf.miner("crosstab", attributes=["group", "old"], epsilon=1))
     add("derived columns", study)
+    of_people = {"visits": "count()", "ever": "any(ill)", "ward": "last(ward)", "spent": "sum(age)", "old": "max(age)"}
+    upper = {"visits": 30, "spent": 500}
+    derive = [
+        *(dpf.derive(name, value, per="unit", upper=upper.get(name)) for name, value in of_people.items()),
+        dpf.derive("often", "visits > 3 and ever"),
+    ]
+    study = _study(attrs.evolve(SCHEMA, derive=derive), unit=PERSON, period="month", date=DAYS)
+    study.add("table", dpf.miner("crosstab", attributes=["often", "ward"], epsilon=1))
+    study.add("spent", dpf.miner("mean", attribute="spent", epsilon=1))
+    half = dpf.step("half", dpf.queries.Histogram(study.schema["visits"]), dpf.mechanisms.Laplace(1))
+    study.add_plan("half", dpf.sample("1/2", half, name="sample"))
+    add("columns of people", study, during="2026-02")
     assert list(found) == NAMES
     return found
 

@@ -16,6 +16,7 @@ from dpframework.facts.expression_cells import Labels, Numbers, Operand
 from dpframework.facts.unit_expressions import AGGREGATES
 from dpframework.reports.dossier import dossier
 from dpframework.study.study_file import load_study
+from dpframework.tables import sql_engine
 from dpframework.tables.fitting import check_fit
 from dpframework.tables.unit_columns import accumulator
 from dpframework.verify import assert_bounded, assert_derived_row_by_row, unit_readers
@@ -277,9 +278,8 @@ def test_a_study_needs_ids_and_charges_for_one_row():
     assert plan.facts.per_unit
     told = "\n".join(answer.text for item in dossier(plan).items for answer in item.answers)
     assert "All rows of each who are made one row, which follows from them alone." in told
-    for engine in (dpf.DuckDB(), dpf.Dask()):
-        with pytest.raises(dpf.InputError, match="makes no columns of all rows of one 'who'"):
-            study.run(dpf.TableFiles("t.parquet", WHOLE, unit=WHO), engine=engine)
+    with pytest.raises(dpf.InputError, match="makes no columns of all rows of one 'who'"):
+        study.run(dpf.TableFiles("t.parquet", WHOLE, unit=WHO), engine=dpf.Dask())
     found = study.run(dpf.table_from_frame(frame(), WHOLE, unit=WHO), seed=1)["most"]
     assert len(found.to_frame()) == 4
 
@@ -358,3 +358,58 @@ def test_the_list_of_aggregates_is_in_the_page(request):
     page = (request.config.rootpath / "docs" / "study-format.md").read_text(encoding="utf-8")
     for name in AGGREGATES:
         assert f"`{name}(" in page, name
+
+
+# In a database
+
+
+def test_duckdb_makes_the_same_rows_of_people_bit_by_bit(tmp_path, monkeypatch):
+    pytest.importorskip("duckdb", reason="the extra 'database' is not installed")
+    made = sql_engine.table_of_units
+
+    def of_rows_in_any_order(connection, table, *given):
+        other = connection.new_name("shuffled")
+        connection.run(f"create temp table {other} as select * from {table} order by hash(place)")
+        return made(connection, other, *given)
+
+    monkeypatch.setattr(sql_engine, "table_of_units", of_rows_in_any_order)
+    amount = dpf.Numeric("amount", -1e12, 1e12, bins=9, missing=True)
+    more = [
+        of_unit("rounded", "sum(amount)", lower=-1e13, upper=1e13),
+        of_unit("least", "min(-amount)"),
+        of_unit("constant", "sum(1)", upper=9),
+        of_unit("ending", "last(cost > 50, day // 2)"),
+        of_unit("usual", "mode(ill)"),
+        dpf.derive("difference", "rounded - total", lower=-1e13, upper=1e13),
+    ]
+    schema = schema_of(*WHOLE.derivation, *more, columns=[*COLUMNS, amount])
+    rng, rows = np.random.default_rng(5), frame(900, 90)
+    amounts = rng.normal(0, 1, 900) * 10.0 ** rng.integers(-9, 11, 900)  # whose sums differ in another order
+    rows = rows.with_columns(amount=pl.when(pl.col("cost").is_not_null()).then(pl.Series(amounts)))
+    files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    rows.head(500).write_parquet(files[0])
+    rows.tail(400).write_parquet(files[1])
+    for policy in ("clamp", "missing"):
+        given = {"unit": WHO, "out_of_domain": policy}
+        expected = dpf.read_table(files, schema, **given)
+        engine = dpf.DuckDB(threads=2)
+        opened = engine.open(dpf.TableFiles(files, schema, **given))
+        listed = [f"c{k}" for k in range(len(schema))]
+        values = {a.name: f"v{k}" for k, a in enumerate(schema) if isinstance(a, dpf.Numeric)}
+        query = f"select {', '.join([*listed, *values.values()])} from {opened.table.name} order by place"
+        found = engine._connection.columns(query)
+        for name, column, codes in zip(schema.names, listed, expected.columns, strict=True):
+            assert found[column].tolist() == codes.tolist(), name
+        for name, column in values.items():
+            own = np.ma.filled(found[column].astype(float), math.nan)
+            assert np.array_equal(own, expected.values[name], equal_nan=True), name
+        engine.close()
+    whole = rows.with_columns(who=pl.col("who").fill_null("p"))
+    for refused in (rows, whole):
+        refused.write_parquet(files[0])
+        said = set()
+        for read in (lambda table: table.read(), dpf.DuckDB().open):
+            with pytest.raises(dpf.InputError) as caught:
+                read(dpf.TableFiles(files[0], schema, unit=WHO, out_of_domain="error"))
+            said.add(str(caught.value))
+        assert len(said) == 1, said

@@ -1,0 +1,139 @@
+"""Columns of people in a database: the rows of each unit become one row there, as they do in memory.
+
+What an aggregate reads in a row is made by the reader's own function of the distinct cells, as all derived columns are,
+and so is the column that its result becomes. In between, the database counts, compares whole numbers and doubles, and
+adds doubles in the order of the rows: operations whose result is the same everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.derived_columns import DerivedColumn
+from dpframework.facts.expression_cells import Numbers, Operand, domain_of
+from dpframework.facts.schema import Schema
+from dpframework.facts.unit_expressions import AGGREGATED, aggregate, row_parts
+from dpframework.facts.unit_schemas import UnitRows
+from dpframework.tables.derivation import settled_cells
+from dpframework.tables.encoding import stored_dtype
+from dpframework.tables.sql_connection import SqlConnection
+from dpframework.tables.sql_derivation import numbers_of, read_of, read_places, with_numbers
+
+_REAL = "cast({} as double precision)"
+_TRUTHS = {"any": "max({0})", "all": "coalesce(min({0}) filter (where {0} >= 0), -1)"}
+
+
+def table_of_units(connection: SqlConnection, table: str, rows: UnitRows, schema: Schema) -> str:
+    """Return the name of a temporary table with one row for each unit; it takes the place of the given one.
+
+    Parameters
+    ----------
+    connection
+        The database.
+    table
+        The codes and values of all rows by the schema of `rows`, as `with_derived_columns` has them, with the `place`
+        of each row and the number of its `unit`.
+    rows
+        What makes one row of each unit.
+    schema
+        Of the table with one row for each unit, whose columns that are made of single rows are not made yet.
+
+    Raises
+    ------
+    InputError
+        If the database fails.
+    """
+    domains = {name: domain_of(*read) for name, read in rows.schema.derivation_inputs.items()}
+    made: list[tuple[str, str, list[str]]] = []  # of each column its aggregate, its result, and what that reads
+    for j, column in enumerate(rows.columns):
+        found = aggregate(column.value)
+        parts = row_parts(found, domains)
+        names = [f"{'v' if isinstance(part.domain, Numbers) else 'c'}part{j}_{i}" for i, part in enumerate(parts)]
+        if parts:
+            table = _with_parts(connection, table, rows.schema, column, dict(zip(names, parts, strict=True)))
+        whole = found.name not in ("count", "sum") and names[0].startswith("c")
+        made.append((found.name, f"{'c' if whole else 'v'}result{j}", names))
+    grouped, joined, selected = list[str](), list[str](), list[str]()
+    for name, result, names in made:
+        if name not in ("first", "last", "mode"):
+            grouped.append(f"{_grouped(name, names)} as {result}")
+            selected.append(f"u.{result}")
+            continue
+        ranked = _mode(table, names[0]) if name == "mode" else _end(table, names, last=name == "last")
+        own = f"of_{result}"
+        joined.append(f"left join (select unit, x from ({ranked}) as t where n = 1) as {own} on {own}.unit = u.unit")
+        selected.append(f"{f'coalesce({own}.x, -1)' if result.startswith('c') else f'{own}.x'} as {result}")
+    units = connection.new_name("units")
+    each = f"select {', '.join(['unit', 'min(place) as place', *grouped])} from {table} group by unit"
+    listed = ", ".join(["u.place", "u.place as unit", *selected])
+    with connection.passing(table):
+        connection.run(f"create temp table {units} as select {listed} from ({each}) as u {' '.join(joined)}")
+    for (_, result, _), column in zip(made, rows.columns, strict=True):
+        units = _with_column(connection, units, result, column, rows, schema)
+    return units
+
+
+def _with_parts(
+    connection: SqlConnection, table: str, schema: Schema, column: DerivedColumn, parts: Mapping[str, Operand]
+) -> str:
+    """Return a table with what an aggregate reads in each row; -1 is a missing label or truth."""
+
+    def made(found: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        length = len(next(iter(found.values())))
+        with np.errstate(all="ignore"):
+            cells = read_of(schema, column.inputs, found)
+            each = {name: np.broadcast_to(part.cells(cells), (length,)) for name, part in parts.items()}
+        return {name: one + 0.0 if one.dtype == np.float64 else one.astype(np.int64) for name, one in each.items()}
+
+    places = read_places(schema, column.inputs) or read_places(schema, schema.column_names[:1])
+    return with_numbers(connection, table, places, made, {})
+
+
+def _grouped(name: str, parts: Sequence[str]) -> str:
+    """Return an aggregate that does not ask which row stands first, as an expression of the rows of one unit."""
+    if name == "count":
+        return _REAL.format(f"count(*) filter (where {parts[0]} = 1)" if parts else "count(*)")
+    if name in _TRUTHS:
+        return _TRUTHS[name].format(parts[0])
+    # one after another in the order of the rows, as in memory: a sum of doubles depends on it
+    return f"sum({parts[0]} order by place)" if name == "sum" else f"{name}({parts[0]})"
+
+
+def _known(part: str) -> str:
+    return f"{part} is not null" if part.startswith("v") else f"{part} >= 0"
+
+
+def _end(table: str, parts: Sequence[str], *, last: bool) -> str:
+    """Return a query of the cells of each unit, numbered from its first or last one."""
+    order = ", ".join(f"{one}{' desc' if last else ''}" for one in (*parts[1:], "place"))
+    where = " and ".join(map(_known, parts))
+    number = f"row_number() over (partition by unit order by {order})"
+    return f"select unit, {parts[0]} as x, {number} as n from {table} where {where}"
+
+
+def _mode(table: str, part: str) -> str:
+    """Return a query of the codes of each unit, numbered from the most frequent one, of equal ones the first listed."""
+    number = f"row_number() over (partition by unit order by count(*) desc, {part})"
+    return f"select unit, {part} as x, {number} as n from {table} where {_known(part)} group by unit, {part}"
+
+
+def _with_column(
+    connection: SqlConnection, table: str, result: str, column: DerivedColumn, rows: UnitRows, schema: Schema
+) -> str:
+    """Return a table with the codes and values that the results of an aggregate become."""
+    k = schema.index(column.name)
+    attribute = schema.attributes[k]
+
+    def made(found: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        cells = np.ma.asarray(found[result])
+        own = np.ma.filled(cells.astype(np.float64), np.nan)
+        given = own if result.startswith("v") else own.astype(np.int32)
+        return numbers_of(k, settled_cells(attribute, column, rows.schema.derivation_inputs, {AGGREGATED: given}))
+
+    return with_numbers(
+        connection, table, [result], made, {f"c{k}": connection.whole[stored_dtype(attribute).itemsize]}
+    )
