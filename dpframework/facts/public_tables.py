@@ -8,11 +8,9 @@ every plan's hash.
 
 from __future__ import annotations
 
-import csv
 import fnmatch
 import functools
 import hashlib
-import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,8 +21,8 @@ import attrs
 
 from dpframework.facts.canonical import TRUTHS, Form, of_text
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.files import read_text
 from dpframework.facts.inner_paths import inner_path, require_inside
+from dpframework.facts.public_files import rows_of_public_file
 from dpframework.facts.toml import begun_with
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.values import finite_number, plain_number, visible_text
@@ -93,12 +91,13 @@ class PublicTable:
     @classmethod
     @typechecked
     def read(cls, path: str | os.PathLike[str], column: str, key: str | None = None) -> PublicTable:
-        """Read a public table from a CSV file in UTF-8, whose first line names the columns.
+        """Read a public table from a file: CSV in UTF-8, Parquet, or the first sheet of an Excel workbook.
 
         Parameters
         ----------
         path
-            The file.
+            The file, whose first line names the columns. It is read as Parquet or Excel if its name ends in .parquet
+            or .xlsx.
         column
             The column of values. A blank one is missing. If all are numbers they are read as such, and texts such as
             "007" are none.
@@ -140,11 +139,7 @@ def as_public_table(given: PublicTable | Mapping[str, Any] | None) -> PublicTabl
 
 def _read(path: Path, column: str, key: str | None) -> PublicTable:
     with begun_with(f"{path}: "):
-        rows = csv.reader(io.StringIO(read_text(path, "a public table in CSV")), strict=True)
-        try:
-            names, *cells = [row for row in rows if row] or [[]]
-        except csv.Error as error:
-            raise InputError(f"is not CSV: {error}") from None
+        names, *cells = rows_of_public_file(path) or [[]]
         if any(len(row) != len(names) for row in cells):
             raise InputError(
                 "has lines of different lengths; separate cells by commas, and put texts with commas in quotes"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from importlib.util import find_spec
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import dpframework as dpf
@@ -177,3 +179,21 @@ def test_a_file_is_named_where_there_is_a_folder():
     text = dpf.Schema(COLUMNS).dumps() + '[[derive]]\nname = "d"\nvalue = "postcode"\ntable = "towns.csv"\n'
     with pytest.raises(dpf.InputError, match="load the schema from its file"):
         dpf.Schema.loads(text)
+
+
+def test_parquet_and_excel_files_are_the_same_tables_as_csv(tmp_path):
+    frame = pl.DataFrame({"plz": [10115, 20095, 7], "land": ["Berlin", "Hamburg", None], "rain": [570.0, 770.5, 1]})
+    frame.write_csv(tmp_path / "t.csv")
+    frame.write_parquet(tmp_path / "t.parquet")
+    files = [tmp_path / "t.csv", tmp_path / "t.parquet"]
+    if find_spec("xlsxwriter") and find_spec("fastexcel"):
+        frame.write_excel(tmp_path / "t.xlsx")
+        files.append(tmp_path / "t.xlsx")
+    for column in ("land", "rain"):
+        assert len({dpf.PublicTable.read(file, column).digest for file in files}) == 1
+    for name in ("no.parquet", "no.xlsx"):
+        with pytest.raises(dpf.InputError, match=r"no\.(parquet|xlsx): cannot be read: No such file"):
+            dpf.PublicTable.read(tmp_path / name, "land")
+        (tmp_path / name).write_bytes(b"PAR1 or not")
+        with pytest.raises(dpf.InputError, match=r"no\.(parquet|xlsx): (cannot be read as|Excel files need)"):
+            dpf.PublicTable.read(tmp_path / name, "land")

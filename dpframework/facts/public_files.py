@@ -1,0 +1,86 @@
+"""Files of public tables, as rows of texts, the first of which names the columns: CSV, Parquet and Excel.
+
+A public table is small, and everybody may know it. So it is read whole, and errors may show what stands in it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.files import read_text
+
+MOST_BYTES = 1 << 26
+_TOO_LARGE = f"is larger than {MOST_BYTES >> 20} MiB; save the columns of keys and values alone"
+
+
+def rows_of_public_file(path: Path) -> list[list[str]]:
+    """Return all rows of a public table, the names of its columns first; empty cells are empty texts.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    """
+    reader = {".parquet": _parquet, ".xlsx": _excel}.get(path.suffix.lower())
+    if reader is None:
+        return _csv(path)
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise InputError(_TOO_LARGE)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}") from None
+    return reader(path)
+
+
+def _csv(path: Path) -> list[list[str]]:
+    rows = csv.reader(io.StringIO(read_text(path, "a public table in CSV")), strict=True)
+    try:
+        return [row for row in rows if row]
+    except csv.Error as error:
+        raise InputError(f"is not CSV: {error}") from None
+
+
+def _parquet(path: Path) -> list[list[str]]:
+    import polars as pl
+
+    frame = _whole(lambda: pl.read_parquet(path), "cannot be read as Parquet; save it anew, or as CSV")
+    return [frame.columns, *([_text(cell) for cell in row] for row in frame.iter_rows())]
+
+
+def _excel(path: Path) -> list[list[str]]:
+    try:
+        import fastexcel
+    except ImportError:
+        raise InputError(
+            "Excel files need the package fastexcel; install it with: pip install 'dpframework[excel]'"
+        ) from None
+    broken = "cannot be read as an Excel workbook (.xlsx); save it anew, without a password, or as CSV"
+    sheet = _whole(lambda: fastexcel.read_excel(path).load_sheet(0, header_row=None, dtypes="string"), broken)
+    rows = sheet.to_polars().iter_rows()
+    return [[_text(cell) for cell in row] for row in rows if any(cell is not None for cell in row)]
+
+
+def _whole(action: Callable[[], Any], sentence: str) -> Any:
+    """Return what a library reads. If it fails or panics, raise an InputError with this sentence."""
+    try:
+        return action()
+    except MemoryError:
+        raise
+    except Exception:
+        pass
+    except BaseException as error:  # a panic of a library in Rust is no Exception
+        if type(error).__name__ != "PanicException":
+            raise
+    raise InputError(sentence)
+
+
+def _text(cell: Any) -> str:
+    """Return a cell as a CSV file would hold it."""
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    return "" if cell is None or cell != cell else repr(cell) if isinstance(cell, float) else str(cell)
