@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from dpframework.cli import completion
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text
 from dpframework.facts.printable import printable, printable_lines
@@ -113,6 +114,7 @@ Unit = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
+        autocompletion=completion.attributes,
         help="The column that identifies whom a study or a cap protects. By default it protects each row.",
     ),
 ]
@@ -210,6 +212,7 @@ EngineName = Annotated[
     typer.Option(
         "--engine",
         metavar="NAME",
+        autocompletion=completion.engines,
         help="Where counts are evaluated: memory, threads, mapped, dask, or a plugin's; by default as the study says.",
     ),
 ]

@@ -69,6 +69,14 @@ def mechanisms(_: Any) -> Iterable[str]:
 
 
 @_completing
+def engines(_: Any) -> Iterable[str]:
+    """Name the installed engines, and those of the owner's configuration."""
+    from dpframework.study.registry import registry
+
+    return registry().engines
+
+
+@_completing
 def subjects(_: Any) -> Iterable[str]:
     """Name the miners that `verify` tests, and the study files here."""
     from dpframework.study.registry import registry

@@ -94,7 +94,12 @@ Sheet = Annotated[
 DatabaseTable = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table of a database.")]
 Query = Annotated[str | None, typer.Option(metavar="SQL", help="A SELECT whose answer is the table.")]
 RightView = Annotated[Path | None, path_option("FILE", "A CSV or Parquet file with the right view.")]
-JoiningColumn = Annotated[str | None, typer.Option("--id", metavar="NAME", help="The column that joins the two files.")]
+JoiningColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--id", metavar="NAME", autocompletion=completion.attributes, help="The column that joins the two files."
+    ),
+]
 
 
 @app.command(

@@ -55,6 +55,10 @@ def complete(tmp_path, monkeypatch, capsys):
         ("dpframework epsilon none.toml a", []),
         ("dpframework schema infer t.csv --exclude ", ["age", "cost", "sex"]),
         ("dpframework schema infer t.csv --open c", ["cost"]),
+        ("dpframework schema check t.csv s.toml --unit a", ["age"]),
+        ("dpframework schema infer t.csv --right u.csv --id s", ["sex"]),
+        ("dpframework run study.toml --engine ma", ["mapped"]),
+        ("dpframework ledger open study.toml --unit a", []),
         ("dpframework schema infer none.csv --categorical ", []),
     ],
 )
