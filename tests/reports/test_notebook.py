@@ -47,6 +47,9 @@ class _Balanced(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         assert tag in ("table", "caption", "thead", "tbody", "tr", "th", "td", "pre", "p", "h4", "meter")
+        # no sheet, script or colour, so that each viewer shows it in its own theme
+        assert dict(attributes).keys() <= {"style", "scope", "min", "max", "value"}
+        assert "color" not in dict(attributes).get("style", "")
         if tag == "th":
             assert dict(attributes)["scope"] in ("col", "row")
         self.open.append(tag)
