@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpframework.cli.common import Json, given_path, print_json, write
+from dpframework.cli.common import Json, RowsPerUnit, Unit, given_path, print_json, write
 from dpframework.cli.parameters import Command
 from dpframework.facts.privacy import decimal_text
 from dpframework.facts.schema import read_schema
@@ -25,6 +25,11 @@ def describe(
     data: Annotated[Path, typer.Argument(parser=given_path, metavar="DATA", help="The table. It is not opened.")],
     schema: Annotated[Path, typer.Argument(parser=given_path, metavar="SCHEMA", help="A schema file.")],
     epsilon: Annotated[str, typer.Option(metavar="EPSILON", help="The budget of the whole study.")] = "1",
+    unit: Unit = None,
+    rows_per_unit: RowsPerUnit = 1,
+    allow: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="An assumption that you accept; may be repeated.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Print a study file that asks for every histogram, mean and median. The data is not opened.
@@ -33,16 +38,19 @@ def describe(
     """
     from dpframework.study.describe import describe as study_of  # with all miners
 
-    study = study_of(read_schema(schema), epsilon)
+    study = study_of(read_schema(schema), epsilon, unit=unit, rows_per_unit=rows_per_unit, allow=allow or ())
     steps: list[dict[str, Any]] = [
         {"name": name, "miner": own.kind.name, "share": float(own.share), "params": dict(own.parameters)}
         for name, own in study.shares().shares.items()
     ]
     places, budget = {"path": str(data), "schema": str(schema)}, decimal_text(study.budget.epsilon)
+    whom: dict[str, Any] = {} if unit is None else {"unit": unit}
+    whom |= {} if rows_per_unit == 1 else {"rows_per_unit": rows_per_unit}
+    whom |= {"allow": allow} if allow else {}
     if as_json:
-        print_json({"data": places, "privacy": {"epsilon": budget}, "step": steps})
+        print_json({"data": places, "privacy": {"epsilon": budget, **whom}, "step": steps})
         return
     quote = '"' if "/" in budget else ""  # TOML has no ratios, so one is a text
-    tables = [f"[data]\n{toml_lines(places)}", f"[privacy]\nepsilon = {quote}{budget}{quote}\n"]
+    tables = [f"[data]\n{toml_lines(places)}", f"[privacy]\nepsilon = {quote}{budget}{quote}\n{toml_lines(whom)}"]
     tables += [f"[[step]]\n{toml_lines(step)}" for step in steps]
     write("\n".join(tables), end="")

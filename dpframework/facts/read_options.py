@@ -20,7 +20,8 @@ ENCODINGS = (
 )  # fmt: skip
 SEPARATORS = (",", ";", "\t", "|", ":", " ", "^", "~")
 _COMMON = ("null", "decimal", "thousands", "date")
-_OF_FILE = ("separator", "encoding", "sheet", "table", "query")
+_OF_FILE = ("separator", "encoding", "skip", "sheet", "table", "query")
+MOST_SKIPPED = 1000
 
 
 def _separator(given: Any) -> str:
@@ -35,6 +36,12 @@ def _encoding(given: Any) -> str:
     if name not in ENCODINGS:
         raise InputError(f"encoding {given!r} is unknown; {nearest(name, ENCODINGS)}")
     return name
+
+
+def _skip(given: Any) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= MOST_SKIPPED:
+        raise InputError(f"skip is {given!r}; write how many lines stand above the names, from 0 to {MOST_SKIPPED:,}")
+    return given
 
 
 def _sheet(given: Any) -> str:
@@ -75,8 +82,10 @@ class ReadOptions:
     separator
         What stands between two fields of a CSV file.
     encoding
-        The encoding of a CSV file, such as "windows-1252". A byte that it does not hold becomes a replacement
-        character.
+        That of a CSV file, such as "windows-1252". A byte that it does not hold becomes a replacement character.
+    skip
+        How many lines of a CSV file, or rows of a sheet, stand above the one that names the columns. Empty ones do not
+        count.
     sheet
         The sheet of an Excel workbook; by default its first one.
     table, query
@@ -113,6 +122,7 @@ class ReadOptions:
 
     separator: str = attrs.field(default=",", converter=_separator)
     encoding: str = attrs.field(default="utf-8", converter=_encoding)
+    skip: int = attrs.field(default=0, converter=_skip)
     sheet: str = attrs.field(default="", converter=_sheet)
     table: str = attrs.field(default="", converter=_table)
     query: str = attrs.field(default="", converter=_query)

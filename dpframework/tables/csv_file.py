@@ -66,7 +66,9 @@ class CsvFile:
             If it is empty, or its first line is none of CSV.
         """
         read = read or ReadOptions()
-        first = next(_texts(path, read.encoding), b"")
+        first = next(_texts(path, read.encoding, read.skip), b"")
+        if not first and read.skip:
+            raise InputError(f"{path.name}: has no line below the {read.skip} that [read] skips; correct skip")
         if not first:
             raise InputError(
                 f"{path.name}: is empty; save the table there again, with the names of its columns in the first line"
@@ -82,7 +84,7 @@ class CsvFile:
             ) from None
         if len(columns) > MOST_COLUMNS:
             raise InputError(f"{path.name}: has more than the {MOST_COLUMNS:,} columns that a table may have")
-        return cls(path, header, columns, read)
+        return cls(path, header, tuple(map(in_one_line, columns)), read)
 
     def blocks(self, positions: Sequence[int]) -> Iterator[list[pl.Series]]:
         """Yield the columns at some positions, block by block.
@@ -93,7 +95,7 @@ class CsvFile:
             If the file is damaged; one sentence that shows no cell.
         """
         begun = False
-        for text in _texts(self.path, self.read.encoding):
+        for text in _texts(self.path, self.read.encoding, self.read.skip):
             if begun:
                 yield self._block(self.header + text, positions)
             elif not text.startswith(self.header):
@@ -138,8 +140,19 @@ def _shown(read: ReadOptions) -> str:
     return read.encoding.upper() if read.encoding.startswith("utf") else read.encoding
 
 
-def _texts(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:
-    """Yield the text of a file in UTF-8, in pieces of whole lines, without bytes before its first line.
+def in_one_line(name: str) -> str:
+    r"""Return a column's name with a blank in place of each line break, since names stand in one line everywhere.
+
+    Examples
+    --------
+    >>> in_one_line("income\n(in euros)")
+    'income (in euros)'
+    """
+    return " ".join(part.strip() for part in name.splitlines()) if len(name.splitlines()) > 1 else name
+
+
+def _texts(path: Path, encoding: str = "utf-8", skip: int = 0) -> Iterator[bytes]:
+    """Yield the text of a file in UTF-8, in pieces of whole lines, without bytes before the line of names.
 
     A line break within quotes is text: where quotes are not closed, a piece grows until they are.
     """
@@ -148,7 +161,7 @@ def _texts(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             stream: Any = gzip.GzipFile(fileobj=file) if packed else file
-            for text in _pieces(stream if encoding == "utf-8" else _Recoded(stream, encoding)):
+            for text in _pieces(stream if encoding == "utf-8" else _Recoded(stream, encoding), skip):
                 if text is None:
                     raise _too_long(path)
                 yield text
@@ -187,22 +200,24 @@ def _too_long(path: Path) -> InputError:
     )
 
 
-def _pieces(stream: gzip.GzipFile | IO[bytes] | _Recoded) -> Iterator[bytes | None]:
-    """Yield whole lines, then None and nothing more if one is too long to be held."""
+def _pieces(stream: gzip.GzipFile | IO[bytes] | _Recoded, skip: int) -> Iterator[bytes | None]:
+    """Yield whole lines after some, then None and nothing more if one is too long to be held."""
     rest, begun = b"", False
     while data := stream.read(max(BLOCK_BYTES, len(rest))):
         rest += data
         if not begun:
             rest = rest.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
-            begun = bool(rest)
-        end = _end_of_lines(rest)
+            while skip and b"\n" in rest:
+                rest, skip = rest[rest.index(b"\n") + 1 :].lstrip(b"\r\n"), skip - 1
+            begun = bool(rest) and not skip
+        end = _end_of_lines(rest) if begun else 0
         if end:
             yield rest[:end]
             rest = rest[end:]
         if len(rest) > MOST_LINE_BYTES:
             yield None
             return
-    if rest:
+    if rest and begun:
         yield rest
 
 

@@ -15,7 +15,16 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.toml import toml_key, toml_lines
 from dpframework.tables.columns import Column, as_column, is_textual, plain_cells
 from dpframework.tables.distinct_cells import DistinctCells, distinct_cells
-from dpframework.tables.guessed_columns import Guess, case_twins, common_nulls, common_style, guess_column, with_groups
+from dpframework.tables.guessed_columns import (
+    Guess,
+    case_twins,
+    common_nulls,
+    common_style,
+    guess_column,
+    perhaps_missing,
+    with_groups,
+    yes_and_no,
+)
 from dpframework.tables.inferred_attributes import Choices, CutMode, attribute_of
 from dpframework.tables.written_cells import read_cells
 
@@ -54,7 +63,7 @@ class ColumnNote:
 
     def __str__(self) -> str:
         """Write it as one line."""
-        lines = f"; {' '.join(self.lines)}" if self.lines else ""
+        lines = f"{':' if self.proposal.endswith('write') else ';'} {' '.join(self.lines)}" if self.lines else ""
         return f"{self.column}: {self.found}; {self.proposal}{lines}"
 
 
@@ -142,7 +151,7 @@ def draft_of(
             continue
         drafted[name] = guesses[name]
         attributes.append(attrs.evolve(attribute, view=views[name]) if name in views else attribute)
-        notes += _notes(name, guess, attribute)
+        notes += _notes(name, *guesses[name], attribute)
     if not attributes:
         raise InputError(_together(refused))
     schema = Schema(attributes, inferred=_inferred(attributes, choices), read=_common(drafted, read))
@@ -239,19 +248,30 @@ def _common(drafted: Mapping[str, tuple[Guess, DistinctCells | None]], read: Rea
     return read if decimal is None else attrs.evolve(read, decimal=decimal, thousands=thousands)
 
 
-def _notes(name: str, guess: Guess, attribute: Attribute) -> Iterator[ColumnNote]:
+def _notes(name: str, guess: Guess, cells: DistinctCells | None, attribute: Attribute) -> Iterator[ColumnNote]:
     if guess.found:
         form = guess.options.to_dict()
-        lines = (f"[read.columns.{toml_key(name)}]", *toml_lines(form).splitlines()) if form else ()
-        yield ColumnNote(name, guess.found, guess.proposal, lines)
-    if isinstance(attribute, Categorical):
-        twins = case_twins(attribute.values)
-        if twins:
-            shown = "; ".join(", ".join([label, *others]) for label, others in twins.items())
-            lines = (f"[read.columns.{toml_key(name)}]", *toml_lines({"labels": twins}).splitlines())
-            yield ColumnNote(
-                name, f"labels differ in case only: {shown}", "to make each of them one label, write", lines
-            )
+        yield ColumnNote(name, guess.found, guess.proposal, _read_lines(name, form) if form else ())
+    if not isinstance(attribute, Categorical):
+        return
+    answers = yes_and_no(attribute.values)
+    twins = answers or case_twins(attribute.values)
+    if twins:
+        shown = "; ".join(", ".join([label, *others]) for label, others in twins.items())
+        what = "labels say yes or no in several ways" if answers else "labels differ in case only"
+        lines = _read_lines(name, {"labels": twins})
+        yield ColumnNote(name, f"{what}: {shown}", "to make each of them one label, write", lines)
+    doubtful = None if cells is None else perhaps_missing(cells.without(guess.options.null))
+    if doubtful is not None and cells is not None and doubtful.cells:
+        texts = doubtful.by_frequency()
+        found = f"{doubtful.cells:,} of {cells.cells:,} cells hold {', '.join(texts)}"
+        lines = _read_lines(name, {"null": texts})
+        yield ColumnNote(name, found, "read as a label; where it stands for nothing, write", lines)
+
+
+def _read_lines(name: str, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the lines of a file that say how a column is written."""
+    return (f"[read.columns.{toml_key(name)}]", *toml_lines(options).splitlines())
 
 
 def _left_out(name: str, values: Any, error: str, where: str) -> ColumnNote:
@@ -259,9 +279,16 @@ def _left_out(name: str, values: Any, error: str, where: str) -> ColumnNote:
     reason = error.removeprefix(f"{where} ").split("; ")[0]
     column = as_column(values, where)
     cells = len(column) - column.series.null_count()
+    proposal = "to count its values that several people share, declare it open"
     if column.foreign is None and cells:
-        reason += f": {column.series.drop_nulls().n_unique():,} in {cells:,} cells"
-    proposal = "left out; to count its values that several people share, declare it open"
+        different = column.series.drop_nulls().n_unique()
+        reason += f": {different:,} in {cells:,} cells"
+        if different < cells:
+            proposal = f"if it says whose a row is, name it in the study as its unit; {proposal}"
     return ColumnNote(
-        name, reason, proposal, ("[[attribute]]", *toml_lines({"name": name, "kind": "open"}).splitlines()), True
+        name,
+        reason,
+        f"left out; {proposal}",
+        ("[[attribute]]", *toml_lines({"name": name, "kind": "open"}).splitlines()),
+        True,
     )

@@ -17,6 +17,7 @@ import attrs
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.limits import MOST_COLUMNS, MOST_SHEET_CELLS, MOST_WORKBOOK_BYTES
 from dpframework.facts.read_options import ReadOptions
+from dpframework.tables.csv_file import in_one_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -93,11 +94,15 @@ class ExcelFile:
             raise InputError(f"{path.name}: the sheet is empty; its first row must name the columns")
         if frame.width > MOST_COLUMNS:
             raise InputError(f"{path.name}: has more than the {MOST_COLUMNS:,} columns that a table may have")
-        columns = tuple(name or "" for name in frame.row(0))
-        frame = frame[1:].with_columns(pl.all().str.strip_prefix(_DAY_OF_TIMES))
         if frame.width > 1:
             frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
-        return cls(columns, frame)
+        frame = frame[read.skip :]
+        if not frame.height:
+            raise InputError(
+                f"{path.name}: the sheet has no rows below the {read.skip} that [read] skips; correct skip"
+            )
+        columns = tuple(in_one_line(name or "") for name in frame.row(0))
+        return cls(columns, frame[1:].with_columns(pl.all().str.strip_prefix(_DAY_OF_TIMES)))
 
     def blocks(self, positions: Sequence[int]) -> Iterator[list[pl.Series]]:
         """Yield the columns at some positions, in one block."""

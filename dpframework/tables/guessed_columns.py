@@ -44,6 +44,7 @@ _LOOKS = {
 }  # fmt: skip
 _AMBIGUOUS = {"%d/%m": "%m/%d"}
 _WORDS = re.compile("[+-]?(inf|infinity|nan|true|false)", re.IGNORECASE)  # which are numbers in any style
+_YES, _NO = frozenset(("yes", "y", "ja", "j", "oui", "si", "s\u00ed", "s\u00ec")), frozenset(("no", "n", "nein", "non"))
 _PADDED = r"^0[0-9]+$"
 _DAY_IN_DIGITS = r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$"
 _WHOLE, _GROUPED = r"^[+-]?[0-9]+$", r"^[+-]?[1-9][0-9]{0,2}([.][0-9]{3})+$"
@@ -259,6 +260,37 @@ def common_style(options: Sequence[ColumnOptions], numbers: Sequence[pl.Series])
     if thousands is not None and bool(texts.str.contains(thousands, literal=True).any()):
         return None, None
     return decimal, thousands
+
+
+def yes_and_no(labels: Sequence[str]) -> dict[str, list[str]]:
+    """Return the other spellings of yes and of no under one of each, if labels say nothing else and spell one twice.
+
+    Examples
+    --------
+    >>> yes_and_no(["N", "Yes", "no", "yes"])
+    {'no': ['N'], 'yes': ['Yes']}
+    >>> yes_and_no(["no", "yes", "perhaps"])
+    {}
+    """
+    said: dict[bool, list[str]] = {}
+    for label in labels:
+        word = label.casefold()
+        if word in _NULLS or label in _NULLS:
+            continue
+        if word not in _YES and word not in _NO:
+            return {}
+        said.setdefault(word in _YES, []).append(label)
+    found = {}
+    for spellings in said.values():
+        one = max(spellings, key=lambda label: (len(label), label.islower()))
+        if len(spellings) > 1:
+            found[one] = [label for label in spellings if label != one]
+    return found
+
+
+def perhaps_missing(cells: DistinctCells) -> DistinctCells:
+    """Return the labels that stand for nothing in many tables, such as a dash, and may be labels in this one."""
+    return cells.only(cells.among(_NULLS.difference(SURE_NULLS)))
 
 
 def case_twins(labels: Sequence[str]) -> dict[str, list[str]]:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
+import csv
 import gzip
+import io
+import itertools
 import os
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 
 from dpframework.facts.read_options import ReadOptions
@@ -19,13 +25,15 @@ _HEAD = 1 << 20  # bytes that are read together
 _LINES = 1 << 17  # bytes by which the separator is guessed
 _MOST = 1 << 26  # bytes by which the encoding is
 _SEPARATORS = (",", ";", "\t", "|")
+_ROWS = 30  # among which the names are looked for
 
 
 def guess_file(data: Any) -> ReadOptions | None:
-    """Return the separator and the encoding that a CSV file suggests; None for anything else.
+    """Return the separator, the encoding and the lines above the names that a CSV file suggests; None for others.
 
     The encoding is UTF-8 unless a byte contradicts that, and windows-1252 then. The separator is one by which all
-    lines at the beginning have the same number of fields, at least two; of several the one with most fields.
+    lines at the beginning have the same number of fields, at least two; of several the one with most fields. Lines
+    with far fewer filled fields than the others stand above the one that names the columns.
     """
     if not isinstance(data, str | os.PathLike) or is_url(os.fspath(data)):
         return None
@@ -40,7 +48,42 @@ def guess_file(data: Any) -> ReadOptions | None:
     except (OSError, EOFError, zlib.error):  # who reads it next says what is wrong
         return None
     text = codecs.getincrementaldecoder(encoding)("replace").decode(head[:_LINES]).encode("utf-8", "replace")
-    return ReadOptions(separator=_separator(text.lstrip(b"\r\n")), encoding=encoding)
+    separator = _separator(text.lstrip(b"\r\n"))
+    return ReadOptions(separator=separator, encoding=encoding, skip=_lines_above(text.decode(), separator))
+
+
+def guess_skip(data: Any, read: ReadOptions) -> ReadOptions:
+    """Return options with the number of rows above the names of an Excel sheet, if its first row names not all columns.
+
+    Raises
+    ------
+    NotOpened, InputError
+        As `ExcelFile.open`.
+    """
+    if read.skip or not isinstance(data, str | os.PathLike) or not os.fspath(data).lower().endswith(".xlsx"):
+        return read
+    from dpframework.tables.excel_file import ExcelFile
+
+    opened = ExcelFile.open(Path(data), read)
+    below = [["" if cell is None else cell for cell in row] for row in opened.frame.head(_ROWS).iter_rows()]
+    return attrs.evolve(read, skip=_rows_above([list(opened.columns), *below]))
+
+
+def _lines_above(text: str, separator: str) -> int:
+    """Return how many lines stand above the one that names the columns of a CSV file, without empty ones."""
+    with contextlib.suppress(csv.Error):
+        rows = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), delimiter=separator)
+        first = list(itertools.islice(filter(None, rows), _ROWS))
+        above = _rows_above(first)
+        return 0 if any("\n" in cell for row in first[:above] for cell in row) else above
+    return 0
+
+
+def _rows_above(rows: Sequence[Sequence[str]]) -> int:
+    """Return how many rows at the beginning have far fewer cells than the others: titles, dates of exports, notes."""
+    filled = [sum(bool(cell.strip()) for cell in row) for row in rows]
+    most = max(filled, default=0)
+    return next((k for k, own in enumerate(filled) if 2 * own > most), 0) if most > 2 else 0
 
 
 def _encoding(head: bytes, stream: Any) -> str:
@@ -66,6 +109,14 @@ def _separator(text: bytes) -> str:
         fields = fields[~blank]
         if len(fields) and int(fields[0]) > max(fields_of_best, 1) and bool(np.all(fields == fields[0])):
             best, fields_of_best = separator, int(fields[0])
+    if fields_of_best:
+        return best
+    for separator in _SEPARATORS:  # lines of another kind may stand above the names
+        _, fields, blank = lines_of(whole, separator)
+        most = int(np.bincount(fields[~blank]).argmax()) if not blank.all() else 0
+        share = float((fields[~blank] == most).mean()) if most > 2 else 0.0
+        if share > 0.8 and most > fields_of_best and fields[0] < most:
+            best, fields_of_best = separator, most
     if fields_of_best:
         return best
     # By none of them do all lines agree: the first line names the columns, so it decides.

@@ -16,7 +16,7 @@ from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.tables.drafts import SchemaDraft, draft_of, require_all
-from dpframework.tables.guessed_file import guess_file
+from dpframework.tables.guessed_file import guess_file, guess_skip
 from dpframework.tables.inferred_attributes import Choices, CutMode
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, open_source
@@ -139,7 +139,7 @@ def _draft(
     views: Mapping[str, str],
     read: ReadOptions | Mapping[str, Any] | None,
 ) -> tuple[SchemaDraft, list[InputError]]:
-    written = ReadOptions.of(guess_file(data) if read is None else read)
+    written = guess_skip(data, ReadOptions.of(guess_file(data) if read is None else read))
     source = open_source(data, read=written)
     _refuse_undeclared(choices, source.columns, f"{source.name}: ")
     names = _kept(source, exclude)

@@ -352,3 +352,14 @@ def test_a_sheet_goes_from_infer_to_results_in_three_commands(folder, capsys):
     for option, path in (("--sheet", "t.csv"), ("--table", "t.xlsx")):
         assert main(["schema", "infer", path, option, "visits"]) == 2
         assert option in capsys.readouterr().err
+
+
+def test_rows_above_the_names_of_a_sheet_are_found_and_skipped(tmp_path, expected):
+    titles = [(), ("of 2024", None), NAMES, *ROWS]
+    path = sheet_of(tmp_path / "t.xlsx", titles, ("Report",), above=2)
+    draft = dpf.draft_schema(path, read={"sheet": "visits"})
+    assert draft.schema.read.skip == 2
+    assert set(draft.schema.names) <= set(NAMES)
+    assert codes(dpf.read_table(path, asking(sheet="visits", skip=2))) == expected
+    with pytest.raises(dpf.InputError, match="no rows below the 99 that"):
+        dpf.read_table(path, asking(sheet="visits", skip=99))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import gzip
 import json
 import math
 
+import attrs
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -354,3 +356,46 @@ def test_a_messy_file_in_three_commands(tmp_path, capsys, monkeypatch) -> None:
     out, _ = capsys.readouterr()
     assert "more than rows_per_unit = 2" in out
     assert out.endswith("the data fits the schema\n")
+
+
+NAMED = "Nr;Raucher;Kosten\n(EUR);Rhesus\n"
+ROWS_BELOW = "".join(f"{k};{('ja', 'Nein', 'J', 'nein')[k % 4]};{k},5;{'+-'[k % 2]}\n" for k in range(40))
+
+
+@pytest.mark.parametrize(
+    ("above", "skip"),
+    [
+        ("", 0),
+        ("Export vom 27.11.2026\n", 1),
+        ("Export;;;\n;;;\nStation 3;;;\n", 3),  # as a spreadsheet writes it
+        ("Export\r\n\r\n\r\nStation 3\r\n", 2),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+def test_lines_above_the_names_are_skipped_and_names_stand_in_one_line(tmp_path, above, skip, ending):
+    file = tmp_path / f"t.{ending}"
+    text = (above + NAMED.replace("Kosten\n(EUR)", '"Kosten\n(EUR)"') + ROWS_BELOW).encode()
+    file.write_bytes(gzip.compress(text) if ending == "csv.gz" else text)
+    draft = dpf.draft_schema(file)
+    schema = draft.schema
+    assert (schema.read.skip, schema.read.separator) == (skip, ";")
+    assert schema.names == ("Nr", "Raucher", "Kosten (EUR)", "Rhesus")
+    assert dpf.Schema.loads(schema.dumps()) == schema
+    table = dpf.read_table(file, schema)
+    assert table.values["Kosten (EUR)"].tolist() == [k + 0.5 for k in range(40)]
+    assert table.values["Nr"].tolist() == list(range(40))
+    told = str(draft)
+    assert "Raucher: labels say yes or no in several ways: ja, J; nein, Nein" in told or "nein, Nein; ja, J" in told
+    assert 'Raucher] labels = { ja = ["J"], nein = ["Nein"] }' in told
+    assert "Rhesus: 20 of 40 cells hold -; read as a label; where it stands for nothing, write: [read.columns" in told
+    with pytest.raises(dpf.InputError, match="no line below the 90 that"):
+        dpf.read_table(file, attrs.evolve(schema, read=attrs.evolve(schema.read, skip=90)))
+
+
+def test_a_first_column_without_a_name_is_no_line_above_the_names(tmp_path):
+    (tmp_path / "t.csv").write_text(",a,b\n" + "".join(f"{k},{k % 3},{k % 5}\n" for k in range(9)))
+    schema = dpf.draft_schema(tmp_path / "t.csv", exclude=[""]).schema
+    assert (schema.read.skip, schema.names) == (0, ("a", "b"))
+    for wrong in (-1, 1001, "2", True):
+        with pytest.raises(dpf.InputError, match="write how many lines stand above the names, from 0 to 1,000"):
+            dpf.Schema(schema.attributes, read={"skip": wrong})
