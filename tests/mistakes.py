@@ -206,6 +206,60 @@ SCHEMAS = (
     schema("Labels have bins.", 'values = ["f", "m"]', "bins = 2"),
     schema("The schema was inferred from the data.", '[[attribute]]\nname = "age"', INFERRED),
 )
+_HEAD = "[privacy]\n"
+
+
+def _read(what: str, options: str) -> Mistake:
+    return study(what, _HEAD, f"[read{options}\n{_HEAD}")
+
+
+def _derive(what: str, value: str, more: str = "", privacy: str = "") -> Mistake:
+    column = f'[[derive]]\nname = "x"\nvalue = "{value}"\n{more}\n'
+    return study(what, _HEAD, f"{column}{_HEAD}{privacy}")
+
+
+_PEOPLE = 'per = "unit"'
+_TOWNS = {"towns.csv": "code,state\nf,Bavaria\nm,Hesse\n"}
+
+
+def _lookup(what: str, more: str) -> Mistake:
+    column = f'[[derive]]\nname = "x"\nvalue = "sex"\n{more}\n'
+    return Mistake(what, {**_TOWNS, "study.toml": (_HEAD, column + _HEAD)}, "check study.toml")
+
+
+READING = (
+    _read("The separator is a word.", ']\nseparator = "semicolon"'),
+    _read("An option of reading has its name in another program.", ']\ndelimiter = ";"'),
+    _read("A date format is written as in a spreadsheet.", '.columns.age]\ndate = "DD.MM.YYYY"'),
+    _read("A null text is a number.", "]\nnull = -99"),
+    _read("Labels are the wrong way round.", '.columns.sex]\nlabels = { female = "f" }'),
+    _derive("A comparison has one sign.", "age = 30"),
+    _derive("A condition is written as in C.", "ill && age > 30"),
+    _derive("A condition is written as in SQL.", "case when ill then 1 else 0 end"),
+    _derive("A label is misspelt in an expression.", "sex == 'w'"),
+    _derive("A logarithm is taken.", "log(age)"),
+    _derive("Nobody knows the bounds of a derived column.", "1 / (age - 50)"),
+    _derive("A column of people lacks its key.", "any(ill)"),
+    _derive("A column of people lacks the unit.", "any(ill)", _PEOPLE),
+    _derive("A mean of each person is taken.", "mean(age)", _PEOPLE, 'unit = "pid"\n'),
+    _derive("A count of each person has no upper bound.", "count()", _PEOPLE, 'unit = "pid"\n'),
+    _derive("A step asks for an attribute of rows in a table of people.", "any(ill)", _PEOPLE, 'unit = "pid"\n'),
+    _lookup("The public table is not there.", 'table = "town.csv"\ncolumn = "state"'),
+    _lookup("The column of a public table is not named.", 'table = "towns.csv"'),
+    _lookup("The private table is looked up in.", 'table = "visits.csv"\ncolumn = "age"'),
+)
+QUESTIONS = (
+    study("Groups are of an attribute that is not there.", TREE, _step("mean", 'attribute = "age", by = "gender"')),
+    study("A parameter has its name in another program.", TREE, _step("mean", 'attribute = "age", group_by = "sex"')),
+    study("A description is a text.", TREE, _step("count", "where = \"sex = 'f'\"")),
+    study("A description has an unknown test.", TREE, _step("count", 'where = { above = ["age", 30] }')),
+    study("A description has an unknown label.", TREE, _step("count", 'where = { equals = ["sex", "w"] }')),
+    study("A mean is taken of labels.", TREE, _step("mean", 'attribute = "sex"')),
+    study("The median is asked for as 50.", TREE, _step("quantile", 'attribute = "age", quantile = 50')),
+    study("No value is asked for.", TREE, _step("top-k", 'attribute = "sex", k = 0')),
+    study("A share of nothing is asked for.", TREE, _step("ratio", 'by = "sex"')),
+    study("A parameter stands beside the miner.", TREE, 'miner = "histogram"\nepsilon = 0.5\nattribute = "age"'),
+)
 DATA = (
     study("The data is not there.", "visits.csv", "visit.csv", RUN),
     study("The data lies outside the study's folder.", "visits.csv", "../visits.csv", RUN),
@@ -249,11 +303,18 @@ PYTHON = (
     python("A dataframe lacks a column.", lambda: dpf.table_from_frame(FRAME.drop("ill"), _schema())),
     python("The table has another schema.", _other_table),
     python("The budget is exceeded.", lambda: _added(ages=1, sexes=1).checked_plan()),
+    python("A picture is asked for by a name.", lambda: _added(ages=1).plan().plot("ages")),
+    python("The schema is a dictionary.", lambda: UNTYPED.Study({"age": "numeric"}, epsilon=1)),
+    python("Labels are one text.", lambda: UNTYPED.Categorical("sex", "fm")),
+    python("A derived column is a function.", lambda: UNTYPED.derive("old", lambda row: row["age"] > 60)),
+    python("A description is a function.", lambda: UNTYPED.miner("count", where=lambda row: True, epsilon=1)),
     python("A result is misspelt.", lambda: _added(ages=1).run(dpf.table_from_frame(FRAME, _schema()))["agse"]),
 )
 GROUPS: Mapping[str, tuple[Mistake, ...]] = {
     "Study files": STUDIES,
     "Schema files": SCHEMAS,
+    "Reading and deriving": READING,
+    "Questions": QUESTIONS,
     "Data files": DATA,
     "Commands": COMMANDS,
     "Python": PYTHON,

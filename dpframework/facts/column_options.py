@@ -43,7 +43,9 @@ def as_given_texts(given: Any, what: str) -> tuple[str, ...]:
     """
     listed = [given] if isinstance(given, str) else given
     if not isinstance(listed, Iterable) or isinstance(listed, Mapping | bytes):
-        raise InputError(f"{what} must be a text or a list of texts, not {type(given).__name__}")
+        raise InputError(
+            f"{what} must be a text or a list of texts, not {type(given).__name__}; write numbers in quotes, too"
+        )
     found = tuple(listed)
     for text in found:
         visible_text(text, f"each text of {what}")

@@ -166,9 +166,10 @@ class DerivedColumn:
     def _made(self, inputs: Mapping[str, Input]) -> tuple[Attribute, Operand]:
         for name in self.inputs:
             if name not in inputs:
+                of_itself = "it is the column itself, so give it another name" if name == self.name else ""
                 raise InputError(
                     f"derived column '{self.name}': reads the column '{name}', which is not in the schema before it; "
-                    f"{nearest(name, inputs)}"
+                    f"{of_itself or nearest(name, inputs)}"
                 )
         from dpframework.facts.derived_making import made  # most schemas derive nothing
 

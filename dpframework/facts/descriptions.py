@@ -344,7 +344,10 @@ def description_from_dict(form: Mapping[str, Any]) -> Description:
             return And(description_from_dict(part) for part in parts)
         case {"or": list(parts)}:
             return Or(description_from_dict(part) for part in parts)
-    raise InputError("a description is written as one of 'equals', 'below', 'not', 'and', 'or'")
+    raise InputError(
+        "a description is written as one of 'equals', 'below', 'not', 'and', 'or', such as "
+        '{ equals = ["sex", "f"] } or { not = { below = ["age", 65] } }'
+    )
 
 
 @attrs.frozen

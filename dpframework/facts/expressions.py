@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -57,6 +58,22 @@ _ONE: dict[str, Callable[[Operand], Operand]] = {
 FUNCTIONS = (*_ONE, "min", "max", "cut", "fill", "column")
 
 
+#: What other languages write, as a pattern, and how an expression says it.
+_OTHER_SIGNS = {
+    r"\bcase\b.*\bwhen\b": "write a condition as: 1 if ill else 0",
+    r"&&|\|\||!(?!=)": "write and, or and not for &&, || and !",
+    r"\?.*:": "write a condition as: 1 if ill else 0",
+    r"(?<![<>=!])=(?!=)": "write == to compare",
+    r"<>": "write != for what differs",
+}
+_OF_UNITS = 'it is made of all rows of a unit; write per = "unit" beside it'
+_NO_LOGARITHM = "its last digit depends on the machine, so it is left out; use powers, or cut(x, [1, 10, 100])"
+_OTHER_CALLS = {
+    **dict.fromkeys(("any", "all", "count", "sum", "first", "last", "mode"), _OF_UNITS),
+    **dict.fromkeys(("log", "log2", "log10", "ln", "exp"), _NO_LOGARITHM),
+}
+
+
 def parsed(text: str) -> ast.expr:
     """Return the syntax of an expression, of limited size and depth.
 
@@ -72,7 +89,7 @@ def parsed(text: str) -> ast.expr:
             warnings.simplefilter("ignore")
             found = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise InputError(f"'{text}' is no expression; write one such as weight / (height / 100) ** 2") from None
+        raise InputError(f"'{text}' is no expression; {_way_to_write(text)}") from None
     _require_accepted(found)
     level: list[ast.AST] = [found]
     for _ in range(MOST_DEPTH):
@@ -95,13 +112,22 @@ def _require_accepted(tree: ast.expr) -> None:
             raise _not_accepted(node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in FUNCTIONS:
             name = node.func.id
-            raise InputError(f"calls '{name}', which is no function of expressions; {nearest(name, FUNCTIONS)}")
+            hint = _OTHER_CALLS.get(name) or nearest(name, FUNCTIONS)
+            raise InputError(f"calls '{name}', which is no function of expressions; {hint}")
 
 
 def _not_accepted(node: ast.AST) -> InputError:
     return InputError(
         f"holds '{ast.unparse(node)[:60]}', which an expression may not; see 'Expressions' in the format of studies"
     )
+
+
+def _way_to_write(text: str) -> str:
+    """Say how an expression writes what other languages write otherwise."""
+    for sign, written in _OTHER_SIGNS.items():
+        if re.search(sign, text, re.IGNORECASE):
+            return written
+    return "write one such as weight / (height / 100) ** 2"
 
 
 def names_in(text: str) -> tuple[str, ...]:

@@ -149,8 +149,11 @@ def _read(path: Path, column: str, key: str | None) -> PublicTable:
         own = names[0] if key is None else key
         for name in (own, column):
             if names.count(name) != 1:
-                says = f"has no column '{name}'; {nearest(name, names)}" if name not in names else f"has '{name}' twice"
-                raise InputError(says)
+                if name in names:
+                    raise InputError(f"has the column '{name}' twice; rename one of them")
+                hint = nearest(name, names)
+                more = "; name one of them with key or column" if hint.startswith("known") else ""
+                raise InputError(f"has no column '{name}'; {hint}{more}")
         first, second = names.index(own), names.index(column)
         found = [(row[first], row[second]) for row in cells if of_text(row[second]) is not None]
         values = _of_one_kind([value for _, value in found])

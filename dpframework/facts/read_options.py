@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, final
 
@@ -34,8 +35,19 @@ def _separator(given: Any) -> str:
 def _encoding(given: Any) -> str:
     name = str(given).lower()
     if name not in ENCODINGS:
+        name = _same_encoding(name)
+    if name not in ENCODINGS:
         raise InputError(f"encoding {given!r} is unknown; {nearest(name, ENCODINGS)}")
     return name
+
+
+def _same_encoding(name: str) -> str:
+    """Return the name here of an encoding that has several, such as utf8, cp1252 or iso-8859-1; else what was given."""
+    try:
+        codec = codecs.lookup(name).name
+    except (LookupError, ValueError):
+        return name
+    return next((one for one in ENCODINGS if codecs.lookup(one).name == codec), name)
 
 
 def _skip(given: Any) -> int:
@@ -207,7 +219,8 @@ class ReadOptions:
             for label in own.targets:
                 if label not in accepted:
                     raise InputError(
-                        f"{where} becomes '{label}', which its values do not list; {nearest(label, accepted)}"
+                        f"{where} becomes '{label}', which its values do not list; {nearest(label, accepted)}; "
+                        "labels are written as { label = [texts in the file] }"
                     )
 
     def to_dict(self) -> dict[str, Any]:

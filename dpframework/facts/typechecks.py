@@ -186,7 +186,11 @@ def _remedy(value: Any, hint: Any) -> str:
         return "; dpf.table_from_frame(frame, schema) makes one"
     if type(value).__name__ in ("DataFrame", "LazyFrame") and "PathLike[str]" in needed:
         return "; dpf.table_from_frame(frame, schema) takes a dataframe"
-    if isinstance(value, str) and needed.startswith("Description,"):
+    if needed == "Schema":
+        return "; dpf.Schema([dpf.Numeric(...), ...]) makes one"
+    if callable(value) and needed == "str":
+        return "; write it as a text"
+    if needed.startswith("Description,"):
         return '; such as { equals = ["sex", "f"] }'
     return ""
 

@@ -91,7 +91,10 @@ def aggregate(text: str) -> Aggregate:
         )
     name = call.func.id
     if name not in AGGREGATES:
-        raise InputError(f"calls '{name}', which is no aggregate of a unit's rows; {nearest(name, AGGREGATES)}")
+        quotient = "divide sum(x) by count() in a column after them" if name in ("mean", "avg", "average") else ""
+        raise InputError(
+            f"calls '{name}', which is no aggregate of a unit's rows; {quotient or nearest(name, AGGREGATES)}"
+        )
     least = 0 if name == "count" else 1
     if call.keywords or not least <= len(arguments) <= AGGREGATES[name]:
         most = {0: "nothing or a test", 1: "one expression"}[least]

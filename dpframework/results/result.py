@@ -91,11 +91,15 @@ def axes_or_new(ax: Any | None, **figure: Any) -> Any:
     ------
     ImportError
         If matplotlib is not installed.
+    InputError
+        If a name is given in place of axes.
     """
     try:
         from matplotlib import pyplot
     except ImportError as error:
         raise ImportError("plot needs matplotlib: pip install 'dpframework[plot]'") from error
+    if isinstance(ax, str):
+        raise InputError(f"plot takes matplotlib axes, not {ax!r}; results[{ax!r}].plot() draws one result")
     return pyplot.subplots(**figure)[1] if ax is None else ax
 
 

@@ -270,6 +270,11 @@ def _steps(form: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         if name in names:
             raise InputError(f"{where}this name is used twice; give each step its own")
         names.add(name)
+        for key in step:
+            if key not in _STEP_KEYS and nearest(key, _STEP_KEYS).startswith("known"):
+                raise InputError(
+                    f"{where}'{key}' is no key of a step; write parameters of its miner as params = {{ {key} = ... }}"
+                )
         refuse_unknown(step, _STEP_KEYS, f"{where}unknown key")
         if "miner" not in step:
             raise InputError(f"{where}has no 'miner'; name one of those that `dpframework miners` lists")
