@@ -94,7 +94,8 @@ class ReadOptions:
     separator
         What stands between two fields of a CSV file.
     encoding
-        That of a CSV file, such as "windows-1252". A byte that it does not hold becomes a replacement character.
+        The encoding of a CSV file, such as "windows-1252". A byte that it does not hold becomes a replacement
+        character.
     skip
         How many lines of a CSV file, or rows of a sheet, stand above the one that names the columns. Empty ones do not
         count.

@@ -220,7 +220,7 @@ def _guess_of(
 
 
 def _column_of(guess: Guess, cells: DistinctCells | None, values: Any, where: str) -> Column | DistinctCells:
-    """Return the cells of a column as they are meant. What is no number among numbers is missing."""
+    """Return the cells of a column as they are meant. A text among numbers is missing."""
     if guess.options == ColumnOptions():
         return as_column(values, where) if cells is None else cells
     if cells is not None:
