@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -162,3 +163,28 @@ def test_results_are_kept_and_drawn() -> None:
             AdaptiveGrid.from_dict({**grid.to_dict(), **wrong})
     with pytest.raises(dpf.InputError):
         FoundBounds.from_dict({**bounds.to_dict(), "upper": 1})
+
+
+def test_a_second_study_uses_released_bounds_and_one_cap_holds_both(tmp_path: Path) -> None:
+    income = dpf.Schema([dpf.Numeric("income", 0, 1_000_000, bins=500)])
+    codes = (np.random.default_rng(1).lognormal(10, 0.6, 20_000) / 2000).astype(int).clip(0, 499)
+    table = dpf.Table.from_codes(income, [codes])
+    ledger = dpf.Ledger.create(tmp_path / "l.ledger")
+    ledger.open("incomes", epsilon=1)
+    search = dpf.Study(income, epsilon="0.2")
+    search.add("bounds", PrivateBoundsMiner("income", epsilon="0.2"))
+
+    def released(study: dpf.Study) -> Any:
+        ledger.approve("incomes", study.plan(), by="me")
+        return study.run(table, ledger=ledger.run("incomes"))
+
+    bounds = released(search)["bounds"]
+    close = dpf.miner("mean", attribute="income", bounds=[bounds.lower, bounds.upper], epsilon="0.8")
+    mean = dpf.Study(income, epsilon="0.8")
+    mean.add("mean", close)
+    ((_, step),) = mean.plan().placed_steps()
+    assert f"up from {bounds.lower:g} and down from {bounds.upper:g}" in step.query.text
+    assert bounds.lower <= released(mean)["mean"].value <= bounds.upper
+    assert ledger.records().data_set("incomes").left == 0
+    with pytest.raises(dpf.PlanRefused):
+        released(search)
