@@ -44,6 +44,7 @@ _LOOKS = {
 }  # fmt: skip
 _AMBIGUOUS = {"%d/%m": "%m/%d"}
 _WORDS = re.compile("[+-]?(inf|infinity|nan|true|false)", re.IGNORECASE)  # which are numbers in any style
+_ANSWERS = frozenset(("None", "none", "NONE", "unknown", "Unknown", "unbekannt"))  # which are labels of many columns
 _YES, _NO = frozenset(("yes", "y", "ja", "j", "oui", "si", "s\u00ed", "s\u00ec")), frozenset(("no", "n", "nein", "non"))
 _PADDED = r"^0[0-9]+$"
 _DAY_IN_DIGITS = r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$"
@@ -290,7 +291,7 @@ def yes_and_no(labels: Sequence[str]) -> dict[str, list[str]]:
 
 def perhaps_missing(cells: DistinctCells) -> DistinctCells:
     """Return the labels that stand for nothing in many tables, such as a dash, and may be labels in this one."""
-    return cells.only(cells.among(_NULLS.difference(SURE_NULLS)))
+    return cells.only(cells.among(_NULLS.difference(SURE_NULLS, _ANSWERS)))
 
 
 def case_twins(labels: Sequence[str]) -> dict[str, list[str]]:
