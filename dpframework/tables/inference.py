@@ -139,8 +139,10 @@ def _draft(
     views: Mapping[str, str],
     read: ReadOptions | Mapping[str, Any] | None,
 ) -> tuple[SchemaDraft, list[InputError]]:
-    written = guess_skip(data, ReadOptions.of(guess_file(data) if read is None else read))
+    written = ReadOptions.of(guess_file(data) if read is None else read)
     source = open_source(data, read=written)
+    if "" in source.columns and (skipping := guess_skip(data, written)) != written:
+        written, source = skipping, open_source(data, read=skipping)
     _refuse_undeclared(choices, source.columns, f"{source.name}: ")
     names = _kept(source, exclude)
     _refuse_unknown(views, names, f"{source.name}: column with a view")
