@@ -150,7 +150,7 @@ def _read(path: Path, column: str, key: str | None) -> PublicTable:
         for name in (own, column):
             if names.count(name) != 1:
                 if name in names:
-                    raise InputError(f"has the column '{name}' twice; rename one of them")
+                    raise InputError(f"has '{name}' twice; rename one of these columns")
                 hint = nearest(name, names)
                 more = "; name one of them with key or column" if hint.startswith("known") else ""
                 raise InputError(f"has no column '{name}'; {hint}{more}")
