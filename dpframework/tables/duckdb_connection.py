@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, final
 
@@ -18,6 +19,7 @@ from dpframework.tables.sql_connection import CANCELLED, TIMED_OUT, SqlConnectio
 T = TypeVar("T")
 #: What the database of the owner is called.
 SOURCE = "source"
+FEW_CELLS = 16  # that are looked up in a list
 #: Nothing is written but tables in memory, and no code is fetched.
 _SETTINGS = (
     "set temp_directory = ''",
@@ -82,6 +84,7 @@ class DuckDBConnection(SqlConnection):
     ) -> None:
         super().__init__()
         self._duckdb = _module()
+        self._variables: list[str] = []
         self._timeout, self._late = timeout, threading.Event()
         self._connection = self._duckdb.connect(":memory:")
         for setting in (*_SETTINGS, *([] if threads is None else [f"set threads = {int(threads)}"])):
@@ -114,6 +117,40 @@ class DuckDBConnection(SqlConnection):
     def close(self) -> None:
         """Forget everything."""
         self._connection.close()
+
+    def analyze(self, name: str) -> None:
+        """Do nothing: it learns the ranges of numbers as a table is written."""
+
+    def lookups(self, table: str, numbers: Sequence[str], rows: int, cell: str) -> dict[str, str] | None:
+        """Look up a few cells in lists, once for each entry of a dictionary in a file. See `SqlConnection`."""
+        if rows > FEW_CELLS:
+            return None
+        kept = {key: f"{table}_{key}" for key in ("cell", *numbers)}
+        for key, variable in kept.items():
+            self._variables.append(variable)
+            self.run(f"set variable {variable} = (select list({key} order by cell) from {table})")
+        place = f"list_position(getvariable('{kept['cell']}'), {cell})"
+        return {key: f"getvariable('{kept[key]}')[{place}]" for key in numbers}
+
+    def drop(self, name: str) -> None:
+        """Drop a table, and the lists that were made of it. See `SqlConnection`."""
+        super().drop(name)
+        self._forget(f"{name}_")
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """See `SqlConnection`. If the block fails, the lists are gone too."""
+        try:
+            with super().snapshot():
+                yield
+        except BaseException:
+            self._forget("")
+            raise
+
+    def _forget(self, prefix: str) -> None:
+        for variable in [one for one in self._variables if one.startswith(prefix)]:
+            self.run(f"reset variable {variable}")
+            self._variables.remove(variable)
 
     @property
     def _errors(self) -> type[Exception]:

@@ -94,6 +94,34 @@ class SqlConnection(abc.ABC):
         """Drop a temporary table, if it is there. Raise as `run` does."""
         self.run(f"drop table if exists {name}")
 
+    def analyze(self, name: str) -> None:
+        """Have the database learn what a table holds, by which it plans queries. Raise as `run` does."""
+        self.run(f"analyze {name}")
+
+    def lookups(self, table: str, numbers: Sequence[str], rows: int, cell: str) -> dict[str, str] | None:
+        """Return expressions that find the numbers of a cell in a table, null where it has none, without a join.
+
+        None if the database has no faster way than to join. What is kept for it is forgotten when the table is
+        dropped.
+
+        Parameters
+        ----------
+        table
+            A temporary table of some cells, no two of which are equal, and their numbers.
+        numbers
+            The columns that are looked up.
+        rows
+            How many rows it has.
+        cell
+            The expression of a cell.
+
+        Raises
+        ------
+        InputError
+            If the database fails.
+        """
+        return None
+
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
         """See the same rows in all queries of the block. If it fails, the tables that it made are gone."""

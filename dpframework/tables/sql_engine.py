@@ -159,7 +159,7 @@ class SqlEngine(GroupingEngine):
                     if own:
                         require_fit(attribute, own, f"{source}: attribute '{attribute.name}'")
                 name = with_derived_columns(connection, table_of_units(connection, name, people, schema), schema)
-            connection.run(f"analyze {name}")
+            connection.analyze(name)
             found = RowFindings(self._number(name, schema.names), none if people is not None else ways)
             require_found(schema, found, files.sources)
         self._read, self._asked = connection.number_of_statements - before, []
@@ -338,7 +338,7 @@ class SqlEngine(GroupingEngine):
                 f"create temp table {name} as select {', '.join(f't.{one}' for one in held)} from "
                 f"(select s.*, {place} as k from {source}) as t join {chosen} as c on c.k = t.k"
             )
-            connection.run(f"analyze {name}")
+            connection.analyze(name)
         table.samples.add(name)
         sampled = attrs.evolve(table, name=name)
         weakref.finalize(sampled, self._unused.append, name).atexit = False

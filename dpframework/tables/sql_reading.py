@@ -17,8 +17,9 @@ from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.tables.encoding import Unfit, cells_of, settled, stored_dtype, unfit
+from dpframework.tables.sql_bins import bin_of, double
 from dpframework.tables.sql_cells import CellKind, ColumnType
-from dpframework.tables.sql_connection import SqlConnection, text
+from dpframework.tables.sql_connection import SqlConnection
 from dpframework.tables.written_cells import read_cells
 
 
@@ -129,22 +130,25 @@ class SourceEncoder:
         options, column = self._schema.read.of_column(attribute.name), f"s.a{k}"
         stored = kind.kind in (CellKind.WHOLE, CellKind.REAL)
         if isinstance(attribute, Numeric) and stored and not (options.null or options.is_date):
-            return self._numbers(attribute, column)
+            return self._numbers(attribute, column, kind)
         plain = kind.plain(dates=options.is_date)
         if options.is_date:
             plain.require_served(f"column '{attribute.name}'")
         return self._looked_up(attribute, column, plain)
 
-    def _numbers(self, attribute: Numeric, column: str) -> CodeExpressions:
+    def _numbers(self, attribute: Numeric, column: str, kind: ColumnType) -> CodeExpressions:
         """Return numbers that are stored as such, clamped and counted into bins by comparisons of doubles."""
         number = f"(cast({column} as double precision) + 0.0e0)"
-        known = f"({column} is not null and not {self._connection.nan.format(number)})"
-        low, high = (_double(float(end)) for end in (attribute.lower, attribute.upper))
+        known = f"{column} is not null"
+        if kind.kind is CellKind.REAL:
+            known = f"({known} and not {self._connection.nan.format(number)})"
+        lower, upper = float(attribute.lower), float(attribute.upper)
+        low, high = double(lower), double(upper)
         beyond = f"({number} < {low} or {number} > {high})"
         there = f"({known} and not {beyond})" if self._policy is OutOfDomain.MISSING else known
         clamped = f"(case when {number} < {low} then {low} when {number} > {high} then {high} else {number} end)"
         gone = 0 if attribute.missing_code is None else attribute.missing_code
-        code = f"case when {there} then {_bins(number, attribute.interior_cuts, 0)} else {gone} end"
+        code = f"case when {there} then {bin_of(number, lower, upper, attribute.interior_cuts)} else {gone} end"
         lost = low if attribute.missing_code is None else "null"
         value = f"case when {there} then {clamped} else {lost} end" if attribute.name in self._values else None
         ways: set[Unfit] = set()
@@ -158,6 +162,8 @@ class SourceEncoder:
     def _looked_up(self, attribute: Attribute, column: str, kind: ColumnType) -> CodeExpressions:
         """Return cells by their place among the distinct ones, which the reader encodes."""
         options, cell = self._schema.read.of_column(attribute.name), kind.cell(column)
+        if kind.kind is CellKind.TRUTH and self._policy is not OutOfDomain.ERROR:
+            return self._truths(attribute, column, kind)
         found = CellNumbers.of(self._connection, self._looked_at, cell, kind)
         read = [cells_of(attribute, read_cells(attribute, options, one, "a column")) for one in found.columns]
         there, missing = (settled(attribute, one, self._policy) for one in read)
@@ -172,13 +178,29 @@ class SourceEncoder:
             numbers["value"] = there.values
         name = found.mapped(numbers)
         self._maps.append(name)
-        joined = f"left join {name} on {cell} = {name}.cell"
-        code = f"case when {cell} is null then {int(missing.codes[0])} else {name}.code end"
+        joined, seen = "", self._connection.lookups(name, list(numbers), len(there.codes), cell)
+        if seen is None:
+            joined, seen = f"left join {name} on {cell} = {name}.cell", {key: f"{name}.{key}" for key in numbers}
+        code = f"case when {cell} is null then {int(missing.codes[0])} else {seen['code']} end"
         value = None
         if kept and missing.values is not None:
-            lost = "null" if np.isnan(missing.values[0]) else _double(float(missing.values[0]))
-            value = f"case when {cell} is null then {lost} else {name}.value end"
+            value = f"case when {cell} is null then {_written(missing.values[0])} else {seen['value']} end"
         return CodeExpressions(code, value, joined, ways)
+
+    def _truths(self, attribute: Attribute, column: str, kind: ColumnType) -> CodeExpressions:
+        """Return truths, of which there are two. Where all cells may be read, none has to be looked for."""
+        options = self._schema.read.of_column(attribute.name)
+        given = (kind.values([True, False]), kind.missing())
+        read = [cells_of(attribute, read_cells(attribute, options, one, "a column")) for one in given]
+        there, missing = (settled(attribute, one, self._policy) for one in read)
+
+        def chosen(true: object, false: object, null: object) -> str:
+            return f"case when {column} is null then {null} when {column} then {true} else {false} end"
+
+        code, value = chosen(int(there.codes[0]), int(there.codes[1]), int(missing.codes[0])), None
+        if there.values is not None and missing.values is not None and attribute.name in self._values:
+            value = chosen(*(_written(one) for one in (there.values[0], there.values[1], missing.values[0])))
+        return CodeExpressions(code, value)
 
 
 @final
@@ -214,21 +236,13 @@ class CellNumbers:
             connection.upload(own, {"k": np.arange(1, 1 + len(next(iter(numbers.values())))), **numbers})
             listed = ", ".join(["d.cell", *(f"n.{key}" for key in numbers)])
             connection.run(f"create temp table {name} as select {listed} from {self.table} d join {own} n on d.k = n.k")
-            connection.run(f"analyze {name}")
+            connection.analyze(name)
         return name
 
 
-def _double(number: float) -> str:
-    return f"cast({text(repr(number))} as double precision)"
-
-
-def _bins(number: str, cuts: Sequence[float], first: int) -> str:
-    """Return the number of cuts at or below a number, and `first` more, by halves."""
-    if not cuts:
-        return str(first)
-    k = len(cuts) // 2
-    low, high = _bins(number, cuts[:k], first), _bins(number, cuts[k + 1 :], first + k + 1)
-    return f"case when {number} >= {_double(cuts[k])} then {high} else {low} end"
+def _written(number: float) -> str:
+    """Return a value that may be missing."""
+    return "null" if np.isnan(number) else double(float(number))
 
 
 def needed_values(schema: Schema, values: frozenset[str] | None) -> frozenset[str]:

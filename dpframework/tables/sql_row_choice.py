@@ -138,7 +138,7 @@ class RowChooser:
                 f"create temp table {kept} as select t.{PLACE}, {number} as unit from ({ranked}) as t left join "
                 f"{chosen} as c on c.unit = t.unit and c.nth = t.nth where t.n <= {unit.rows} or c.nth is not null"
             )
-        connection.run(f"analyze {kept}")
+        connection.analyze(kept)
         return [
             SqlSource(
                 piece.query,
@@ -195,7 +195,7 @@ class RowChooser:
         )
         if self._strict and not connection.rows(f"select 1 from {pairs} limit 1"):
             raise DoesNotFit(f"{left.name} and {right.name}: have no id in common in the column '{column}'")
-        connection.run(f"analyze {pairs}")
+        connection.analyze(pairs)
         taken = [f"{side}.{name}" for side, names in zip("lr", sides, strict=True) for name in names]
         query = (
             f"select {', '.join(taken)}, l.{PLACE}, l.{PLACE} as {UNIT} from {pairs} as p "
@@ -232,7 +232,7 @@ class RowChooser:
                     f"create temp table {name} as select cell, cast(unit as bigint) as unit from {mapped} "
                     "where unit is not null"
                 )
-            self._connection.run(f"analyze {name}")
+            self._connection.analyze(name)
             maps.append((name, cell))
         return maps, every
 

@@ -20,6 +20,7 @@ from dpframework.study.registry import registry
 from dpframework.tables import Crosstab, sql_engine
 from dpframework.tables.duckdb_connection import DuckDBConnection
 from dpframework.tables.files import TableFiles
+from dpframework.tables.sql_bins import EvenSteps, bin_of
 from dpframework.verify import EngineConformance
 
 duckdb = pytest.importorskip("duckdb", reason="the extra 'database' is not installed")
@@ -37,7 +38,8 @@ def opened(files: TableFiles) -> tuple[dpf.DuckDB, Any]:
 
 
 def names_of_tables(engine: dpf.DuckDB) -> list[str]:
-    return [str(row[0]) for row in engine._connection.rows("select table_name from duckdb_tables()")]
+    both = "select table_name from duckdb_tables() union all select name from duckdb_variables()"
+    return [str(row[0]) for row in engine._connection.rows(both)]
 
 
 # Cells: each is read as the reader reads it.
@@ -117,6 +119,27 @@ def test_odd_cells_have_the_codes_that_the_reader_gives_them(column: str, policy
     cells = odd_columns()[column]
     frame = pl.DataFrame({attribute.name: cells for attribute in ODD})
     require_same_codes(frame, tmp_path, dpf.Schema(ODD), policy)
+
+
+GRIDS = [dpf.Numeric("x", 0, 100, bins=16), dpf.Numeric("x", 0, 90, bins=11), dpf.Numeric("x", -0.3, 0.7, bins=97)]
+GRIDS += [dpf.Numeric("x", 1e6, 1e6 + 1e-3, bins=50), dpf.Numeric("x", -1e300, 1e300, bins=9)]
+UNEVEN = [dpf.Numeric("x", 0, 9, cuts=[1, 2, 4, 8]), dpf.Numeric("x", 1e15, 1e15 + 8, bins=23)]
+
+
+@pytest.mark.parametrize("attribute", [*GRIDS, *UNEVEN], ids=str)
+def test_a_bin_is_the_number_of_cuts_at_or_below_whether_divided_or_compared(attribute: dpf.Numeric) -> None:
+    cuts, (low, high) = np.array(attribute.interior_cuts), (attribute.lower, attribute.upper)
+    steps = EvenSteps.of(low, high, attribute.interior_cuts)
+    assert (steps is not None) == (attribute in GRIDS)
+    assert steps is None or steps.is_exact == (attribute is GRIDS[0])
+    inside = np.random.default_rng(3).uniform(low, high, 1000)
+    edges = [np.nextafter(cuts, -np.inf), cuts, np.nextafter(cuts, np.inf)]
+    numbers = np.concatenate([*edges, inside, [low, high, np.nextafter(low, -np.inf), -1e308, 1e308, np.inf, -np.inf]])
+    connection = DuckDBConnection(threads=1)
+    connection.upload("given", {"k": np.arange(len(numbers)), "x": numbers})
+    found = connection.columns(f"select {bin_of('x', low, high, attribute.interior_cuts)} as bin from given order by k")
+    assert found["bin"].tolist() == [int((cuts <= number).sum()) for number in numbers]
+    connection.close()
 
 
 def test_files_of_other_types_are_read_each_by_its_own(tmp_path: Path) -> None:

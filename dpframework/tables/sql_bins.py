@@ -1,0 +1,99 @@
+"""The bin of a number in SQL: by a division where the cuts are even, else by comparisons with them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import attrs
+
+from dpframework.tables.sql_connection import text
+
+_SHORTER = 1 - 2.0**-50  # by this factor a step is divided as shorter, so that rounding finds no bin too low
+
+
+def double(number: float) -> str:
+    """Return a number as SQL writes one of 8 bytes."""
+    return f"cast({text(repr(number))} as double precision)"
+
+
+def bin_of(number: str, lower: float, upper: float, cuts: Sequence[float]) -> str:
+    """Return the number of cuts at or below a number, as an expression.
+
+    Parameters
+    ----------
+    number
+        An expression in double precision, neither null nor NaN.
+    lower, upper, cuts
+        The range, and what divides it, increasing. What lies beyond the range is in the first bin or the last.
+
+    Examples
+    --------
+    >>> bin_of("x", 0, 10, [5.0])
+    "case when x >= cast('5.0' as double precision) then 1 else 0 end"
+    """
+    steps = EvenSteps.of(lower, upper, cuts)
+    return _by_halves(number, cuts, 0) if steps is None else steps.bin_of(number)
+
+
+def _by_halves(number: str, cuts: Sequence[float], first: int) -> str:
+    if not cuts:
+        return str(first)
+    k = len(cuts) // 2
+    low, high = _by_halves(number, cuts[:k], first), _by_halves(number, cuts[k + 1 :], first + k + 1)
+    return f"case when {number} >= {double(cuts[k])} then {high} else {low} end"
+
+
+@attrs.frozen
+class EvenSteps:
+    """A range whose cuts are `lower + width * k`, so that a division finds the bin of a number.
+
+    Attributes
+    ----------
+    lower, width, last
+        The lower end, the width of a bin, and the last cut.
+    origin, divisor
+        What is taken off a number, and what it is divided by.
+    is_exact
+        Whether the division alone finds the bin of each number. Else it may find the next one, and a comparison with
+        the cut below that one corrects it.
+    """
+
+    lower: float
+    width: float
+    last: float
+    origin: float
+    divisor: float
+    is_exact: bool = True
+
+    @classmethod
+    def of(cls, lower: float, upper: float, cuts: Sequence[float]) -> EvenSteps | None:
+        """Return the steps by which each number has the right bin; None if there are none, or few cuts.
+
+        Subtraction, division by a positive number and `floor` never decrease, rounding included. So a bin that is
+        right, or the next one, at the lower end, at each cut and at the number before each cut, is so everywhere.
+        """
+        width = (upper - lower) / (len(cuts) + 1)
+        even = all(lower + width * (k + 1) == cut for k, cut in enumerate(cuts))
+        if len(cuts) < 3 or not even or not lower + width * (len(cuts) + 1) > cuts[-1]:
+            return None
+        right = [(lower, 0), *((cut, k + 1) for k, cut in enumerate(cuts))]
+        right += [(math.nextafter(cut, -math.inf), k) for k, cut in enumerate(cuts)]
+        exact = cls(lower, width, cuts[-1], lower, width)
+        if all(exact._place(number) == place for number, place in right):
+            return exact
+        below = lower - 4 * math.ulp(max(abs(lower), abs(upper)))
+        near = cls(lower, width, cuts[-1], below, width * _SHORTER, is_exact=False)
+        return near if all(0 <= near._place(number) - place <= 1 for number, place in right) else None
+
+    def _place(self, number: float) -> int:
+        return math.floor((min(max(number, self.lower), self.last) - self.origin) / self.divisor)
+
+    def bin_of(self, number: str) -> str:
+        """Return the bin of a number, as an expression."""
+        inside = f"least(greatest({number}, {double(self.lower)}), {double(self.last)})"
+        place = f"floor(({inside} - {double(self.origin)}) / {double(self.divisor)})"
+        if self.is_exact:
+            return place
+        cut = f"{double(self.lower)} + {double(self.width)} * {place}"
+        return f"({place} - case when {inside} < {cut} then 1 else 0 end)"
