@@ -67,7 +67,8 @@ class DatabaseTable:
         the rows of a unit, are made by that order. Without it a table's rows are in the order in which the database
         stores them, and those of a view or a query in none.
     query
-        Whether `table` is a query in SQL, and no name.
+        Whether `table` is a query in SQL, and no name. Then the schema's `read` must hold the same query: so plans show
+        it, and assume `rows-from-query`.
     ordered
         Whether samples may be drawn, for which the database numbers the rows.
 
@@ -99,6 +100,7 @@ class DatabaseTable:
                 raise InputError(f"{name!r} is no name of a table; give one such as 'clinic.visits'")
             if not self.query:
                 require_table_name(name, "the table")
+        self._require_read_so()
         if self.id is not None:
             attributes_of_views(self.schema)
             self.unit.require_joined_by(self.id)
@@ -106,6 +108,19 @@ class DatabaseTable:
                 raise InputError(
                     f"column '{self.id}' joins the views and is an attribute; then [read] must say nothing of its cells"
                 )
+
+    def _require_read_so(self) -> None:
+        """Refuse what the schema, and so the plan, says otherwise."""
+        read = self.schema.read
+        if self.query and (self.id is not None or read != attrs.evolve(read, query=self.table[0], table="")):
+            raise InputError(
+                "the schema must hold the same query, one of one table, as in dpf.Schema(attributes, "
+                'read={"query": "select ..."}): then plans show it, and a study has to allow \'rows-from-query\''
+            )
+        if not self.query and read.query:
+            raise InputError("the schema's [read] has a query; give it as the table, with query=True")
+        if read.table and self.table != (read.table,):
+            raise InputError(f"the schema's [read] names the table '{read.table}', not '{self.shown}'")
 
     @property
     def shown(self) -> str:

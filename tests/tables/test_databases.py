@@ -85,9 +85,9 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Server:
 
 
 def left_behind(engine: SqlEngine) -> list[str]:
-    """Return the temporary tables of the engine's connection."""
+    """Return the temporary tables of the engine's connection, and what it keeps beside them."""
     own = {
-        "duckdb": "select table_name from duckdb_tables() where temporary",
+        "duckdb": "select table_name from duckdb_tables() where temporary union select name from duckdb_variables()",
         "postgres": "select relname from pg_class where relnamespace = pg_my_temp_schema() and relkind = 'r'",
     }
     return sorted(str(row[0]) for row in engine._connection.rows(own[engine.name]))
@@ -224,8 +224,34 @@ def test_a_table_that_is_not_there_or_not_the_owners_is_not_opened(server: Serve
     for name in ("dpf_codes_0", "pg_catalog.pg_stats", "information_schema.tables", "main.", "duckdb_settings"):
         with pytest.raises(dpf.InputError, match="a table or view of the owner is expected"):
             dpf.DatabaseTable(name, schema)
-    assert engine.number(engine.open(dpf.DatabaseTable("select * from t", schema, query=True, ordered=False))) == 1
+    asks = dpf.Schema(schema.attributes, read={"query": "select * from t"})
+    assert engine.number(engine.open(dpf.DatabaseTable("select * from t", asks, query=True, ordered=False))) == 1
     assert left_behind(engine) != []
+    engine.close()
+
+
+def test_a_query_needs_the_assumption_of_one_in_python_too(server: Server) -> None:
+    server.write("t", pl.DataFrame({"ill": [True, False]}))
+    schema, query, engine = dpf.Schema([dpf.Boolean("ill")]), "select * from t", server.engine()
+    asks = dpf.Schema(schema.attributes, read={"query": f"{query};"})
+    for other in (schema, dpf.Schema(schema.attributes, read={"query": "select * from u"})):
+        with pytest.raises(dpf.InputError, match="the schema must hold the same query, one of one table"):
+            dpf.DatabaseTable(query, other, query=True)
+    with pytest.raises(
+        dpf.InputError, match=r"the schema's \[read\] has a query; give it as the table, with query=True"
+    ):
+        dpf.DatabaseTable("t", asks)
+    with pytest.raises(dpf.InputError, match=r"the schema's \[read\] names the table 'u', not 't'"):
+        dpf.DatabaseTable("t", dpf.Schema(schema.attributes, read={"table": "u"}))
+    table = dpf.DatabaseTable(query, asks, query=True)
+    with pytest.raises(dpf.PlanRefused, match="the study assumes 'rows-from-query'"):
+        counts_of(asks).run(table, seed=0, engine=engine)
+    allowed = counts_of(asks, allow=["rows-from-query"])
+    assert [str(result) for result in allowed.run(table, seed=0, engine=engine).values()] == [
+        str(result) for result in counts_of(schema).run(dpf.DatabaseTable("t", schema), seed=0, engine=engine).values()
+    ]
+    with pytest.raises(NotOpened, match="this plan was made from another schema"):
+        counts_of(schema).run(table, seed=0, engine=engine)
     engine.close()
 
 
