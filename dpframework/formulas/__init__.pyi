@@ -54,6 +54,7 @@ from .kernels import (
     compiled_for as compiled_for,
     kernel_of as kernel_of,
     kernel_source as kernel_source,
+    plain_score as plain_score,
     score_kernel as score_kernel,
     scores_of as scores_of,
 )

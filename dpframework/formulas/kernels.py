@@ -15,7 +15,7 @@ import functools
 import hashlib
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +146,19 @@ def kernel_of(shape: Scored) -> Kernel:
 def score_kernel(shape: Scored) -> ScoreKernel:
     """Return the compiled score of one part, or of one set of cells. Other kernels can call it (see `compiled_for`)."""
     score: ScoreKernel = _compiled(shape)["score"]
+    return score
+
+
+@functools.lru_cache(maxsize=256)
+def plain_score(shape: Scored) -> Callable[[Sequence[int]], float]:
+    """Return the score that `score_kernel` compiles, as plain Python, for a few scores when numba is not loaded.
+
+    It is the same text. Numba keeps the order of additions, fuses none with a product, and takes the same functions of
+    the C library: a test compares both bit by bit.
+    """
+    space: dict[str, Any] = {}
+    exec(compile(kernel_source(shape), "<generated score>", "exec"), space)
+    score: Callable[[Sequence[int]], float] = space["score"]
     return score
 
 

@@ -108,11 +108,12 @@ def plain_cells(values: Any, where: str) -> tuple[pl.Series | Sequence[Any], boo
     InputError
         If it is no column; `where` begins the sentence.
     """
-    import narwhals as nw
     import polars as pl
 
     if isinstance(values, pl.Series):
         return (values.to_list(), False) if values.dtype == pl.Object else (values, False)
+    import narwhals as nw
+
     values = nw.from_native(values, series_only=True, pass_through=True)
     if not isinstance(values, nw.Series | np.ndarray | list | tuple):
         raise InputError(f"{where}: a column must be a series, array or list, not {type(values).__name__}")

@@ -7,6 +7,7 @@ fall in one cell wait less often for each other. Sums over either half of the ta
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from dpframework.tables.blocks import Block
 
 BYTE, WORD = 1 << 8, 1 << 16
 MANY = 1 << 15  # codes: from here on the larger table is worth its sums
+FEW = 1 << 17  # codes: up to here numpy counts them in less time than numba takes to load
 
 
 def tally(parts: Iterable[NDArray[Any]], number: int) -> NDArray[np.int64]:
@@ -85,9 +87,16 @@ def counts_by_class(
     NDArray[np.int64]
         Shape (sum of sizes, classes).
     """
+    counts = np.zeros((int(sizes.sum()), number), dtype=np.int64)
+    if len(classes) * len(attributes) <= FEW and "numba" not in sys.modules:
+        ends = np.cumsum(sizes)
+        for attribute, end, size in zip(attributes, ends, sizes, strict=True):
+            codes = block.columns[attribute] if block.is_whole else block.columns[attribute][block.index]
+            counted = np.bincount(codes.astype(np.int64) * number + classes, minlength=int(size) * number)
+            counts[end - size : end] = counted.reshape(-1, number)
+        return counts
     from dpframework.tables.kernels import add_class_counts
 
-    counts = np.zeros((int(sizes.sum()), number), dtype=np.int64)
     whole, of_rows = block.is_whole, _to_read(classes)
     index = _to_read(np.zeros(0, dtype=np.int32) if whole else block.index)
     start = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -76,13 +77,19 @@ def test_parts_are_the_rows_of_each_cell_in_their_order(block: Block, tile: int,
             assert part.index.dtype == np.int32
 
 
-@given(some_blocks(), st.integers(1, 3), st.integers(0, 2**32))
+@given(some_blocks(), st.integers(1, 3), st.integers(0, 2**32), st.booleans())
 @settings(max_examples=100, deadline=None)
-def test_rows_are_counted_by_code_and_class(block: Block, number: int, seed: int) -> None:
+def test_rows_are_counted_by_code_and_class(block: Block, number: int, seed: int, compiled: bool) -> None:
     classes = np.random.default_rng(seed).integers(0, number, block.rows).astype(np.uint8)
     among = np.arange(len(block.columns))[::-1]
     sizes = np.array([block.schema.attributes[k].size for k in among])
-    found = counts_by_class(block, among, sizes, classes, number)
+    with pytest.MonkeyPatch.context() as patch:
+        if compiled:
+            patch.setattr(tallies, "FEW", -1)
+        else:
+            patch.delitem(sys.modules, "numba", raising=False)
+            patch.setitem(sys.modules, "dpframework.tables.kernels", None)
+        found = counts_by_class(block, among, sizes, classes, number)
     expected = np.zeros((sizes.sum(), number), dtype=np.int64)
     for offset, k in zip(np.cumsum([0, *sizes[:-1]]), among, strict=True):
         for row, kind in zip(block.index, classes, strict=True):

@@ -2,11 +2,12 @@
 
 import itertools
 import math
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
-from dpframework_trees.criteria import CRITERIA, PUBLISHED_GINI, Criterion
+from dpframework_trees.criteria import CRITERIA, PUBLISHED_GINI, Criterion, KnownRows
 from dpframework_trees.kernels import (
     PairTarget,
     Routed,
@@ -23,7 +24,12 @@ from dpframework_trees.kernels import (
 )
 from dpframework_trees.kernels.scores import pair_score
 from dpframework_trees.kernels.walks import UNDECIDED, _accepts
-from dpframework_trees.splits import BELOW, EQUALS, MULTIWAY
+from dpframework_trees.queries import splits
+from dpframework_trees.queries.splits import SplitScores, _plain_scores
+from dpframework_trees.splits import BELOW, EQUALS, MULTIWAY, Candidates
+
+import dpframework as dpf
+from dpframework.formulas import plain_score
 
 NORM, MAX, GINI, INFORMATION_GAIN = (CRITERIA[name] for name in ("norm", "max", "gini", "information-gain"))
 
@@ -148,6 +154,31 @@ def test_kernels_of_no_criterion_score_nothing_and_those_of_one_are_compiled_onc
 
 
 @pytest.mark.parametrize("criterion", CRITERIA.values(), ids=CRITERIA)
+def test_a_score_in_plain_python_is_the_compiled_one_to_the_last_bit(criterion: Criterion) -> None:
+    """Else a seeded run would depend on whether something had loaded numba."""
+    rng, score = np.random.default_rng(8), plain_score(criterion.formula)
+    for classes in (1, 2, 3, 7):
+        counts = rng.integers(0, 10 ** rng.integers(0, 10, (500, 1)), (500, classes), endpoint=True)
+        assert [score(row) for row in counts.tolist()] == [criterion.kernels.child_score(row) for row in counts]
+
+
+def test_a_few_candidates_are_scored_before_numba_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = dpf.Schema(
+        [dpf.Categorical("a", ["x", "y", "z"]), dpf.Numeric("b", 0, 9, cuts=[1, 5]), dpf.Boolean("ill")]
+    )
+    candidates = Candidates.of_schema(schema, ["a", "b"], multiway=True, cuts=True)
+    query = SplitScores(CRITERIA["norm"], schema["ill"], KnownRows(), answer_length=len(candidates))
+    counts = np.random.default_rng(9).integers(0, 99, (6, 2))
+    compiled = query.answer(counts, candidates=candidates)
+    monkeypatch.setattr(Criterion, "kernels", None)
+    monkeypatch.delitem(sys.modules, "numba")
+    assert query.answer(counts, candidates=candidates).tolist() == compiled.tolist()
+    monkeypatch.setattr(splits, "FEW", 3 * 2 - 1)
+    with pytest.raises(AttributeError):
+        query.answer(counts, candidates=candidates)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA.values(), ids=CRITERIA)
 def test_splits_and_thresholds_are_scored_by_their_sides(criterion: Criterion) -> None:
     counts = np.random.default_rng(1).integers(0, 20, (9, 3))
     slots = np.array([0, 0, 4, 4, 4, 7, 7, 0, 0, 0, 0, 0, 4])
@@ -158,6 +189,7 @@ def test_splits_and_thresholds_are_scored_by_their_sides(criterion: Criterion) -
     codes = np.array([0, 3, 0, 1, 1, 0, 0, 0, 2, 1, 2, 1, 1])  # cuts upwards, back, and again after another test
     sides, scores = np.full((3, 3), 9, dtype=np.int64), np.zeros(len(codes))
     criterion.kernels.split_scores(counts, slots, widths, kinds, codes, sides, scores)
+    assert (_plain_scores(plain_score(criterion.formula), counts, slots, widths, kinds, codes) == scores).all()
     for i, (slot, width, kind, code) in enumerate(zip(slots, widths, kinds, codes, strict=True)):
         table, each = counts[slot : slot + width], np.arange(width)
         held = each <= code if kind == BELOW else each == code

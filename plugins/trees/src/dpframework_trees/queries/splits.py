@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import operator
+import sys
 from collections.abc import Callable, Generator, Sequence
 from fractions import Fraction
 from typing import Any, final
@@ -12,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, Cases, InputError
+from dpframework.formulas import plain_score
 from dpframework.queries import CandidateScores, CellCounts, Counting, PiecewiseScores, ReadsAmong
 from dpframework.tables import Block, Crosstab, JointCounts, counts_by_class
 from dpframework_trees.criteria import Criterion
 from dpframework_trees.queries.criterion import CriterionScores
-from dpframework_trees.splits import BELOW, EQUALS, OFF_GRID, Candidates, Split
+from dpframework_trees.splits import BELOW, EQUALS, MULTIWAY, OFF_GRID, Candidates, Split
 
+FEW = 1 << 10  # candidates times classes: scored before numba is loaded
 MOST_KEPT = 1 << 14  # codes, of all attributes together: what is kept of a node is then small
 
 
@@ -118,11 +122,33 @@ class SplitScores(CriterionScores, CandidateScores):
         slots[off_grid] = width + 2 * np.arange(int(off_grid.sum()))
         widths[off_grid] = 2
         kinds = np.where(off_grid, np.int8(EQUALS), candidates.kinds)  # their true side is the first of two codes
+        counts = self.criterion.weighed(counts)
+        if len(candidates) * self.target.size <= FEW and "numba" not in sys.modules:
+            score = plain_score(self.criterion.formula)
+            return _plain_scores(score, counts, slots, widths, kinds, candidates.codes)
         scores = np.zeros(len(candidates))
         sides = np.zeros((3, self.target.size), dtype=np.int64)
-        counts = self.criterion.weighed(counts)
         self.criterion.kernels.split_scores(counts, slots, widths, kinds, candidates.codes, sides, scores)
         return scores
+
+
+def _plain_scores(
+    score: Callable[[Sequence[int]], float],
+    counts: NDArray[Any],
+    slots: NDArray[np.int64],
+    widths: NDArray[np.int64],
+    kinds: NDArray[np.int8],
+    codes: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Return what the kernel `split_scores` fills in, with no kernel: loading one takes longer than a few scores."""
+    summed = np.concatenate([np.zeros((1, counts.shape[1]), dtype=np.int64), np.cumsum(counts, axis=0)])
+    whole, below = summed[slots + widths] - summed[slots], summed[slots + codes + 1] - summed[slots]
+    held = np.where((kinds == BELOW)[:, None], below, counts[slots + codes])
+    pairs = zip(held.tolist(), (whole - held).tolist(), strict=True)
+    scores = np.array([score(side) + score(rest) for side, rest in pairs], dtype=np.float64)
+    for k in np.flatnonzero(kinds == MULTIWAY):
+        scores[k] = functools.reduce(operator.add, map(score, counts[slots[k] : slots[k] + widths[k]].tolist()), 0.0)
+    return scores
 
 
 def _of_relatives(around: Any, key: Any) -> NDArray[np.int64] | None:
