@@ -303,16 +303,16 @@ def test_a_plan_that_cannot_be_reported_is_not_run(capsys, study, tmp_path, monk
 
 @pytest.mark.usefixtures("with_data")
 def test_results_that_cannot_be_moved_are_kept(capsys, study, tmp_path, monkeypatch):
-    from dpframework.tables import files
+    from dpframework.tables import reading
 
-    read = files.read_table
+    read = reading.read_table
 
     def written_by_another_run_meanwhile(*arguments, **options):
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "results.json").write_text("theirs")
         return read(*arguments, **options)
 
-    monkeypatch.setattr(files, "read_table", written_by_another_run_meanwhile)
+    monkeypatch.setattr(reading, "read_table", written_by_another_run_meanwhile)
     code, _, err = run(capsys, "run", study(), "--out", tmp_path / "out")
     assert code == 2
     assert is_one_sentence(err)

@@ -148,10 +148,13 @@ def test_accounting_loads_no_rows() -> None:
         "import sys, dpframework.accountant as room\n"
         "for name in room.__all__: getattr(room, name)\n"
         "print(*(name for name in sys.modules if name.startswith('dpframework.tables.')))\n"
-        "print(*sorted({'numba', 'polars', 'narwhals', 'opendp'} & set(sys.modules)))"
+        "print(*sorted({'numba', 'polars', 'narwhals', 'opendp'} & set(sys.modules)))\n"
+        "import dpframework.study.study_file\n"
+        "print(*sorted({f'dpframework.tables.{name}' for name in ('reading', 'sources', 'views')} & set(sys.modules)))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    rooms, packages = ran.stdout.split("\n")[:2]
+    rooms, packages, readers = ran.stdout.split("\n")[:3]
+    assert readers == "", "a study is described without what reads files"
     assert set(rooms.split()) <= {"dpframework.tables.blocks", "dpframework.tables.counts", "dpframework.tables.keys"}
     assert packages == ""
 
