@@ -51,6 +51,7 @@ epsilon = 1.0
 params = {params}
 """
 MINERS = {"histogram": '{ attribute = "age" }', "dp-id3": '{ target = "ill", max_depth = 3 }'}
+LIBRARIES = ("numpy", "networkx, numpy", "typeguard, numpy", "typer, numpy", "networkx, typeguard, typer, numpy")
 COMMANDS = {
     "--help": ["--help"],
     "plan of a histogram": ["plan", "histogram.toml"],
@@ -67,8 +68,8 @@ def cpu_of(command: list[str], folder: Path) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def commands(rounds: int) -> None:
-    """Print what commands cost, as multiples of `import numpy`."""
+def costs_of_commands(rounds: int) -> dict[str, float]:
+    """Return the least processor seconds of importing libraries that every plan needs, and of commands."""
     with tempfile.TemporaryDirectory() as name:
         folder, rng = Path(name), np.random.default_rng(1)
         (folder / "schema.toml").write_text(SCHEMA)
@@ -76,15 +77,20 @@ def commands(rounds: int) -> None:
             (folder / f"{miner}.toml").write_text(STUDY.format(miner=miner, params=params))
         ages, ill = rng.integers(0, 101, 1000), rng.integers(0, 2, 1000)
         (folder / "people.csv").write_text("age,ill\n" + "".join(f"{a},{i}\n" for a, i in zip(ages, ill, strict=True)))
-        found: dict[str, list[float]] = {"import numpy": []}
+        found: dict[str, list[float]] = {}
         for k in range(rounds + 1):  # the first round warms what is kept on the disk
-            taken = {"import numpy": cpu_of([sys.executable, "-c", "import numpy"], folder)}
+            taken = {f"import {one}": cpu_of([sys.executable, "-c", f"import {one}"], folder) for one in LIBRARIES}
             for label, words in COMMANDS.items():
                 out = [f"out {label} {k}"] if words[-1] == "--out" else []
                 taken[label] = cpu_of([sys.executable, "-m", "dpframework", *words, *out], folder)
             for label, seconds in taken.items():
                 found.setdefault(label, []).extend([seconds] if k else [])
-    least = {label: min(seconds) for label, seconds in found.items()}
+    return {label: min(seconds) for label, seconds in found.items()}
+
+
+def commands(rounds: int) -> None:
+    """Print what commands cost, as multiples of `import numpy`."""
+    least = costs_of_commands(rounds)
     for label, seconds in least.items():
         print(f"{label:24} {seconds:6.3f} s  {seconds / least['import numpy']:5.2f} x", flush=True)
 
@@ -103,27 +109,33 @@ def tables() -> dict[str, tuple[pl.DataFrame, dpf.Schema]]:
     }
 
 
-def reading() -> None:
-    """Print what reading and nine pair tables cost, ours and polars'."""
+def reading_of(label: str) -> tuple[float, float]:
+    """Return the seconds of reading one of the tables and counting nine pair tables, ours and polars'."""
+    frame, schema = tables()[label]
+    first, *others = schema.names
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "table.parquet"
-        for label, (frame, schema) in tables().items():
-            frame.write_parquet(path)
-            first, *others = schema.names
+        frame.write_parquet(path)
 
-            def ours(schema: dpf.Schema = schema, first: str = first, others: list[str] = others) -> None:
-                engine = dpf.InMemory()
-                rows = engine.load(dpf.read_table(path, schema))
-                for other in others:
-                    engine.counts(rows, [JointHistogram([schema[other], schema[first]]).count])
+        def ours() -> None:
+            engine = dpf.InMemory()
+            rows = engine.load(dpf.read_table(path, schema))
+            for other in others:
+                engine.counts(rows, [JointHistogram([schema[other], schema[first]]).count])
 
-            def theirs(first: str = first, others: list[str] = others) -> None:
-                read = pl.read_parquet(path)
-                for other in others:
-                    read.group_by(other, first).len()
+        def theirs() -> None:
+            read = pl.read_parquet(path)
+            for other in others:
+                read.group_by(other, first).len()
 
-            mine, polars = least_of(ours), least_of(theirs)
-            print(f"{label:24} ours {mine:.2f} s, polars {polars:.2f} s  {mine / polars:5.2f} x", flush=True)
+        return least_of(ours), least_of(theirs)
+
+
+def reading() -> None:
+    """Print what reading and nine pair tables cost, ours and polars'."""
+    for label in tables():
+        mine, polars = reading_of(label)
+        print(f"{label:24} ours {mine:.2f} s, polars {polars:.2f} s  {mine / polars:5.2f} x", flush=True)
 
 
 def least_of(work: Callable[[], None], rounds: int = 3) -> float:

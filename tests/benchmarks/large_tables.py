@@ -3,13 +3,14 @@
     python tests/benchmarks/large_tables.py                       # 10^5, 10^6 and 10^7 rows
     python tests/benchmarks/large_tables.py --rows 100000000 --files 20 --engines mapped dask --kinds parquet --four
     python tests/benchmarks/large_tables.py --rows 10000000 --kinds parquet database --engines memory duckdb --depth 5
+    python tests/benchmarks/large_tables.py --rows 1000000 --kinds parquet --engines memory duckdb --miner serenade-es
     python tests/benchmarks/large_tables.py --figure growth.svg   # and the growth in rows as a figure
 
 Each line is a process of its own: `dpframework run` on ten attributes (four numeric in 16 bins, four of six texts,
-two boolean), of `dp-id3`; with `--four` of `dp-id3`, `dp-tree` of two levels, `serenade-es` and `dp-dilca`. CPU seconds
-are those of a cluster's workers too. Memory is that of the largest process, and counts the pages of a mapped
-file that the system has kept. Engines must agree: with a seed, their results are the same files. A `database` is one of
-DuckDB, which only its engine reads.
+two boolean), of one miner, `dp-id3` by default; with `--four` of `dp-id3`, `dp-tree` of two levels, `serenade-es` and
+`dp-dilca`. CPU seconds are those of a cluster's workers too. Memory is that of the largest process, and counts the
+pages of a mapped file that the system has kept. Engines must agree: with a seed, their results are the same files. A
+`database` is one of DuckDB, which only its engine reads.
 """
 
 from __future__ import annotations
@@ -47,26 +48,17 @@ STUDY = """
 schema = "schema.toml"
 [privacy]
 epsilon = 4
-[[step]]
-name = "tree"
-miner = "dp-id3"
-epsilon = 1
-params = {{ target = "b0", max_depth = {depth} }}
 """
-THREE_MORE = """
+STEPS = {
+    "dp-id3": 'params = {{ target = "b0", max_depth = {depth} }}',
+    "dp-tree": 'params = {{ target = "b0", max_depth = 2 }}',
+    "serenade-es": "params = {{ min_support = 1000, max_support = 70000 }}",
+    "dp-dilca": "",
+}
+STEP = """
 [[step]]
-name = "whole-tree"
-miner = "dp-tree"
-epsilon = 1
-params = { target = "b0", max_depth = 2 }
-[[step]]
-name = "redescriptions"
-miner = "serenade-es"
-epsilon = 1
-params = { min_support = 1000, max_support = 70000 }
-[[step]]
-name = "distances"
-miner = "dp-dilca"
+name = "{miner}"
+miner = "{miner}"
 epsilon = 1
 """
 FEW = 10**4
@@ -161,7 +153,8 @@ def main() -> None:
     parser.add_argument("--engines", nargs="+", default=["memory", "mapped"])
     parser.add_argument("--files", type=int, default=1, help="into how many the rows are divided")
     parser.add_argument("--depth", type=int, default=3)
-    parser.add_argument("--four", action="store_true", help="a study of four miners")
+    parser.add_argument("--miner", choices=list(STEPS), default="dp-id3")
+    parser.add_argument("--four", action="store_true", help="a study of all these miners")
     parser.add_argument("--figure", type=Path, help="where the growth is drawn")
     asked = parser.parse_args()
     costs: dict[tuple[str, str], list[tuple[int, Cost]]] = {}
@@ -200,8 +193,10 @@ def studied(asked: argparse.Namespace, rows: int, kind: str) -> Iterator[tuple[s
             if (kind == "database" and engine != "duckdb") or (kind == "csv" and engine == "duckdb"):
                 continue
             name = "clinic" if kind == "database" else engine
-            study = STUDY.format(engine=f'engine = "{name}"', data=DATA[kind], depth=asked.depth)
-            (folder / "study.toml").write_text(study + THREE_MORE * asked.four)
+            study = STUDY.format(engine=f'engine = "{name}"', data=DATA[kind])
+            for miner in STEPS if asked.four else [asked.miner]:
+                study += STEP.format(miner=miner) + STEPS[miner].format(depth=asked.depth)
+            (folder / "study.toml").write_text(study)
             cost = measured(folder, "study.toml", folder / f"out-{engine}")
             results = json.loads((folder / f"out-{engine}" / "results.json").read_text())
             yield engine, cost, json.dumps(results["results"], sort_keys=True)
