@@ -345,7 +345,7 @@ def description_from_dict(form: Mapping[str, Any]) -> Description:
         case {"or": list(parts)}:
             return Or(description_from_dict(part) for part in parts)
     raise InputError(
-        "a description is written as one of 'equals', 'below', 'not', 'and', 'or', such as "
+        "a description is written as one of 'equals', 'below', 'not', 'and', 'or'; write one such as "
         '{ equals = ["sex", "f"] } or { not = { below = ["age", 65] } }'
     )
 

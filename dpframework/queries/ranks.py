@@ -49,7 +49,7 @@ def as_quantile(value: Amount) -> Fraction:
     """
     quantile = exact(value, "a quantile")
     if not 0 < quantile < 1:
-        raise InputError(f"a quantile is a number between 0 and 1, not {value}")
+        raise InputError(f"a quantile is a number between 0 and 1, not {value}; the median is 0.5")
     if quantile.denominator > FINEST:
         raise InputError(f"the quantile {value} has more than six decimals; round it")
     return quantile
