@@ -129,6 +129,11 @@ def test_page_is_scipys():
     assert str(found).endswith("Not private: measured on the rows themselves.")
 
 
+def test_the_fewest_figures_are_enough():
+    assert page_trend([[1, 2, 3]] * 2).shape == (2, 3)
+    assert friedman([[1, 2, 3]] * 2, larger_is_better=False).ranks.tolist() == [1, 2, 3]
+
+
 @pytest.mark.parametrize(
     ("test", "values", "sentence"),
     [
