@@ -91,6 +91,15 @@ def test_a_grid_that_stops_early_counts_with_all_that_is_left() -> None:
     assert few["m"].variance < run(AdaptiveGridMiner(["x", "y"], epsilon=1), crowded())["m"].variance
 
 
+def test_a_cell_of_one_bin_is_not_looked_at_again() -> None:
+    four = dpf.Schema([dpf.Numeric("x", 0, 2, bins=2), dpf.Numeric("y", 0, 2, bins=2)])
+    found = run(
+        AdaptiveGridMiner(["x", "y"], epsilon=1), dpf.Table.from_codes(four, [[0, 0, 1, 1] * 999, [0, 1] * 1998])
+    )
+    assert len(found["m"].cells) == 4
+    assert len(found.charges) == 3  # of the whole, of its four bins, and the last
+
+
 def test_bounds_leave_about_as_many_rows_outside_as_they_may() -> None:
     rng = np.random.default_rng(1)
     income = dpf.Schema([dpf.Numeric("income", 0, 1_000_000, bins=500)])

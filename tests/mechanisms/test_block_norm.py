@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from fractions import Fraction
 
+import attrs
 import numpy as np
 import pytest
 from scipy.stats import chisquare
@@ -100,6 +101,10 @@ def test_only_blocks_of_whole_numbers_fit() -> None:
     assert "sizes" in str(mechanism.misfit(facts(1, 2, norm=Norm.HISTOGRAMS)))
     assert "dimensions" in str(mechanism.misfit(facts(1001)))
     assert mechanism.misfit(facts(1000)) is None
+    assert "sizes" in str(mechanism.misfit(attrs.evolve(facts(1, 2), histograms=())))
+    assert "integer" in str(mechanism.misfit(attrs.evolve(facts(1, 2), integer=False)))
+    both = [*facts(1, 2, norm=Norm.L1).sensitivities, *facts(1, 2).sensitivities]
+    assert mechanism.misfit(attrs.evolve(facts(1, 2), sensitivities=both)) is None
 
 
 def test_a_replaced_row_has_twice_the_noise() -> None:

@@ -322,6 +322,7 @@ def test_what_it_cannot_serve_is_refused() -> None:
     assert "sizes" in str(KNorm(1).misfit(attrs.evolve(known, histograms=())))
     l1 = [Sensitivity(Norm.L1, 1, 2, source="by construction")]  # says nothing of the sums
     assert "norm" in str(KNorm(1).misfit(attrs.evolve(known, sensitivities=l1)))
+    assert KNorm(1).misfit(attrs.evolve(known, sensitivities=[*l1, *known.sensitivities])) is None
     assert "two cells" in str(KNorm(1).misfit(facts((2, 1))))
     assert "integer" in str(KNorm(1).misfit(attrs.evolve(known, integer=False)))
     assert "groups" in str(KNorm(1).misfit(facts((501, 501))))
