@@ -7,6 +7,7 @@ is predicted to be better. All marginals are sums of residuals: post-processing.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -16,7 +17,15 @@ import attrs
 import numpy as np
 
 from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
-from dpframework.basics.workloads import ResidualGroup, Set, Workload, all_sets, cell_variance, marginal_of
+from dpframework.basics.workloads import (
+    ResidualGroup,
+    Set,
+    Workload,
+    all_sets,
+    cell_variance,
+    marginal_of,
+    sum_variance,
+)
 from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
@@ -29,12 +38,14 @@ from dpframework.mechanisms.laplace import DiscreteLaplace
 from dpframework.plan.nodes import Node, sequential, step
 from dpframework.plan.parts import PlannedPart
 from dpframework.queries.base import Norm
+from dpframework.queries.residual_changes import subsets
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.marginal_tables import MarginalTable, MarginalTables
 from dpframework.results.noisy import Noisy
 from dpframework.run.miner import Example, Witness
 from dpframework.run.private_table import PrivateTable
 
+_MOST_RANGES = 1 << 16  # of one marginal, of which the plan finds the worst
 _LISTED = 12  # error bounds of single marginals; of more, one bound for each number of attributes
 _NOISE = ("least-error", "laplace")
 _UNBIASED = "counts are not cut off at 0; whoever does that makes small ones too large on average"
@@ -77,6 +88,9 @@ class MarginalsMiner(BasicMiner):
     noise
         In pure epsilon: "least-error" takes Laplace noise or noise in the shape of blocks, whichever is predicted to be
         better for each group of residuals, and "laplace" takes Laplace noise.
+    ranges
+        Whether ranges of numeric attributes matter as much as single values of others: the noise is then the best for
+        the mean error of all ranges of their bins, and the plan states the worst range's error.
     epsilon, rho
         The budget; in zCDP, for a study with a delta, as rho instead.
 
@@ -93,6 +107,7 @@ class MarginalsMiner(BasicMiner):
     attributes: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
     weights: tuple[float, ...] | None = attrs.field(default=None, converter=_numbers)
     noise: str = attrs.field(default="least-error", validator=one_of(_NOISE))
+    ranges: bool = attrs.field(default=False, validator=attrs.validators.instance_of(bool))
 
     def __attrs_post_init__(self) -> None:
         """Refuse marginals given both ways, names given twice, and weights that are not one for each."""
@@ -145,7 +160,8 @@ class MarginalsMiner(BasicMiner):
                 )
             key = tuple(sorted(place[a.name] for a in one if a.name in place))
             found[key] = found.get(key, 0.0) + weight
-        return Workload(of, found, rows_known=schema.rows is not None)
+        ordered = frozenset(k for k, a in enumerate(of) if self.ranges and isinstance(a, Numeric))
+        return Workload(of, found, rows_known=schema.rows is not None, ordered=ordered)
 
     def groups(self, schema: Schema) -> dict[str, ResidualGroup]:
         """Return the marginals that each step releases, by its name."""
@@ -196,12 +212,30 @@ class MarginalsMiner(BasicMiner):
             return part.bounds_of_steps()
         calibrations = {one.path: one.calibration for one in part.steps if one.calibration is not None}
         variances = self.variances(part.schema, calibrations)
+        told = _told(variances)
+        if self.ranges:
+            told.append(self._worst_range(part.schema, calibrations))
         steps = tuple(calibrations)
         found = []
-        for names, variance, note in _told(variances):
+        for names, variance, note in told:
             bound = part.rows_bound(f"marginal{names}", Noisy(0, variance).margin(), BoundKind.COUNTS)
             found.append(attrs.evolve(bound, steps=steps, biases=[_UNBIASED], note=note))
         return found
+
+    def _worst_range(self, schema: Schema, calibrations: Mapping[str, Calibration]) -> tuple[str, float, str]:
+        """Return the variance of the range that noise hides most, of all marginals of the workload."""
+        workload = self.workload(schema)
+        known, worst = _residual_variances(self.groups(schema), calibrations), (0.0, "")
+        for one in workload.wanted:
+            options = [range(1, workload.sizes[a] + 1) if a in workload.ordered else (1,) for a in one]
+            for lengths in itertools.islice(itertools.product(*options), _MOST_RANGES):
+                variance = sum_variance(dict(zip(one, lengths, strict=True)), workload.sizes, known)
+                text = " by ".join(
+                    workload.of[a].name + (f" ({k} of {workload.sizes[a]} bins)" if a in workload.ordered else "")
+                    for a, k in zip(one, lengths, strict=True)
+                )
+                worst = max(worst, (variance, text))
+        return "s, the worst range", worst[0], worst[1]
 
     def mine(self, table: PrivateTable) -> MarginalTables:
         """Release the residuals, and add them up."""
@@ -214,10 +248,12 @@ class MarginalsMiner(BasicMiner):
         known, rows, sizes = _residual_variances(groups, calibrations), float(schema.rows or 0), workload.sizes
         tables = []
         for one in sorted({*residuals, *workload.wanted} - {()}, key=lambda one: (len(one), one)):
-            own = [workload.of[a] for a in one]
+            names, labels = [workload.of[a].name for a in one], [workload.of[a].labels for a in one]
             counts = marginal_of(one, sizes, residuals, rows)
-            labels = [a.labels for a in own]
-            tables.append(MarginalTable([a.name for a in own], labels, counts, cell_variance(one, sizes, known)))
+            parts = [
+                ([workload.of[a].name for a in part], known[part]) for part in subsets(one) if known.get(part, 0.0) > 0
+            ]
+            tables.append(MarginalTable(names, labels, counts, cell_variance(one, sizes, known), parts))
         total = Noisy(float(np.asarray(residuals[()])), known[()]) if () in residuals else Noisy(rows, 0)
         return MarginalTables(tables, total)
 

@@ -42,6 +42,7 @@ from dpframework.mechanisms.block_norm import LARGEST_DIMENSION
 from dpframework.queries.base import Norm
 from dpframework.queries.residual_changes import LARGEST_WEIGHT, subsets
 from dpframework.queries.residuals import Residuals
+from dpframework.results.marginal_tables import axis_share
 
 MOST_SETS = 1_000_000  # of a workload with all subsets
 MOST_RATIO = 1 << 16  # between the largest and the smallest weight of Laplace noise
@@ -79,11 +80,15 @@ class Workload:
         The weight of each set of positions in `of`; the empty set is the number of rows.
     rows_known
         Whether the number of rows is public, so that it needs no release.
+    ordered
+        The attributes of which ranges of values are asked for: the mean error of all ranges counts, instead of that of
+        single values.
     """
 
     of: tuple[Attribute, ...]
     wanted: Mapping[Set, float]
     rows_known: bool
+    ordered: frozenset[int] = frozenset()
 
     def __attrs_post_init__(self) -> None:
         """Refuse more marginals than a plan can hold."""
@@ -98,15 +103,29 @@ class Workload:
     def released(self) -> dict[Set, float]:
         """Return g_A / kept_A for each set A that needs a residual, fewer attributes first."""
         sizes = self.sizes
+        shares = {a: self._range_shares(a) for a in self.ordered}
         found: dict[Set, float] = defaultdict(float)
         for wanted, weight in self.wanted.items():
-            cells = math.prod(sizes[a] for a in wanted)
+            ranges = [(a, *shares[a]) for a in wanted if a in shares]
+            cells = math.prod(sizes[a] for a in wanted if a not in shares)
             for one in subsets(wanted):
-                own = math.prod(sizes[a] for a in one)
-                found[one] += weight * own * own / cells
+                own = math.prod(sizes[a] for a in one if a not in shares)
+                of_ranges = math.prod(within if a in one else beside for a, within, beside in ranges)
+                found[one] += weight * own * own / cells * of_ranges
         if self.rows_known:
             found.pop((), None)
         return {one: found[one] for one in sorted(found, key=lambda one: (len(one), one))}
+
+    def _range_shares(self, a: int) -> tuple[float, float]:
+        """Return what a residual with and one without an attribute add to the variances of its ranges.
+
+        Of each value of n these are n and 1 / n. Here it is n times the mean over all ranges.
+        """
+        size = self.sizes[a]
+        ranges, lengths = size * (size + 1) / 2, range(1, size + 1)
+        within = sum((size - k + 1) * axis_share(size, k, inside=True) for k in lengths)
+        beside = sum((size - k + 1) * axis_share(size, k, inside=False) for k in lengths)
+        return size * within / ranges, size * beside / ranges
 
     def gaussian(self) -> ResidualGroup:
         """Return all residuals with the weights that are best for Gaussian noise."""
@@ -196,6 +215,25 @@ class Workload:
 
     def _length(self, one: Set) -> int:
         return math.prod(self.sizes[a] for a in one if self.sizes[a] > 2)
+
+
+def sum_variance(lengths: Mapping[int, int], sizes: Sequence[int], known: Mapping[Set, float]) -> float:
+    """Return the variance of a sum of cells of a marginal: of so many values of each of its attributes.
+
+    Parameters
+    ----------
+    lengths
+        How many values of each attribute are summed, by its position.
+    sizes
+        Of all attributes.
+    known
+        The variance of a number of each residual.
+    """
+    one = tuple(sorted(lengths))
+    return sum(
+        known.get(part, 0.0) * math.prod(axis_share(sizes[a], lengths[a], inside=a in part) for a in one)
+        for part in subsets(one)
+    )
 
 
 def cell_variance(one: Set, sizes: Sequence[int], known: Mapping[Set, float]) -> float:

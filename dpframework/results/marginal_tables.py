@@ -37,6 +37,10 @@ def _as_counts(counts: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
+def _as_residuals(given: Iterable[tuple[Iterable[str], float]]) -> tuple[tuple[tuple[str, ...], float], ...]:
+    return tuple((tuple(names), float(variance)) for names, variance in given)
+
+
 @final
 @attrs.frozen
 class MarginalTable(Tabular, Drawn):
@@ -52,6 +56,9 @@ class MarginalTable(Tabular, Drawn):
         In rows, one axis an attribute; they may be negative.
     variance
         The variance of the noise of each count.
+    residuals
+        The variances of the noise of its residuals' numbers, each with the names of its attributes; empty where they
+        are not known.
 
     Examples
     --------
@@ -65,9 +72,12 @@ class MarginalTable(Tabular, Drawn):
     labels: tuple[tuple[str, ...], ...] = attrs.field(converter=as_labels)
     counts: NDArray[np.float64] = attrs.field(converter=_as_counts, eq=attrs.cmp_using(eq=np.array_equal))
     variance: float = attrs.field(converter=float, validator=finite_from_0("the variance of a count's noise"))
+    residuals: tuple[tuple[tuple[str, ...], float], ...] = attrs.field(default=(), converter=_as_residuals)
 
     def __attrs_post_init__(self) -> None:
         shape = tuple(map(len, self.labels))
+        if any(not set(names) <= set(self.names) or not 0 <= own < math.inf for names, own in self.residuals):
+            raise InputError("residuals are of a marginal's own attributes, with a variance each")
         if len(self.names) != len(shape) or self.counts.shape != shape:
             raise InputError(f"counts of shape {self.counts.shape} are not one for each cell of {shape}")
         if not np.isfinite(self.counts).all():
@@ -87,6 +97,54 @@ class MarginalTable(Tabular, Drawn):
             If there is no such cell; names the nearest label.
         """
         return self._frequencies()[labels]
+
+    def total(self, **among: str | Iterable[str]) -> Noisy:
+        """Return the count of some values together, such as a range of ages, with its own error.
+
+        The noise of cells is correlated, so this error is not that of a sum of independent counts: the larger the
+        range, the more of it cancels.
+
+        Parameters
+        ----------
+        among
+            For each attribute, by its name, a label or several; an attribute that is left out is summed over.
+
+        Raises
+        ------
+        InputError
+            If an attribute or a label is none of this marginal, or is given twice, or the variances of the residuals
+            are not known.
+
+        Examples
+        --------
+        >>> age = MarginalTable(["age"], [["child", "adult", "old"]], [3.0, 50.5, 21.5], 5, [([], 3), (["age"], 4)])
+        >>> print(age.total(age=["adult", "old"]))
+        72 ± 5
+        """
+        if not self.residuals:
+            raise InputError("the variances of this marginal's residuals are not known, so that no error can be stated")
+        for name in among:
+            if name not in self.names:
+                raise InputError(f"the marginal has no attribute '{name}'; {nearest(name, self.names)}")
+        chosen = [self._places(name, among.get(name)) for name in self.names]
+        variance = 0.0
+        for names, own in self.residuals:
+            shares = [
+                axis_share(len(labels), len(places), inside=name in names)
+                for name, labels, places in zip(self.names, self.labels, chosen, strict=True)
+            ]
+            variance += own * math.prod(shares)
+        return Noisy(float(self.counts[np.ix_(*chosen)].sum()), variance)
+
+    def _places(self, name: str, given: str | Iterable[str] | None) -> list[int]:
+        labels = self.labels[self.names.index(name)]
+        wanted = labels if given is None else (given,) if isinstance(given, str) else tuple(given)
+        for label in wanted:
+            if label not in labels:
+                raise InputError(f"attribute '{name}' has no label '{label}'; {nearest(label, labels)}")
+        if len(set(wanted)) < max(len(wanted), 1):
+            raise InputError(f"labels of '{name}' are given twice, or none is; give each once")
+        return [labels.index(label) for label in wanted]
 
     def nonnegative(self) -> NDArray[np.float64]:
         """Return the counts nearest to these that are not negative and have the same total: biased, no longer unbiased.
@@ -124,13 +182,15 @@ class MarginalTable(Tabular, Drawn):
             ],
             "counts": self.counts.tolist(),
             "variance": self.variance,
+            "residuals": [[list(names), own] for names, own in self.residuals],
         }
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> MarginalTable:
         """See `Kept`."""
         own = form["attributes"]
-        return cls([one["name"] for one in own], [one["labels"] for one in own], form["counts"], form["variance"])
+        names, labels = [one["name"] for one in own], [one["labels"] for one in own]
+        return cls(names, labels, form["counts"], form["variance"], form.get("residuals", ()))
 
     def matrices(self) -> list[Matrix]:
         """Return the counts of two attributes as a matrix, and nothing for others."""
@@ -149,6 +209,26 @@ class MarginalTable(Tabular, Drawn):
 
     def _frequencies(self) -> Frequencies:
         return Frequencies(self.names, self.labels, self.counts, self.variance)
+
+
+def axis_share(size: int, summed: int, *, inside: bool) -> float:
+    """Return the part of a residual's cell variance that a sum over some values of an axis has.
+
+    The sum of r of n numbers that add up to 0 has r (n - r) / (n - 1) times the variance of one, and that of r equal
+    n-th parts of a number r**2 / n**2.
+
+    Parameters
+    ----------
+    size
+        n.
+    summed
+        r.
+    inside
+        Whether the residual has the axis, or is repeated along it.
+    """
+    if inside:
+        return summed * (size - summed) / (size - 1) if size > 1 else 0.0
+    return (summed / size) ** 2
 
 
 def _as_tables(tables: Iterable[MarginalTable]) -> tuple[MarginalTable, ...]:
@@ -200,7 +280,7 @@ class MarginalTables(Tabular, Drawn):
             if len(one.names) == len(wanted) and set(one.names) == set(wanted):
                 order = [one.names.index(name) for name in wanted]
                 labels = [one.labels[axis] for axis in order]
-                return MarginalTable(wanted, labels, one.counts.transpose(order), one.variance)
+                return MarginalTable(wanted, labels, one.counts.transpose(order), one.variance, one.residuals)
         known = [" by ".join(one.names) for one in self.tables]
         raise InputError(f"there is no marginal of {' by '.join(wanted)}; {nearest(' by '.join(wanted), known)}")
 

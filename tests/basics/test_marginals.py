@@ -18,6 +18,7 @@ from dpframework.basics.workloads import Workload, all_sets, marginal_of
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import BlockNorm, DiscreteLaplace, Gaussian
+from dpframework.mechanisms.block_norm import block_variances
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.results import MarginalTable, MarginalTables, Noisy
 from dpframework.verify.conformance import MinerConformance
@@ -86,6 +87,72 @@ def _long(calibration: Any, size: int) -> tuple[Any]:
     import attrs
 
     return (attrs.evolve(calibration, facts=attrs.evolve(calibration.facts, answer_length=size)),)
+
+
+@pytest.mark.parametrize("parameters", [{"rho": "0.5"}, {"epsilon": 1, "noise": "laplace"}, {"epsilon": 1}])
+def test_the_error_of_a_range_is_that_of_its_sum(parameters: dict[str, Any]) -> None:
+    """Exactly: each number of the noise has a factor in the sum, and their squares add up."""
+    of = [dpf.Numeric("age", 0, 80, bins=8), dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])]
+    schema = dpf.Schema(of, rows=900)
+    miner = MarginalsMiner(of=[["age", "ill", "town"]], ranges=True, **parameters)
+    made = dpf.Study(schema, epsilon=50, delta="1e-6", relation="replace-one")
+    made.add("tables", miner)
+    tables = made.run(dpf.Table.from_codes(schema, np.zeros((3, 900), dtype=int)), seed=1)["tables"]
+    plan, groups = made.plan(), miner.groups(schema)
+    calibrations = {step.name: plan.calibration(step) for step in plan.steps()}
+    workload = miner.workload(schema)
+    for age, ill, town in ((slice(2, 6), [0], [0, 2]), (slice(0, 8), [0, 1], [1]), (slice(5, 6), [1], [0, 1, 2])):
+        variance = 0.0
+        for name, group in groups.items():
+            calibration, sets = calibrations[name], group.query.sets
+            assert calibration is not None
+            in_blocks = isinstance(calibration.mechanism, BlockNorm)
+            each = block_variances(calibration) if in_blocks else [calibration.variance] * len(sets)
+            spread = np.repeat(each, group.query.histograms or group.query._lengths)
+            for one, own in zip(np.eye(group.query.answer_length), spread, strict=True):
+                residuals = dict(zip(sets, group.query.residuals(one), strict=True))
+                found = marginal_of((0, 1, 2), workload.sizes, {(): np.zeros(()), **residuals}, 0.0)
+                variance += own * float(found[age][:, ill][:, :, town].sum()) ** 2
+        chosen = {
+            "age": of[0].labels[age],
+            "ill": [of[1].labels[k] for k in ill],
+            "town": [of[2].labels[k] for k in town],
+        }
+        got = tables["town", "age", "ill"].total(**chosen)
+        assert math.isclose(got.variance, variance, rel_tol=1e-9, abs_tol=1e-12)
+        assert math.isclose(got.value, tables["age", "ill", "town"].counts[age][:, ill][:, :, town].sum())
+
+
+def test_noise_for_ranges_makes_the_mean_error_of_all_ranges_smaller() -> None:
+    """And the plan states the worst one, which no other range exceeds."""
+    schema = dpf.Schema([dpf.Numeric("age", 0, 80, bins=16), dpf.Boolean("ill")])
+    means = {}
+    for ranges in (False, True):
+        made = study(schema, of=[["age", "ill"]], rho="0.5", ranges=ranges)
+        table = made.run(dpf.Table.from_codes(schema, [[0] * 9] * 2), seed=1)["tables"]["age", "ill"]
+        labels = schema["age"].labels
+        variances = [
+            table.total(age=labels[start:end], ill="true").variance
+            for start, end in itertools.combinations(range(17), 2)
+        ]
+        means[ranges] = sum(variances) / len(variances)
+        (worst,) = [one for one in made.plan().error_bounds()["tables"] if "worst range" in one.what] or [None]
+        assert (worst is None) == (not ranges)
+    assert means[True] < 0.8 * means[False]
+    assert worst is not None
+    assert worst.amount == Noisy(0, max(variances)).margin()
+
+
+def test_a_sum_of_values_that_are_not_there_is_refused() -> None:
+    table = MarginalTable(["a"], [["x", "y"]], [1, 2], 2, [([], 1), (["a"], 1)])
+    assert MarginalTable.from_dict(table.to_dict()) == table
+    for chosen, words in (({"b": "x"}, "no attribute 'b'"), ({"a": "z"}, "no label 'z'"), ({"a": ["x", "x"]}, "twice")):
+        with pytest.raises(InputError, match=words):
+            table.total(**chosen)
+    with pytest.raises(InputError, match="are not known"):
+        MarginalTable(["a"], [["x", "y"]], [1, 2], 2).total()
+    with pytest.raises(InputError, match="own attributes"):
+        MarginalTable(["a"], [["x", "y"]], [1, 2], 2, [(["b"], 1)])
 
 
 @pytest.mark.parametrize("order", [2, 3])
