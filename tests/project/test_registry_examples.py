@@ -22,6 +22,9 @@ LISTED: dict[str, tuple[dict[str, float], dpf.PrivacyUnit, str]] = {
     "detailed_characteristics": ({"rho": 19.776}, dpf.PrivacyUnit(), "replace-one"),
     "broadband": ({"epsilon": 0.2}, dpf.PrivacyUnit("user"), "add-or-remove-one"),
     "hiring": ({"epsilon": 4.8, "delta": 4e-10}, dpf.PrivacyUnit(), "add-or-remove-one"),
+    "redistricting": ({"rho": 2.56}, dpf.PrivacyUnit(), "replace-one"),  # of 2.63; the rest is for housing units
+    "births": ({"epsilon": 9.98}, dpf.PrivacyUnit(), "add-or-remove-one"),
+    "accounts": ({"epsilon": 5.0}, dpf.PrivacyUnit("customer", 5), "add-or-remove-one"),
 }
 #: The registry's own addresses of the entries.
 SLUGS = {
@@ -30,6 +33,10 @@ SLUGS = {
     "file-a-u-s-census-bureau-2023",
     "broadband": "broadband-coverage-microsoft-2021",
     "hiring": "linkedin-hiring-reports-linkedin-2020",
+    "redistricting": "disclosure-avoidance-system-for-redistricting-data-u-s-census-bureau-2021",
+    "births": "israel-s-national-registry-of-live-births-of-2014-israeli-ministry-of-health-2024",
+    "accounts": "synthetic-data-to-test-third-party-solutions-in-financial-services-nationwide-building-society-hazy-"
+    "now-sas-data-maker--2020",
 }
 
 
@@ -59,7 +66,7 @@ def test_a_deployment_costs_what_the_registry_lists(name: str) -> None:
     assert entry["deployment"]["privacy_loss"]["privacy_parameters"] == figures
     many, model = name == "pageviews", entry["deployment"]["deployment_model"]
     assert model["release_type"] == ("Many releases" if many else "One release")
-    assert model["data_source_type"] == ("Static" if name == "detailed_characteristics" else "Dynamic")
+    assert model["data_source_type"] == ("Dynamic" if name in ("pageviews", "broadband", "hiring") else "Static")
     assert ("Each day has a budget of its own" in model["release_type_details"]) == many
     assert entry["url_slug"] == SLUGS[name]
 

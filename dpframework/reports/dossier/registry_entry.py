@@ -70,7 +70,8 @@ def registry_entry(
     deployment = {part: {key: value for key, value in fields.items() if value} for part, fields in deployment.items()}
     open_fields = [field for part in (_MODEL, _IMPLEMENTATION) for field, place in part if not statements[place]]
     named = [statements[place] for place in ("product.name", "owner.organisation", "product.publication_date")]
-    slug = re.sub(r"[^a-z0-9]+", "-", " ".join((*named[:2], named[2][:4])).lower())  # as the registry makes it
+    pieces = (re.sub(r"[^a-z0-9]+", "-", piece.lower()) for piece in (*named[:2], named[2][:4]))
+    slug = "-".join(pieces)  # as the registry makes it, with two hyphens after a name that ends in a bracket
     entry = {
         "url_slug": slug.strip("-") or name,
         "status": "Draft",
