@@ -224,7 +224,9 @@ def test_quantiles_have_six_decimals() -> None:
         with pytest.raises(dpf.InputError, match=f"^the quantile {value} has more than six decimals; round it$"):
             QuantileScores(AGE, quantile=value)
     for value in (0, 1, "1.5"):
-        with pytest.raises(dpf.InputError, match=f"^a quantile is a number between 0 and 1, not {value}; the median is 0.5$"):
+        with pytest.raises(
+            dpf.InputError, match=f"^a quantile is a number between 0 and 1, not {value}; the median is 0.5$"
+        ):
             QuantileScores(AGE, quantile=value)
 
 
