@@ -25,6 +25,7 @@ from dpframework.tables.counts import wide
 LATTICE_BITS = 20  # real answers are rounded to 2**-20 of their sensitivity
 LARGEST_REAL = 1 << 52  # in lattice steps: beyond, a float no longer tells neighbouring lattice points apart
 LARGEST_INTEGER = 1 << 62
+AT_ONCE = 1 << 18  # numbers that are rounded at a time
 LARGEST_SCALE = 1 << 52  # of noise, in lattice steps: leaves 2**10 scales before 64-bit integers overflow
 
 
@@ -116,9 +117,7 @@ class Calibration:
                 f"answered with more than the {self.facts.answer_length} numbers of its declared answer_length"
             )
         if not self.facts.integer:
-            with np.errstate(over="ignore"):
-                steps = np.rint(array.astype(np.float64) / float(self.unit))
-            return np.asarray(np.minimum(np.maximum(steps, -LARGEST_REAL), LARGEST_REAL).astype(np.int64))
+            return _rounded(array, float(self.unit))
         return np.asarray(np.minimum(np.maximum(array, -LARGEST_INTEGER), LARGEST_INTEGER))
 
     def _numbers(self, array: NDArray[Any]) -> NDArray[Any]:
@@ -139,6 +138,19 @@ class Calibration:
 
     def _unusable(self, why: str) -> InputError:
         return InputError(f"the query '{self.facts.text}' {why}")
+
+
+def _rounded(array: NDArray[Any], unit: float) -> NDArray[np.int64]:
+    """Return whole numbers of a unit, clamped; some at a time, since an answer may have millions of numbers."""
+    steps = np.empty(array.shape, dtype=np.int64)
+    flat, given = steps.reshape(-1), array.reshape(-1)
+    for start in range(0, len(flat), AT_ONCE):
+        with np.errstate(over="ignore"):
+            some = given[start : start + AT_ONCE].astype(np.float64) / unit
+        np.rint(some, out=some)
+        np.maximum(some, -LARGEST_REAL, out=some)
+        flat[start : start + AT_ONCE] = np.minimum(some, LARGEST_REAL, out=some)
+    return steps
 
 
 @attrs.frozen

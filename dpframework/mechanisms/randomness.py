@@ -15,6 +15,7 @@ import abc
 import enum
 import functools
 import hashlib
+import math
 import os
 import secrets
 import weakref
@@ -31,6 +32,7 @@ from dpframework.mechanisms.uniforms import WORD_BITS, Uniform
 
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
+AT_ONCE = 1 << 18  # scores that get their noise at a time
 REAL_ARITHMETIC = "real-arithmetic"  # the assumption that sampling in floating point is as good as in real numbers
 KEY_BITS, PUBLIC_BITS = 256, 128
 
@@ -320,6 +322,13 @@ class SeededRandomness(Randomness):
         return drawn[:size]
 
     def noisy_max(self, scores: Integers, scale: float, noise: Noise) -> int:
-        """See `Randomness`."""
+        """See `Randomness`. Some scores at a time: there may be millions, and the draws are the same."""
         draw = self._generator.exponential if noise is Noise.EXPONENTIAL else self._generator.gumbel
-        return int(np.argmax((scores - scores.max()) + draw(scale=scale, size=len(scores))))
+        top, largest, position = scores.max(), -math.inf, 0
+        for start in range(0, len(scores), AT_ONCE):
+            some = scores[start : start + AT_ONCE]
+            noisy = (some - top) + draw(scale=scale, size=len(some))
+            best = int(np.argmax(noisy))
+            if noisy[best] > largest:
+                largest, position = float(noisy[best]), start + best
+        return position

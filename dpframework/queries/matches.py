@@ -121,7 +121,7 @@ class _Matches(Sequence[Match]):
 
     left: tuple[Literal, ...]
     right: tuple[Literal, ...]
-    positions: NDArray[np.int64]
+    positions: Sequence[int] | NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -195,8 +195,10 @@ class MatchScores(CandidateScores):
         return left, right
 
     @functools.cached_property
-    def _allowed(self) -> NDArray[np.int64]:
-        """The positions of pairs of two attributes, among all pairs in both orientations."""
+    def _allowed(self) -> Sequence[int] | NDArray[np.int64]:
+        """The positions of pairs of two attributes, among all pairs in both orientations; a range if those are all."""
+        if not {a.name for a in self.left} & {a.name for a in self.right}:
+            return range(2 * math.prod(map(len, self.tests)))
         left, right = (np.array([test.attribute for test in side], dtype=object) for side in self.tests)
         differ = left[:, None] != right[None, :]
         return np.flatnonzero(np.stack([differ, differ]))
@@ -295,7 +297,11 @@ class MatchScores(CandidateScores):
         return self._listed(last.scores)
 
     def _listed(self, scores: Floats) -> Floats:
-        return np.asarray(scores.ravel()[self._allowed])
+        """Return the scores of what is allowed: if that is all, these themselves, which nobody may change."""
+        if isinstance(self._allowed, range):
+            scores.flags.writeable = False
+            return scores.reshape(-1)
+        return np.asarray(scores.reshape(-1)[self._allowed])
 
     def _scored(self, counts: NDArray[Any]) -> Floats:
         from dpframework.queries.kernels import match_scores

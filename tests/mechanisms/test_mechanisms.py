@@ -766,6 +766,17 @@ def test_large_answers_are_clamped_not_wrapped_around() -> None:
     assert chosen.mechanism.release(np.array([-(2**63), 2**63 - 1, 0]), chosen, SeededRandomness(0)) == 1
 
 
+def test_answers_are_rounded_some_at_a_time_and_keep_their_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = calibrated(Laplace(1), facts(sensitivity("l1", 1), integer=False))
+    real = attrs.evolve(one, facts=attrs.evolve(one.facts, answer_length=None))
+    answer = np.random.default_rng(5).normal(0, 1e3, (4, 6)).T
+    at_once = real.on_lattice(answer)
+    np.testing.assert_array_equal(at_once, np.rint(answer / float(real.unit)))
+    monkeypatch.setattr("dpframework.mechanisms.base.AT_ONCE", 5)
+    np.testing.assert_array_equal(real.on_lattice(answer), at_once)
+    assert real.on_lattice(2.0).shape == ()
+
+
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "float16", "float32"])
 def test_answers_that_could_have_wrapped_round_are_refused(kind: str) -> None:
     whole = calibrated(DiscreteLaplace(1), MANY)

@@ -36,6 +36,21 @@ SOURCES = {
 }
 
 
+@pytest.mark.parametrize("noise", Noise)
+def test_a_seeded_choice_is_the_largest_of_all_scores_however_many_get_their_noise_at_a_time(
+    noise: Noise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = np.random.default_rng(1).integers(0, 9, 23)
+    for seed in range(20):
+        generator = np.random.default_rng(seed)
+        drawn = (generator.gumbel if noise is Noise.GUMBEL else generator.exponential)(scale=3.0, size=len(scores))
+        for at_once in (7, 23, 100):
+            monkeypatch.setattr("dpframework.mechanisms.randomness.AT_ONCE", at_once)
+            source = SeededRandomness(0)
+            source._generator = np.random.default_rng(seed)
+            assert source.noisy_max(scores, 3.0, noise) == np.argmax(scores + drawn)
+
+
 def accepted(draws: Any, probabilities: dict[int, float]) -> bool:
     """Binomial tests a value, corrected for their number: wrongly false with probability at most 1e-6."""
     level = 1e-6 / len(probabilities)
