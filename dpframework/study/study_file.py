@@ -273,7 +273,7 @@ def _steps(form: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         for key in step:
             if key not in _STEP_KEYS and nearest(key, _STEP_KEYS).startswith("known"):
                 raise InputError(
-                    f"{where}'{key}' is no key of a step; write parameters of its miner as params = {{ {key} = ... }}"
+                    f"{where}unknown key '{key}'; write parameters of the miner as params = {{ {key} = ... }}"
                 )
         refuse_unknown(step, _STEP_KEYS, f"{where}unknown key")
         if "miner" not in step:

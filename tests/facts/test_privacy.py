@@ -371,10 +371,10 @@ def test_the_checks_of_single_facts() -> None:
         (positive_count, True, "it must be a whole number, not bool"),
         (positive_count, 1.0, "it must be a whole number, not float"),
         (positive_count, 0, "it must be at least 1; write a whole number from 1 on"),
-        (listed, "ab", "it must be a list, not str"),
-        (listed, b"ab", "it must be a list, not bytes"),
-        (listed, {"a": 1}, "it must be a list, not dict"),
-        (listed, 3, "it must be a list, not int"),
+        (listed, "ab", "it must be a list, not str; write it in brackets, such as [1, 2]"),
+        (listed, b"ab", "it must be a list, not bytes; write it in brackets, such as [1, 2]"),
+        (listed, {"a": 1}, "it must be a list, not dict; write it in brackets, such as [1, 2]"),
+        (listed, 3, "it must be a list, not int; write it in brackets, such as [1, 2]"),
     ],
 )
 def test_single_facts_that_are_refused(check: Any, value: Any, sentence: str) -> None:
