@@ -100,6 +100,13 @@ def test_a_cell_of_one_bin_is_not_looked_at_again() -> None:
     assert len(found.charges) == 3  # of the whole, of its four bins, and the last
 
 
+@pytest.mark.parametrize("bin_", [0, 15])
+def test_bounds_reach_the_first_and_the_last_bin(bin_: int) -> None:
+    ages = dpf.Schema([dpf.Numeric("age", 0, 16, bins=16)])
+    found = run(PrivateBoundsMiner("age", epsilon=4), dpf.Table.from_codes(ages, [[bin_] * 9999]))["m"]
+    assert (found.lower, found.upper) == (bin_, bin_ + 1)
+
+
 def test_bounds_leave_about_as_many_rows_outside_as_they_may() -> None:
     rng = np.random.default_rng(1)
     income = dpf.Schema([dpf.Numeric("income", 0, 1_000_000, bins=500)])
