@@ -15,8 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
-from dpframework.mechanisms import DiscreteLaplace, Gaussian, KNorm, Mechanism, cell_variances, groups_by_size
-from dpframework.plan.nodes import Node, step
+from dpframework.mechanisms import (
+    Calibration,
+    DiscreteLaplace,
+    Gaussian,
+    KNorm,
+    Mechanism,
+    cell_variances,
+    groups_by_size,
+)
+from dpframework.plan.nodes import Step, step
+from dpframework.plan.plan import Plan
 from dpframework.queries.marginals import Marginals
 from dpframework.run.private_table import PrivateTable
 
@@ -60,14 +69,32 @@ class OneWayMarginals:
     among: Sequence[Attribute]
     zcdp: bool
 
-    def plan(self, amount: Fraction) -> dict[str, Node]:
+    def plan(self, amount: Fraction) -> dict[str, Step]:
         """Plan the histograms with an epsilon or a rho, by the names of their steps."""
         groups = self._groups()
-        nodes: dict[str, Node] = {}
+        nodes: dict[str, Step] = {}
         for number, (members, part) in enumerate(groups):
             name, query = _step_of(number, len(groups)), Marginals([self.among[k] for k in members])
             nodes[name] = step(name, query, self._mechanism(query, amount * part))
         return nodes
+
+    def variances(self, amount: Fraction, plan: Plan) -> list[float] | None:
+        """Return the variance of the noise of each histogram's counts, or None where there is no valid claim.
+
+        Parameters
+        ----------
+        amount
+            The epsilon or rho.
+        plan
+            Any plan of the table, for the unit and the relation that the noise is for.
+        """
+        found: dict[int, float] = {}
+        for (members, _), node in zip(self._groups(), self.plan(amount).values(), strict=True):
+            calibration = plan.calibration(node)
+            if calibration is None:
+                return None
+            found |= zip(members, _variances(calibration, len(members)), strict=True)
+        return [found[k] for k in range(len(self.among))]
 
     def release(self, table: PrivateTable) -> list[NoisyHistogram]:
         """Release the histograms, in the order of the attributes."""
@@ -76,9 +103,7 @@ class OneWayMarginals:
         released = table.release_many((table, name, {}) for name in names)
         found: dict[int, NoisyHistogram] = {}
         for (members, _), name, own in zip(groups, names, released, strict=True):
-            counts, calibration = np.asarray(own, dtype=np.float64), table.calibration(name)
-            exact = isinstance(calibration.mechanism, KNorm)
-            variances = cell_variances(calibration) if exact else (calibration.variance,) * len(members)
+            counts, variances = np.asarray(own, dtype=np.float64), _variances(table.calibration(name), len(members))
             ends = np.cumsum([self.among[k].size for k in members])
             for k, part, variance in zip(members, np.split(counts, ends[:-1]), variances, strict=True):
                 found[k] = NoisyHistogram(part, variance)
@@ -94,6 +119,12 @@ class OneWayMarginals:
             return Gaussian(amount)
         best = KNorm(amount)
         return best if best.misfit(query.facts()) is None else DiscreteLaplace(best.epsilon)
+
+
+def _variances(calibration: Calibration, histograms: int) -> Sequence[float]:
+    """Return the variance of a count of each histogram of one release."""
+    exact = isinstance(calibration.mechanism, KNorm)
+    return cell_variances(calibration) if exact else (calibration.variance,) * histograms
 
 
 def _step_of(number: int, groups: int) -> str:

@@ -14,6 +14,7 @@ from dpframework.facts.descriptions import Description
 from dpframework.facts.exact_form import exact_form
 from dpframework.facts.privacy import Relation, exact, rho_below
 from dpframework.facts.schema import Schema
+from dpframework.facts.unit import PrivacyUnit
 from dpframework.plan.nodes import Node
 from dpframework.plan.parts import PlannedPart
 from dpframework.results.error_bounds import ErrorBound
@@ -149,6 +150,22 @@ class Miner(abc.ABC):
 
         A result is written to JSON by its `to_dict` method, if it has one, and shown by `str`.
         """
+
+    def for_study(self, unit: PrivacyUnit, relation: Relation) -> Miner:
+        """Return the miner as a study runs it.
+
+        A study asks this of each miner that it plans, and plans and runs what is returned. Noise grows with the rows of
+        a unit, and depends on the relation: override this in a miner that chooses parameters by its noise. By default
+        the miner itself.
+
+        Parameters
+        ----------
+        unit
+            Whom the study protects.
+        relation
+            Its neighbouring relation.
+        """
+        return self
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return how far each kind of number that `mine` returns may be from the exact one, in its own unit.

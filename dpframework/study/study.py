@@ -135,9 +135,10 @@ class Study:
     def _add(self, name: str, miner: Miner) -> None:
         if not isinstance(miner, Miner):
             raise InputError(f"step '{name}': {miner!r} is not a miner; use dpf.miner(name, ...)")
-        node = self._plan_miner(name, miner)
+        fitted = miner.for_study(self.unit, self.relation)
+        node = self._plan_miner(name, fitted)
         self.add_plan(name, node)
-        self._miners[name] = miner
+        self._miners[name] = fitted
 
     def _plan_miner(self, name: str, miner: Miner) -> Node:
         try:
@@ -250,7 +251,7 @@ class Study:
         """Find the parameters of the miners that have shares, once for the steps that there are."""
         if self._shares and not self._settled:
             for name, (miner, node) in self.shares().found().items():
-                self._miners[name], self._nodes[name] = miner, node
+                self._miners[name], self._nodes[name] = miner.for_study(self.unit, self.relation), node
         self._settled = True
 
     def shares(self) -> Shares:
@@ -260,7 +261,9 @@ class Study:
             dict(self._shares),
             self.budget,
             others,
-            lambda name, miner: sequential(self._plan_miner(name, miner), name=name),
+            lambda name, miner: sequential(
+                self._plan_miner(name, miner.for_study(self.unit, self.relation)), name=name
+            ),
             lambda nodes: self._plan_of(sequential(*nodes)),
         )
 

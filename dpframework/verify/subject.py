@@ -76,6 +76,10 @@ class Subject:
     patience: Patience = attrs.field(factory=Patience)
     unit: PrivacyUnit = ROW
 
+    def __attrs_post_init__(self) -> None:
+        """Take the miner as a study with this unit and relation would run it."""
+        object.__setattr__(self, "miner", self.miner.for_study(self.unit, self.relation))
+
     @functools.cached_property
     def plan(self) -> Plan:
         """The miner's plan, in a scope of its own as in a study."""

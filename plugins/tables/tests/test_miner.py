@@ -8,8 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 from dpframework_tables import SyntheticRows, SyntheticTable
-from dpframework_tables.budgets import TableBudget
-from dpframework_tables.choice import Facts
 
 import dpframework as dpf
 from dpframework.facts import exact
@@ -24,6 +22,7 @@ SCHEMA = dpf.Schema(
     ]
 )
 ROWS = 3000
+ADULT = (14, 9, 10, 16, 16, 7, 15, 6, 5, 2, 7, 7, 12, 42, 2)
 
 
 def people():
@@ -166,8 +165,11 @@ def test_the_model_stays_within_its_cells():
         ({}, "needs a budget: give epsilon, or rho"),
         ({"epsilon": 1, "rho": 1}, "needs a budget: give epsilon, or rho"),
         ({"epsilon": 1, "order": 4}, "order is 4; 2 or 3 is needed"),
-        ({"epsilon": 1, "method": "tree", "rounds": 3}, "rounds needs method = 'rounds'"),
-        ({"epsilon": 1, "method": "forest"}, "method 'forest' is unknown; known: auto, independent, rounds, tree"),
+        ({"epsilon": 1, "method": "tree", "rounds": 3}, "rounds needs method = 'rounds' or 'adaptive'"),
+        (
+            {"epsilon": 1, "method": "forest"},
+            "'forest' is unknown; known: adaptive, auto, independent, rounds, tree",
+        ),
         ({"epsilon": 1, "rows": 0}, "rows is 0; a positive whole number"),
         ({"epsilon": 1, "max_cells": 10**9}, "max_cells is 1,000,000,000; at most"),
         ({"epsilon": 1, "singles_share": 1}, "singles_share is 1; a number between 0 and 1 is needed"),
@@ -178,6 +180,61 @@ def test_wrong_parameters_are_refused(parameters, sentence):
         SyntheticTable(**parameters)
 
 
+def test_adaptive_rounds_spend_their_block_and_no_more():
+    study = dpf.Study(SCHEMA, epsilon=100, delta="1e-6")
+    study.add("rows", SyntheticTable(rho=2, method="adaptive"))
+    results = study.run(people(), seed=1)
+    spent = [float(one.calibration.losses.zcdp.add_or_remove_one) for one in results.charges]
+    assert 1.999 < sum(spent) <= 2
+    assert len({one.variance for one in results["rows"].measured[len(SCHEMA) :]}) > 1  # some rounds cost more
+    for of in ((1, 2), (0, 2, 3)):
+        assert distance(results["rows"], people(), of) < 0.05
+
+
+MINED = {
+    "tree": {"miner": "dp-tree", "target": "ill", "max_depth": 2},
+    "doses": dpf.miner("histogram", attribute="dose", epsilon=10**6),
+}
+
+
+def test_miners_on_the_rows_are_planned_as_post_processing_and_cost_nothing():
+    study = dpf.Study(SCHEMA, epsilon=20)
+    study.add("rows", SyntheticTable(20, miners=MINED))
+    plan = study.plan()
+    assert plan.total().epsilon == 20
+    assert [one.name for one in dpf.plan.walk(plan.root) if isinstance(one, dpf.plan.Post)] == [
+        "rows",
+        "tree from rows",
+        "doses from rows",
+    ]
+    rows = study.run(people(), seed=1)["rows"]
+    exactly = np.bincount(rows.codes[:, 3], minlength=4)
+    doses = rows.finding("doses")
+    assert [round(doses[label].value) for label in SCHEMA["dose"].labels] == exactly.tolist()
+    again = SyntheticRows.from_dict(json.loads(rows.to_json()))
+    assert again == rows
+    assert str(again.finding("tree")) == str(rows.finding("tree"))
+    assert "mined from the rows: tree, by dp-tree" in str(rows)
+
+
+@pytest.mark.parametrize(
+    ("miners", "sentence"),
+    [
+        ({"a": {"miner": "nope"}}, "miners.a: no miner is named 'nope'"),
+        ({"a": {"target": "ill"}}, "miners.a is .* give a miner's name as 'miner'"),
+        ({"a": {"miner": "dp-tree", "target": "nope"}}, "miners.a: step 'a': attribute 'nope' is not in the schema"),
+    ],
+)
+def test_a_miner_on_the_rows_that_cannot_be_used_is_refused_by_the_plan(miners, sentence):
+    with pytest.raises(dpf.InputError, match=sentence):
+        dpf.Study(SCHEMA, epsilon=20).add("rows", SyntheticTable(20, miners=miners))
+
+
+def test_what_is_not_mined_is_not_found():
+    with pytest.raises(dpf.InputError, match="nothing called 'tree' is mined from these rows"):
+        run(epsilon=20).finding("tree")
+
+
 def test_an_open_attribute_is_left_out_and_refused_by_name():
     schema = dpf.Schema([*SCHEMA, dpf.Open("name")])
     assert "name" not in SyntheticTable(1).columns(schema)
@@ -185,19 +242,54 @@ def test_an_open_attribute_is_left_out_and_refused_by_name():
         SyntheticTable(1, attributes=["ill", "name"]).columns(schema)
 
 
-def method_of(sizes, rows, **budget):
-    amount = exact(budget.get("epsilon") or budget["rho"], "a budget")
-    facts = Facts(tuple(sizes), TableBudget(amount, "rho" in budget), rows)
-    return facts.method(), facts.rounds(), facts.order(), float(facts.share_of_singles())
+def facts_of(sizes, rows, relation="add-or-remove-one", unit_rows=1, **budget):
+    schema = dpf.Schema(
+        [dpf.Categorical(f"a{k}", [str(code) for code in range(size)]) for k, size in enumerate(sizes)], about_rows=rows
+    )
+    study = dpf.Study(
+        schema,
+        epsilon=10**6,
+        delta="1e-6",
+        relation=relation,
+        rows_per_unit=unit_rows,
+        allow=["rows-per-unit-asserted"],
+    )
+    study.add("rows", SyntheticTable(**budget))
+    return study.miners["rows"].facts(schema)
+
+
+def method_of(sizes, rows, **given):
+    facts = facts_of(sizes, rows, **given)
+    return facts.method(), facts.rounds(), facts.order(), float(facts.share_of_singles)
 
 
 def test_the_method_follows_from_predicted_noise():
-    adult = (14, 9, 10, 16, 16, 7, 15, 6, 5, 2, 7, 7, 12, 42, 2)
-    assert method_of(adult, 39_000, epsilon=1)[0] == "rounds"
+    assert method_of(ADULT, 39_000, epsilon=1)[0] == "rounds"
     assert method_of([4] * 36, 500, epsilon="0.1")[0] == "independent"  # noise of hundreds of rows on each pair
     assert method_of([4] * 100, 10**6, epsilon=1)[0] == "tree"  # 4,950 pairs to look at
     assert method_of([4], 10**6, epsilon=1)[0] == "independent"
-    assert method_of(adult, None, epsilon=1)[:2] == ("rounds", 15)  # nobody says how many rows there are
+    assert method_of(ADULT, None, epsilon=1)[:2] == ("rounds", 15)  # nobody says how many rows there are
+
+
+def test_noise_is_predicted_as_it_is_drawn():
+    """It is larger for a unit of 20 rows and under replace-one, so that a budget buys fewer rounds or none."""
+    usual, replaced = (method_of([4] * 8, 2000, relation=own, epsilon="0.5") for own in dpf.Relation)
+    assert usual[0] == replaced[0] == "rounds"
+    assert usual[1] > replaced[1]
+    assert method_of([4] * 8, 2000, unit_rows=20, epsilon="0.5")[0] == "independent"
+    share = exact("0.5", "a share")
+    for relation, rows in (("add-or-remove-one", 1), ("replace-one", 1), ("add-or-remove-one", 4)):
+        for budget in ({"epsilon": 1}, {"rho": "0.5"}):
+            facts = facts_of([4, 6], 500, relation, rows, **budget)
+            method = SyntheticTable(**budget, method="independent", unit_rows=rows, relation=relation)
+            study = dpf.Study(
+                dpf.Schema(facts.among), epsilon=100, delta="1e-6", relation=relation, rows_per_unit=rows,
+                allow=["rows-per-unit-asserted"],
+            )  # fmt: skip
+            study.add("rows", method)
+            drawn = study.run(dpf.Table.from_codes(study.schema, [[0] * 9] * 2), seed=1)["rows"].measured
+            error = sum(len(one.counts) * facts.size_of_noise(one.variance) for one in drawn) / 2
+            assert facts.noise_of_singles(2 * share) == pytest.approx(error / (2 * 500))
 
 
 def sets_of(epsilon, about_rows, **parameters):
@@ -208,17 +300,16 @@ def sets_of(epsilon, about_rows, **parameters):
 
 
 def test_a_marginal_that_would_be_mostly_noise_cannot_be_selected():
-    """Each round has an epsilon of .2025, so a cell is off by 5 rows on average: of 500, 16 cells are off by 8 %."""
-    assert sets_of(1, about_rows=500) == [6, 8, 10, 12, 12, 15]
-    assert sets_of(1, about_rows=50) == [6]  # even the smallest pair is, and stays
+    """Each round has an epsilon of .2025, so a cell is off by 5 rows on average: of 160, 16 cells are off by 25 %."""
+    assert sets_of(1, about_rows=160) == [6, 8, 10, 12, 12, 15]
+    assert sets_of(1, about_rows=16) == [6]  # even the smallest pair is, and stays
     assert max(sets_of(1, about_rows=5000)) == max(sets_of(1, about_rows=None)) == 120
     assert max(sets_of(1, about_rows=5000, max_cells=100)) == 90
 
 
 def test_less_noise_makes_more_rounds_and_leaves_more_for_them():
-    adult = (14, 9, 10, 16, 16, 7, 15, 6, 5, 2, 7, 7, 12, 42, 2)
-    few, some, many = (method_of(adult, 39_000, epsilon=epsilon) for epsilon in ("0.1", 1, 100))
-    assert few[1] < some[1] < many[1] == 30
+    few, some, many = (method_of(ADULT, 39_000, epsilon=epsilon) for epsilon in ("0.1", "0.5", 100))
+    assert few[1] == 8 < some[1] < many[1] == 45
     assert few[3] == 0.3 > some[3] >= many[3] == 0.1
     assert method_of([2] * 16, 20_000, rho="0.01")[2] == 3
     assert method_of([2] * 30, 20_000, rho="0.01")[2] == 2

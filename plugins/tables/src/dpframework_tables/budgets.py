@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import attrs
 
 from dpframework.facts import root_below
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Mechanism, PermuteAndFlip
+from dpframework.plan import Node, kind, spend
+from dpframework.queries import Query
+
+if TYPE_CHECKING:
+    from dpframework.run import SpendBlock
 
 
 @final
@@ -29,15 +34,32 @@ class TableBudget:
 
     def selector(self, share: Fraction) -> Mechanism:
         """Return the mechanism that selects at that share of the budget."""
-        if self.zcdp:  # a selection of epsilon costs epsilon**2 / 8
-            return Exponential(root_below(8 * self.amount * share))
-        return PermuteAndFlip(self.amount * share)
+        return self.selects(self.epsilon_of_selection(share))
+
+    @property
+    def selects(self) -> type[Exponential | PermuteAndFlip]:
+        """The class of mechanisms that select."""
+        return Exponential if self.zcdp else PermuteAndFlip
+
+    @property
+    def counts(self) -> type[Gaussian | DiscreteLaplace]:
+        """The class of mechanisms that release a marginal."""
+        return Gaussian if self.zcdp else DiscreteLaplace
+
+    def epsilon_of_selection(self, share: Fraction) -> Fraction:
+        """Return the epsilon of a selection at that share: in zCDP, epsilon**2 / 8 is what it costs."""
+        return root_below(8 * self.amount * share) if self.zcdp else self.amount * share
+
+    def block(self, name: str, chosen: Query, measured: Query, share: Fraction) -> Node:
+        """Plan a block of selections and measurements, which may cost a share of the budget together."""
+        kinds = kind("choose", chosen, self.selects), kind("measure", measured, self.counts)
+        return spend(name, *kinds, **{"rho" if self.zcdp else "epsilon": self.amount * share})
+
+    def left(self, block: SpendBlock) -> Fraction:
+        """Return what is left of a block, as a share of the budget."""
+        left = block.left.rho if self.zcdp else block.left.epsilon
+        return (left or Fraction(0)) / self.amount
 
     def counter(self, share: Fraction) -> Mechanism:
         """Return the mechanism that releases a marginal."""
-        return Gaussian(self.amount * share) if self.zcdp else DiscreteLaplace(self.amount * share)
-
-    def variance(self, share: Fraction) -> float:
-        """Return about the variance of a count of a marginal with that share, if one row is added or removed."""
-        amount = float(self.amount * share)
-        return 1 / (2 * amount) if self.zcdp else 2 / amount**2
+        return self.counts(self.amount * share)

@@ -12,59 +12,76 @@ nursery and nltcs; docs/tables.md shows them on other tables too.
 
 from __future__ import annotations
 
+import bisect
+import functools
 import math
 from fractions import Fraction
 from typing import final
 
 import attrs
 
+from dpframework.basics import OneWayMarginals
+from dpframework.facts import Attribute
+from dpframework.plan import Plan, step
 from dpframework_tables.budgets import TableBudget
+from dpframework_tables.queries import NamedMarginal
 
-METHODS = ("independent", "tree", "rounds")
+METHODS = ("independent", "tree", "rounds", "adaptive")
 MOST_ATTRIBUTES = 32  # of rounds: each of them looks at all pairs
 MOST_CANDIDATES = 2100  # of which triples are selected too
 
 _NOISE_OF_SINGLES = 0.03  # a noise share of one-way marginals that is small enough
 _LEAST, _MOST = Fraction(1, 10), Fraction(3, 10)  # shares of the budget for them
-_FEWEST = 3  # rounds
-_ROUNDS = 1.0  # the noise share of a pair after T rounds is at most this, times T**-1.5
-_TOO_NOISY = 0.25  # the noise share of a pair at the fewest rounds: nothing but one-way marginals is worth it
-_OF_SET = 0.08  # the noise share of a marginal that rounds may select, if there are such pairs
+_OF_PAIR = 0.075  # the noise share of a typical pair, up to which rounds are added
+_TOO_NOISY = 0.25  # that at the fewest rounds: nothing but one-way marginals is worth it
+_OF_SET = 0.25  # the noise share of a marginal that rounds may select, if there are such pairs
 _UNKNOWN = Fraction(2, 10)  # the share for one-way marginals where nobody says how many rows there are
 
 
+# Not slotted: the cached property needs an instance dictionary.
 @final
-@attrs.frozen
+@attrs.frozen(eq=False, slots=False)
 class Facts:
     """Public facts about a table and its budget.
 
     Attributes
     ----------
-    sizes
-        The numbers of codes of the attributes.
+    among
+        The attributes.
     budget
         The budget.
     rows
         How many rows there are, about or at most; None if nobody says.
+    plan
+        Any plan of the table: noise is as large as its unit and relation ask for.
     """
 
-    sizes: tuple[int, ...]
+    among: tuple[Attribute, ...]
     budget: TableBudget
     rows: int | None
+    plan: Plan
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The numbers of codes of the attributes."""
+        return tuple(a.size for a in self.among)
 
     def noise_of_singles(self, share: Fraction) -> float | None:
         """Return about the noise share of a one-way marginal, if all of them get that share of the budget."""
         if self.rows is None:
             return None
-        error = self._error(share / len(self.sizes))
-        return math.fsum(self.sizes) / len(self.sizes) * error / (2 * max(self.rows, 1))
+        variances = OneWayMarginals(self.among, self.budget.zcdp).variances(self.budget.amount * share, self.plan)
+        if variances is None:
+            return None
+        errors = [size * self.size_of_noise(own) for size, own in zip(self.sizes, variances, strict=True)]
+        return math.fsum(errors) / len(self.sizes) / (2 * max(self.rows, 1))
 
     def noise_of_pairs(self, rounds: int) -> float | None:
         """Return about the noise share of a typical pair that is measured in one of `rounds` rounds."""
         if self.rows is None:
             return None
         cells = math.exp(2 * math.fsum(map(math.log, self.sizes)) / len(self.sizes))
-        measure = (1 - self.share_of_singles()) * Fraction(9, 10)
+        measure = (1 - self.share_of_singles) * Fraction(9, 10)
         return cells * self._error(measure / rounds) / (2 * max(self.rows, 1))
 
     def most_cells(self, rounds: int, share: Fraction) -> int | None:
@@ -85,9 +102,16 @@ class Facts:
         return math.floor(_OF_SET * 2 * max(self.rows, 1) / error)
 
     def _error(self, share: Fraction) -> float:
-        variance = self.budget.variance(share)
+        """Return about the mean size of the noise of a count of a marginal with that share of the budget."""
+        measured = step("marginal", NamedMarginal(self.among, 4), self.budget.counter(share))
+        calibration = self.plan.calibration(measured)
+        return math.inf if calibration is None else self.size_of_noise(calibration.variance)
+
+    def size_of_noise(self, variance: float) -> float:
+        """Return about the mean size of noise of a variance."""
         return math.sqrt(2 * variance / math.pi) if self.budget.zcdp else math.sqrt(variance / 2)
 
+    @functools.cached_property
     def share_of_singles(self) -> Fraction:
         """Return the share of the budget for one-way marginals, before rounds."""
         noise = self.noise_of_singles(Fraction(1))
@@ -97,15 +121,18 @@ class Facts:
         needed = needed**2 if self.budget.zcdp else needed
         return min(max(Fraction(math.ceil(100 * min(needed, 1.0)), 100), _LEAST), _MOST)
 
+    def fewest(self) -> int:
+        """Return the fewest rounds that are worth it: one for every two attributes, or 3."""
+        return max(3, -(-len(self.sizes) // 2))
+
     def rounds(self) -> int:
-        """Return how many rounds there are: more than one for each attribute only where noise is small."""
+        """Return how many rounds there are: up to three for each attribute, while a pair is not mostly noise."""
         number = len(self.sizes)
         if self.rows is None:
             return number
-        found = _FEWEST
-        while found < 2 * number and (self.noise_of_pairs(found + 1) or 0) <= _ROUNDS * (found + 1) ** -1.5:
-            found += 1
-        return found
+        fewest = self.fewest()
+        more = range(fewest + 1, 3 * number + 1)  # noise grows with the number of rounds
+        return fewest + bisect.bisect_right(more, _OF_PAIR, key=lambda rounds: self.noise_of_pairs(rounds) or 0.0)
 
     def order(self) -> int:
         """Return how many attributes a marginal has at most."""
@@ -114,7 +141,7 @@ class Facts:
 
     def method(self) -> str:
         """Return the method: by predicted noise, and by how many pairs there are to look at."""
-        noise = self.noise_of_pairs(_FEWEST)
+        noise = self.noise_of_pairs(self.fewest())
         if len(self.sizes) < 2 or (noise is not None and noise > _TOO_NOISY):
             return "independent"
         return "rounds" if len(self.sizes) <= MOST_ATTRIBUTES else "tree"

@@ -5,6 +5,8 @@
   by its distance from the product of the released one-way marginals, and measured; so the pairs make a tree.
 - **rounds** (as Liu, Vietri and Wu 2021, and McKenna and others 2022, but with a fixed number of rounds): each round
   selects the marginal that the model so far describes worst, measures it, and fits the model again.
+- **adaptive** (McKenna and others 2022, AIM): the same in a block, which is spent as the releases say: rounds begin
+  small, and the next ones cost more whenever a measurement says no more than its noise.
 
 What a selection is given follows from releases and from public randomness, so that its sensitivity is 1 (see
 `queries.ModelDistances`). Which marginals may be selected follows from sizes and earlier selections.
@@ -28,6 +30,7 @@ from dpframework.facts import Attribute
 from dpframework.mechanisms import Calibration
 from dpframework.plan import Node, repeat, sequential, step
 from dpframework.run import PrivateTable
+from dpframework_tables.asking import BLOCK, CHOOSE, MEASURE, InBlock, InPlan
 from dpframework_tables.budgets import TableBudget
 from dpframework_tables.candidates import candidate_sets, room_for, tree_for
 from dpframework_tables.junction import JunctionTree, Set
@@ -35,7 +38,6 @@ from dpframework_tables.model import TURNS, Measured, Model, fit
 from dpframework_tables.queries import ModelDistances, NamedMarginal
 from dpframework_tables.sampling import sampled_rows
 
-CHOOSE, MEASURE = "choose", "measure"
 TREE_SINGLES, TREE_CHOOSE = Fraction(15, 100), Fraction(15, 100)  # of the budget
 ROUNDS_CHOOSE = Fraction(1, 10)  # of what one-way marginals leave
 FEW_TURNS = 8  # of a fit between rounds
@@ -54,7 +56,7 @@ class Method:
     Attributes
     ----------
     name
-        "independent", "tree" or "rounds".
+        "independent", "tree", "rounds" or "adaptive".
     among
         The attributes, of two codes or more each.
     budget
@@ -62,7 +64,8 @@ class Method:
     share
         The share of the budget, for one-way marginals before rounds.
     rounds
-        How many marginals are measured after the one-way ones, by "rounds".
+        How many marginals are measured after the one-way ones, by "rounds"; by "adaptive", the part of the block that a
+        round costs at first is 1 in so many.
     order
         The most attributes of a marginal, by "rounds".
     max_cells
@@ -116,14 +119,16 @@ class Method:
         """Plan the releases, by the names of their nodes."""
         times = self.times
         if not times:
-            return self._alone.plan(self.budget.amount)
+            return {**self._alone.plan(self.budget.amount)}
         share, sets = self._share, self.sets
         nodes = self._alone.plan(self.budget.amount * share)
         most = max(math.prod(self.sizes[a] for a in one) for one in sets)
+        distances, marginal = ModelDistances(self.among, sets), NamedMarginal(self.among, most)
+        if self.name == "adaptive":
+            return {**nodes, BLOCK: self.budget.block(BLOCK, distances, marginal, 1 - share)}
         choose, measure = self._shares(1 - share)
-        chosen = step(CHOOSE, ModelDistances(self.among, sets), self.budget.selector(choose / times), uses=list(nodes))
-        counter = self.budget.counter(measure / times)
-        measured = step(MEASURE, NamedMarginal(self.among, most), counter, uses=[CHOOSE])
+        chosen = step(CHOOSE, distances, self.budget.selector(choose / times), uses=list(nodes))
+        measured = step(MEASURE, marginal, self.budget.counter(measure / times), uses=[CHOOSE])
         return {**nodes, MEASURE: repeat(times, sequential(chosen, measured))}
 
     @property
@@ -150,7 +155,7 @@ class Method:
         model = fit(JunctionTree.of(self.sizes, [one.of for one in measured]), measured, rows)
         if not self.times:
             return model
-        return self._tree(table, model) if self.name == "tree" else self._rounds(table, model)
+        return {"tree": self._tree, "rounds": self._rounds, "adaptive": self._adaptive}[self.name](table, model)
 
     def _tree(self, table: PrivateTable, model: Model) -> Model:
         """Select pairs that join two parts, measure each, and fit the model to all of them at the end."""
@@ -166,19 +171,40 @@ class Method:
         return fit(JunctionTree.of(self.sizes, [one.of for one in found]), found, model.rows, model)
 
     def _rounds(self, table: PrivateTable, model: Model) -> Model:
-        """Select the marginal that the model describes worst, measure it, fit again, and so on."""
-        sets, noise = self.sets, _error_of_noise(table.calibration(MEASURE), self.budget)
+        """Make as many rounds as are planned."""
         for turn in range(self.times):
-            known = [one.of for one in model.measured]
-            most = self.max_cells * (turn + 1) / self.times
-            possible = tuple(room_for(self.sizes, sets, known, model.tree, most))
-            drawn, total = self._drawn(table, model), max(round(model.rows), 1)
-            chosen = table.release(CHOOSE, drawn=drawn, rows_meant=total, possible=possible, noise=noise)
-            one = self._positions(chosen)
-            new = self._measured(table, one, _expected(model, one, drawn))
-            turns = TURNS if turn == self.times - 1 else FEW_TURNS
-            model = fit(tree_for(self.sizes, known, model.tree, one), [*model.measured, new], model.rows, model, turns)
+            most, last = self.max_cells * (turn + 1) / self.times, turn == self.times - 1
+            model, _ = self._round(table, InPlan(table), model, most, TURNS if last else FEW_TURNS)
         return model
+
+    def _adaptive(self, table: PrivateTable, model: Model) -> Model:
+        """Make rounds until the block is spent, the last one with all that is left."""
+        block, whole = table.spend(BLOCK), 1 - self.share
+        cost, last = whole / self.rounds, False
+        while not last:
+            left = self.budget.left(block)
+            last = left < 2 * cost
+            cost = left if last else cost
+            asks = InBlock(block, self.budget, cost * ROUNDS_CHOOSE, cost * (1 - ROUNDS_CHOOSE))
+            most = float(self.max_cells * (whole - left + cost) / whole)
+            model, told = self._round(table, asks, model, most, TURNS if last else FEW_TURNS)
+            if not told:
+                cost *= 4 if self.budget.zcdp else 2
+        return model
+
+    def _round(
+        self, table: PrivateTable, asks: InPlan | InBlock, model: Model, most: float, turns: int
+    ) -> tuple[Model, bool]:
+        """Select what the model describes worst, measure it and fit again; tell whether that said more than noise."""
+        known, noise = [one.of for one in model.measured], _error_of_noise(asks.calibration, self.budget)
+        drawn, total = self._drawn(table, model), max(round(model.rows), 1)
+        possible = tuple(room_for(self.sizes, self.sets, known, model.tree, most))
+        one = self._positions(asks.choose(drawn=drawn, rows_meant=total, possible=possible, noise=noise))
+        expected, names = _expected(model, one, drawn), tuple(self.among[a].name for a in one)
+        counts = np.asarray(asks.measure(names), dtype=np.float64).reshape(expected.shape)
+        new = Measured.beside(one, counts, asks.calibration.variance, expected)
+        fitted = fit(tree_for(self.sizes, known, model.tree, one), [*model.measured, new], model.rows, model, turns)
+        return fitted, float(np.abs(fitted.marginal(one) - expected).sum()) > noise * expected.size
 
     def _drawn(self, table: PrivateTable, model: Model) -> NDArray[Any]:
         """Return rows of the model, about as many as there are, in the smallest type."""

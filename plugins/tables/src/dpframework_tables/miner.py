@@ -30,6 +30,8 @@ from dpframework.facts import (
     InputError,
     Numeric,
     Open,
+    PrivacyUnit,
+    Relation,
     Schema,
     is_whole_number,
     list_of_names,
@@ -39,17 +41,22 @@ from dpframework.facts import (
     share_of_budget,
     whole_number,
 )
-from dpframework.plan import Node, PlannedPart, post, sequential
+from dpframework.plan import Budget, Node, Plan, PlannedPart, PublicFacts, post, sequential
 from dpframework.results import ErrorBound
 from dpframework.run import Example, Miner, PrivateTable, Witness
 from dpframework_tables.budgets import TableBudget
 from dpframework_tables.choice import METHODS, Facts
 from dpframework_tables.methods import Method
+from dpframework_tables.mining import Forms, mined_forms, study_on
 from dpframework_tables.synthetic_rows import MeasuredMarginal, SyntheticRows
 
 MAX_CELLS = 130_000
 MOST_MAX_CELLS = 1 << 24
 _INFERRED = "no bound is known for marginals that were not measured; those that were have the errors of their counts"
+
+
+def _relation(value: Relation | str) -> Relation:
+    return Relation.parse(value)
 
 
 def _rows(value: Any) -> int | None:
@@ -85,6 +92,13 @@ class SyntheticTable(Miner):
         How many rows are drawn; by default as many as there are, from the public number or the released ones.
     singles_share
         The share of the budget for one-way marginals before rounds; by default by predicted noise.
+    miners
+        Miners that are run on the synthetic rows, by the names of what they find: post-processing, which costs nothing.
+        Each is a miner, or a mapping of its name as "miner" and its parameters. The result's `finding` returns what
+        one finds.
+    unit_rows, relation
+        The rows of a unit and the neighbouring relation by which noise is predicted: the study that runs the miner sets
+        them to its own.
 
     Examples
     --------
@@ -106,6 +120,10 @@ class SyntheticTable(Miner):
         default=None, converter=attrs.converters.optional(share_of_budget), kw_only=True
     )
 
+    miners: Forms = attrs.field(default=None, converter=mined_forms, kw_only=True)
+    unit_rows: int = attrs.field(default=1, validator=whole_number(), kw_only=True)
+    relation: Relation = attrs.field(default=Relation.ADD_OR_REMOVE_ONE, converter=_relation, kw_only=True)
+
     def __attrs_post_init__(self) -> None:
         """Refuse two budgets, none, and parameters that the method has no use for."""
         if (self.epsilon is None) == (self.rho is None):
@@ -118,7 +136,11 @@ class SyntheticTable(Miner):
             raise InputError(f"singles_share is {self.singles_share}; a number between 0 and 1 is needed")
         given = [name for name in ("rounds", "order", "singles_share") if getattr(self, name) is not None]
         if given and self.method in ("independent", "tree"):
-            raise InputError(f"{given[0]} needs method = 'rounds'; method '{self.method}' has none")
+            raise InputError(f"{given[0]} needs method = 'rounds' or 'adaptive'; method '{self.method}' has none")
+
+    def for_study(self, unit: PrivacyUnit, relation: Relation) -> SyntheticTable:
+        """Return the miner that predicts noise by a study's unit and relation."""
+        return attrs.evolve(self, unit_rows=unit.rows, relation=relation)
 
     def columns(self, schema: Schema) -> Schema:
         """Return the schema of the synthetic table, without a number of rows.
@@ -136,24 +158,43 @@ class SyntheticTable(Miner):
                 raise InputError(f"attribute '{name}' is open: nobody lists its values; leave it out of attributes")
         return Schema([schema[name] for name in names])
 
-    def made_by(self, schema: Schema) -> Method:
-        """Return the method with its parameters on a schema."""
+    def facts(self, schema: Schema) -> Facts:
+        """Return the public facts by which method, rounds and shares are chosen.
+
+        Raises
+        ------
+        InputError
+            If there is nothing to count.
+        """
         among = tuple(a for a in self.columns(schema) if a.size > 1)
         if not among:
             raise InputError("no attribute has two values or more; there is nothing to count")
         budget = TableBudget(self.epsilon or self.rho or Fraction(0), self.rho is not None)
         about = next((n for n in (schema.rows, schema.about_rows, schema.max_rows) if n is not None), None)
-        facts = Facts(tuple(a.size for a in among), budget, about)
+        return Facts(among, budget, about, self._plan_of_noise(schema))
+
+    def made_by(self, schema: Schema) -> Method:
+        """Return the method with its parameters on a schema."""
+        facts = self.facts(schema)
         name = facts.method() if self.method == "auto" else self.method
-        share = facts.share_of_singles() if self.singles_share is None else self.singles_share
+        share = facts.share_of_singles if self.singles_share is None else self.singles_share
         rounds, order = self.rounds or facts.rounds(), self.order or facts.order()
         cells = facts.most_cells(rounds, share)
-        return Method(name, among, budget, share, rounds, order, self.max_cells, cells, schema.rows, schema.max_rows)
+        of, limits = (facts.among, facts.budget), (schema.rows, schema.max_rows)
+        return Method(name, *of, share, rounds, order, self.max_cells, cells, *limits)
+
+    def _plan_of_noise(self, schema: Schema) -> Plan:
+        """Return a plan of the table, of the unit and the relation that noise is predicted for."""
+        unit = PrivacyUnit(rows=self.unit_rows)
+        return Plan(post("rows", []), self.relation, PublicFacts.of(schema), Budget(1), schema, unit=unit)
 
     def plan(self, schema: Schema) -> Node:
         """Plan the one-way marginals, then selections and measurements in turn."""
-        nodes = self.made_by(schema).plan()
-        return sequential(*nodes.values(), post("rows", list(nodes)))
+        nodes, columns = self.made_by(schema).plan(), self.columns(schema)
+        for name, form in self.miners.items():
+            study_on(columns, self.rows or 1, name, form)  # a miner that refuses the columns says so now
+        mining = [post(f"{name} from rows", ["rows"]) for name in self.miners]
+        return sequential(*nodes.values(), post("rows", list(nodes)), *mining)
 
     def values_read(self, schema: Schema) -> Collection[str]:
         """Return no attribute, since codes are counted."""
@@ -175,7 +216,10 @@ class SyntheticTable(Miner):
         ]
         number = self.rows or min(max(round(model.rows), 1), MOST_ROWS)
         seed = int(table.public_random().integers(2**63))
-        return SyntheticRows(self.columns(table.schema), method.name, measured, model.rows, number, seed)
+        found = SyntheticRows(self.columns(table.schema), method.name, measured, model.rows, number, seed, self.miners)
+        for name in self.miners:
+            found.finding(name)
+        return found
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
@@ -186,6 +230,7 @@ class SyntheticTable(Miner):
         counted, delta = attrs.evolve(schema, rows=6, max_rows=None), Fraction(1, 10**6)
         one, other = {"ill": "true", "town": "B", "old": "true"}, {"ill": "false", "town": "A", "old": "false"}
         aged = ({"ill": "true", "age": 30, "old": "true"}, {"ill": "false", "age": 10, "old": "false"})
+        mining = {"towns": {"miner": "histogram", "attribute": "town"}}
         few = [Witness([], None, one), Witness([], one, other)]
         same = [Witness([(one, 5)], None, one), Witness([(one, 5)], one, other)]
         return {
@@ -194,6 +239,7 @@ class SyntheticTable(Miner):
             ),
             "independent": Example(schema, cls(2, method="independent"), witnesses=few),
             "tree": Example(counted, cls(2, method="tree"), witnesses=same),
+            "adaptive": Example(schema, cls(2, method="adaptive", rounds=2, miners=mining), witnesses=few),
             "rounds-zcdp": Example(
                 schema, cls(rho=Fraction(1, 2), method="rounds", rounds=1), delta=delta, witnesses=few
             ),

@@ -23,6 +23,7 @@ from dpframework.results import Drawn, Noisy, TextTable
 from dpframework.tables import Table
 from dpframework_tables.frames import frame_of
 from dpframework_tables.junction import JunctionTree, cells_of, cliques_of
+from dpframework_tables.mining import Forms, mined, mined_forms
 from dpframework_tables.model import Measured, Model, model_of
 from dpframework_tables.sampling import sampled_rows
 
@@ -105,6 +106,8 @@ class SyntheticRows(Drawn):
         How many rows are drawn.
     seed
         Public: from it and the model the rows follow.
+    miners
+        The miners that are run on the rows, by the names of what they find.
     """
 
     called = "a synthetic table"
@@ -114,6 +117,7 @@ class SyntheticRows(Drawn):
     total: float = attrs.field(converter=float)
     rows: int = attrs.field(converter=int)
     seed: int = attrs.field(converter=int)
+    miners: Forms = attrs.field(factory=dict, converter=mined_forms)
 
     def __attrs_post_init__(self) -> None:
         """Refuse attributes or shapes other than the schema's, and a model too large to fit."""
@@ -176,6 +180,24 @@ class SyntheticRows(Drawn):
         """Return the rows as a table, to be mined. Its results are post-processing."""
         return Table.from_codes(attrs.evolve(self.schema, rows=self.rows), self.codes.T)
 
+    def finding(self, name: str) -> Any:
+        """Return what a miner of `miners` finds in the rows: post-processing, the same each time.
+
+        Raises
+        ------
+        InputError
+            If none is called so.
+        """
+        if name not in self.miners:
+            raise InputError(f"nothing called '{name}' is mined from these rows; {nearest(name, self.miners)}")
+        if name not in self._found:
+            self._found[name] = mined(self.to_table(), name, self.miners[name], self.seed // 2)
+        return self._found[name]
+
+    @functools.cached_property
+    def _found(self) -> dict[str, Any]:
+        return {}
+
     def write(self, path: str | Path) -> list[Path]:
         """Write the rows as CSV or Parquet, and beside them their schema and where they come from.
 
@@ -231,6 +253,7 @@ class SyntheticRows(Drawn):
             "measured": [one.to_dict() for one in self.measured],
             "total": self.total,
             "rows": self.rows,
+            "miners": self.miners,
             "seed": str(self.seed),  # many readers of JSON round whole numbers of 63 bits
         }
 
@@ -242,7 +265,8 @@ class SyntheticRows(Drawn):
             for one in form["measured"]
         ]
         schema = Schema.from_dict(form["schema"])
-        return cls(schema, str(form["method"]), measured, form["total"], form["rows"], int(form["seed"]))
+        own = schema, str(form["method"]), measured, form["total"], form["rows"], int(form["seed"])
+        return cls(*own, form.get("miners"))
 
     def draw(self, axes: Any) -> None:
         """Draw how exactly each marginal was measured: the rows within which each count is, with 95 % probability."""
@@ -267,5 +291,6 @@ class SyntheticRows(Drawn):
             lines.append(f"measured: {' by '.join(one.names)}, each count within ±{margin} rows")
         if len(self.measured) > _SHOWN:
             lines.append(f"and {len(self.measured) - _SHOWN} more, in to_json")
+        lines += [f"mined from the rows: {name}, by {form['miner']}" for name, form in self.miners.items()]
         lines.append("All other marginals are inferred. Reading the rows is post-processing.")
         return "\n".join(lines)

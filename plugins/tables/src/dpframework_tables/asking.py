@@ -1,0 +1,86 @@
+"""How a round asks for its two releases: as the plan holds them, or from a block at a cost of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+
+from dpframework.mechanisms import Calibration
+from dpframework_tables.budgets import TableBudget
+
+if TYPE_CHECKING:
+    from dpframework.run import PrivateTable, SpendBlock
+
+CHOOSE, MEASURE, BLOCK = "choose", "measure", "rounds"
+
+
+@final
+@attrs.frozen
+class InPlan:
+    """The releases of a round as they are planned.
+
+    Attributes
+    ----------
+    table
+        Makes them.
+    """
+
+    table: PrivateTable
+
+    def choose(self, **inputs: Any) -> Sequence[str]:
+        """Select a marginal, and return its attributes."""
+        found: Sequence[str] = self.table.release(CHOOSE, **inputs)
+        return found
+
+    def measure(self, names: Sequence[str]) -> Any:
+        """Release a marginal."""
+        return self.table.release(MEASURE, marginal=names)
+
+    @property
+    def calibration(self) -> Calibration:
+        """The noise of a marginal."""
+        return self.table.calibration(MEASURE)
+
+
+@final
+@attrs.frozen
+class InBlock:
+    """The releases of a round from a block, which pays for them.
+
+    Attributes
+    ----------
+    block
+        Makes them.
+    budget
+        The miner's, in whose notion of loss costs are.
+    choosing, measuring
+        What the two may cost, as shares of the budget.
+    """
+
+    block: SpendBlock
+    budget: TableBudget
+    choosing: Fraction
+    measuring: Fraction
+
+    def choose(self, **inputs: Any) -> Sequence[str]:
+        """Select a marginal, and return its attributes."""
+        found: Sequence[str] = self.block.release(
+            CHOOSE, epsilon=self.budget.epsilon_of_selection(self.choosing), **inputs
+        )
+        return found
+
+    def measure(self, names: Sequence[str]) -> Any:
+        """Release a marginal."""
+        return self.block.release(MEASURE, **self._cost, marginal=names)
+
+    @property
+    def calibration(self) -> Calibration:
+        """The noise of a marginal."""
+        return self.block.calibration(MEASURE, **self._cost)
+
+    @property
+    def _cost(self) -> dict[str, Fraction]:
+        return {"rho" if self.budget.zcdp else "epsilon": self.budget.amount * self.measuring}

@@ -1,0 +1,115 @@
+"""Miners that are run on synthetic rows: post-processing, which costs nothing and needs no noise.
+
+A miner gets an epsilon so large that its noise is far below one row. Its run is seeded from the public seed of the
+rows, so what it finds follows from these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import attrs
+
+from dpframework.facts import InputError, Schema
+from dpframework.run import Miner
+from dpframework.study import Study, miner
+
+if TYPE_CHECKING:
+    from dpframework.tables import Table
+
+EPSILON = 10**6  # of a miner on rows that hide nobody: a count is exact but for chances below e**-10**5
+_ALLOWED = ("large-epsilon", "mcmc-converged", "real-arithmetic", "one-row-per-person")
+
+Forms: TypeAlias = "dict[str, dict[str, Any]]"
+
+
+def mined_forms(given: Mapping[str, Miner | Mapping[str, Any]] | None) -> Forms:
+    """Return the name and the parameters of each miner, JSON-safe, as `Miner.to_dict` writes them.
+
+    Parameters
+    ----------
+    given
+        By the names of what they find: miners, such forms, or a mapping of "miner" and its parameters as in a study
+        file. Without an epsilon a miner gets one that makes its noise vanish.
+
+    Raises
+    ------
+    InputError
+        If something else is given, or no miner has such a name or takes such parameters.
+    """
+    found = {}
+    for name, one in (given or {}).items():
+        if isinstance(one, Miner):
+            found[name] = one.to_dict()
+            continue
+        if not isinstance(one, Mapping) or not isinstance(one.get("miner"), str):
+            raise InputError(f"miners.{name} is {one!r}; give a miner's name as 'miner', and its parameters beside it")
+        inner = one.get("parameters")
+        parameters = dict(inner) if isinstance(inner, Mapping) else {k: v for k, v in one.items() if k != "miner"}
+        form = {"miner": one["miner"], "parameters": {k: v for k, v in parameters.items() if v is not None}}
+        found[name] = miner_of(name, form).to_dict()
+    return found
+
+
+def miner_of(name: str, form: Mapping[str, Any]) -> Miner:
+    """Return a miner from its form.
+
+    Raises
+    ------
+    InputError
+        If it is not installed, or refuses its parameters.
+    """
+    parameters = {alias: value for alias, value in form["parameters"].items() if value is not None}
+    if not {"epsilon", "rho"} & set(parameters):
+        parameters["epsilon"] = EPSILON
+    try:
+        return miner(form["miner"], **parameters)
+    except InputError as error:
+        raise InputError(f"miners.{name}: {error}") from None
+
+
+def study_on(schema: Schema, rows: int, name: str, form: Mapping[str, Any]) -> Study:
+    """Return the study of one miner on synthetic rows.
+
+    Parameters
+    ----------
+    schema
+        Of the rows.
+    rows
+        How many there are.
+    name
+        What it is called.
+    form
+        The miner's.
+
+    Raises
+    ------
+    InputError
+        If the miner refuses the schema.
+    """
+    counted = attrs.evolve(schema, rows=rows, about_rows=None, max_rows=None)
+    study = Study(counted, epsilon=10 * EPSILON, delta="1e-6", relation="replace-one", allow=_ALLOWED)
+    try:
+        study.add(name, miner_of(name, form))
+    except InputError as error:
+        raise InputError(f"miners.{name}: {error}") from None
+    return study
+
+
+def mined(table: Table, name: str, form: Mapping[str, Any], seed: int) -> Any:
+    """Return what a miner finds in synthetic rows.
+
+    Parameters
+    ----------
+    table
+        The rows.
+    name
+        What it is called.
+    form
+        The miner's.
+    seed
+        Public.
+    """
+    assert table.schema.rows is not None  # `SyntheticRows.to_table` sets it
+    return study_on(table.schema, table.schema.rows, name, form).run(table, seed=seed)[name]
