@@ -9,8 +9,6 @@ import attrs
 
 from dpframework.tables.sql_connection import text
 
-_SHORTER = 1 - 2.0**-50  # by this factor a step is divided as shorter, so that rounding finds no bin too low
-
 
 def double(number: float) -> str:
     """Return a number as SQL writes one of 8 bytes."""
@@ -52,8 +50,8 @@ class EvenSteps:
     ----------
     lower, width, last
         The lower end, the width of a bin, and the last cut.
-    origin, divisor
-        What is taken off a number, and what it is divided by.
+    origin
+        What is taken off a number before it is divided: the lower end, or so little below that no bin is too low.
     is_exact
         Whether the division alone finds the bin of each number. Else it may find the next one, and a comparison with
         the cut below that one corrects it.
@@ -63,7 +61,6 @@ class EvenSteps:
     width: float
     last: float
     origin: float
-    divisor: float
     is_exact: bool = True
 
     @classmethod
@@ -79,20 +76,20 @@ class EvenSteps:
             return None
         right = [(lower, 0), *((cut, k + 1) for k, cut in enumerate(cuts))]
         right += [(math.nextafter(cut, -math.inf), k) for k, cut in enumerate(cuts)]
-        exact = cls(lower, width, cuts[-1], lower, width)
+        exact = cls(lower, width, cuts[-1], lower)
         if all(exact._place(number) == place for number, place in right):
             return exact
         below = lower - 4 * math.ulp(max(abs(lower), abs(upper)))
-        near = cls(lower, width, cuts[-1], below, width * _SHORTER, is_exact=False)
+        near = cls(lower, width, cuts[-1], below, is_exact=False)
         return near if all(0 <= near._place(number) - place <= 1 for number, place in right) else None
 
     def _place(self, number: float) -> int:
-        return math.floor((min(max(number, self.lower), self.last) - self.origin) / self.divisor)
+        return math.floor((min(max(number, self.lower), self.last) - self.origin) / self.width)
 
     def bin_of(self, number: str) -> str:
         """Return the bin of a number, as an expression."""
         inside = f"least(greatest({number}, {double(self.lower)}), {double(self.last)})"
-        place = f"floor(({inside} - {double(self.origin)}) / {double(self.divisor)})"
+        place = f"floor(({inside} - {double(self.origin)}) / {double(self.width)})"
         if self.is_exact:
             return place
         cut = f"{double(self.lower)} + {double(self.width)} * {place}"
