@@ -61,7 +61,7 @@ name = "{miner}"
 miner = "{miner}"
 epsilon = 1
 """
-FEW = 10**4
+FEW = 2 * 10**4  # enough for kernels to be compiled
 DATA = {"csv": 'path = "*.csv"', "parquet": 'path = "*.parquet"', "database": 'table = "people"'}
 PLACES = '[engine.clinic]\nengine = "duckdb"\ndatabase = "{database}"\n'
 
