@@ -58,7 +58,9 @@ def typechecked(function: Callable[P, R]) -> Callable[P, R]:
         given = {name: parameter.annotation for name, parameter in signature.parameters.items()}
         written = {name: annotation for name, annotation in given.items() if annotation is not inspect.Parameter.empty}
         # without what it returns, which a module may import for type checkers only
-        found = typing.get_type_hints(types.SimpleNamespace(__annotations__=written), function.__globals__)
+        found = typing.get_type_hints(
+            types.SimpleNamespace(__annotations__=written), inspect.unwrap(function).__globals__
+        )
         kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         by_position = [n for n, parameter in signature.parameters.items() if parameter.kind in _BY_POSITION]
         hints = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -155,6 +156,20 @@ def test_each_argument_of_several_is_compared() -> None:
         add_all(1, a="x", b=3)
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'first'"):
         add_all()
+
+
+def test_annotations_of_a_wrapped_function_are_read_where_that_was_defined() -> None:
+    elsewhere: dict[str, Any] = {}
+    exec("from fractions import Fraction as Half\ndef halved(half: 'Half') -> 'Unknown': return half", elsewhere)
+
+    @typechecked
+    @functools.wraps(elsewhere["halved"])
+    def outer(*given: Any) -> Any:
+        return elsewhere["halved"](*given)
+
+    assert outer(Fraction(1, 2)) == Fraction(1, 2)  # what it returns is for type checkers alone
+    with pytest.raises(dpf.InputError, match="halved: half is a str; Fraction is needed"):
+        outer("1/2")
 
 
 def test_every_boundary_can_read_its_annotations() -> None:
