@@ -88,7 +88,7 @@ def typechecked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _of_parameters(function: Callable[..., Any], signature: inspect.Signature) -> dict[str, Any]:
-    """Return the types of a function's parameters, without what it returns, which may be for type checkers only."""
+    """Return the types of a function's parameters; its return type may be for type checkers only."""
     given = {name: parameter.annotation for name, parameter in signature.parameters.items()}
     written = {name: annotation for name, annotation in given.items() if annotation is not inspect.Parameter.empty}
     names = inspect.unwrap(function).__globals__  # where the annotations were written

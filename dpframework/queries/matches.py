@@ -297,7 +297,7 @@ class MatchScores(CandidateScores):
         return self._listed(last.scores)
 
     def _listed(self, scores: Floats) -> Floats:
-        """Return the scores of what is allowed: if that is all, these themselves, which nobody may change."""
+        """Return the scores of allowed matches: if all are, the given ones themselves, which nobody may change."""
         if isinstance(self._allowed, range):
             scores.flags.writeable = False
             return scores.reshape(-1)

@@ -83,7 +83,7 @@ class Joint:
         return np.ascontiguousarray(self.states.reshape((2,) * (2 * k)).transpose(axes)).reshape(2**k, 2**k)
 
     def likeliest(self, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
-        """Return the likeliest states, at most so many: which left sides hold, which right ones, and how likely it is.
+        """Return the likeliest states, at most `most`: which left sides hold, which right ones, and how likely it is.
 
         Bit m of a number says whether that side of match m holds.
         """

@@ -148,7 +148,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
 
     @property
     def findings(self) -> tuple[Redescriptions, ...]:
-        """The redescriptions by what they are about, each group best first.
+        """The redescriptions by their attributes, each group best first.
 
         Those of one group have the same attributes on the left and the same on the right: a match, its complement,
         and other ways to join the same tests.

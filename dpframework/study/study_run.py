@@ -19,12 +19,12 @@ from dpframework.run.private_table import PrivateTable
 from dpframework.run.recorder import Recorder
 from dpframework.run.scope import Run
 from dpframework.study.data import values_read
-from dpframework.study.given import Given
 from dpframework.study.registry import registry
 from dpframework.study.release_runner import released, require_no_choice, require_samples_anew
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 from dpframework.study.table_opener import open_table
+from dpframework.study.table_sources import Given
 from dpframework.tables.engines import Engine
 from dpframework.tables.table import Table
 

@@ -13,8 +13,8 @@ from dpframework.facts.periods import Period
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.run.recorder import Recorder
 from dpframework.study.data import group_rows, require_read_for
-from dpframework.study.given import Given
 from dpframework.study.study_plan import StudyPlan
+from dpframework.study.table_sources import Given
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.engines import Engine, Rows
 from dpframework.tables.files import TableFiles

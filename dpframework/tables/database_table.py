@@ -110,7 +110,7 @@ class DatabaseTable:
                 )
 
     def _require_read_so(self) -> None:
-        """Refuse what the schema, and so the plan, says otherwise."""
+        """Refuse a place that the schema, and so the plan, names otherwise."""
         read = self.schema.read
         if self.query and (self.id is not None or read != attrs.evolve(read, query=self.table[0], table="")):
             raise InputError(

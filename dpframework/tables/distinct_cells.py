@@ -46,7 +46,7 @@ class DistinctCells:
 
     @classmethod
     def of(cls, series: pl.Series) -> DistinctCells:
-        """Return those of a column of texts. A text longer than any label is left out."""
+        """Return the distinct cells of a column of texts. A text longer than any label is left out."""
         short = series.set((series.str.len_bytes() > MOST_CELL_BYTES).fill_null(False), None)
         return distinct_cells({"": short})[""]
 
@@ -137,7 +137,7 @@ def distinct_cells(columns: Mapping[str, pl.Series]) -> dict[str, DistinctCells]
 
 
 def _numbers(texts: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return what `as_numbers` does. Only texts that are no plain numbers are looked at closely."""
+    """Return the numbers as `as_numbers` does. Only texts that are no plain numbers are looked at closely."""
     import polars as pl
 
     plain = texts.cast(pl.Float64, strict=False)

@@ -95,7 +95,7 @@ class SqlConnection(abc.ABC):
         self.run(f"drop table if exists {name}")
 
     def analyze(self, name: str) -> None:
-        """Have the database learn what a table holds, by which it plans queries. Raise as `run` does."""
+        """Have the database learn the sizes of a table, by which it plans queries. Raise as `run` does."""
         self.run(f"analyze {name}")
 
     def lookups(self, table: str, numbers: Sequence[str], rows: int, cell: str) -> dict[str, str] | None:

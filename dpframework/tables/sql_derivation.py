@@ -98,7 +98,7 @@ def with_numbers(
 
 
 def read_places(schema: Schema, names: Sequence[str]) -> list[str]:
-    """Return the columns of a coded table that hold what expressions read of some attributes."""
+    """Return the columns of a coded table that hold the cells which expressions read of some attributes."""
     return [f"{'v' if isinstance(schema[name], Numeric) else 'c'}{schema.index(name)}" for name in names]
 
 

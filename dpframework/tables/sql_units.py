@@ -80,7 +80,7 @@ def table_of_units(connection: SqlConnection, table: str, rows: UnitRows, schema
 def _with_parts(
     connection: SqlConnection, table: str, schema: Schema, column: DerivedColumn, parts: Mapping[str, Operand]
 ) -> str:
-    """Return a table with what an aggregate reads in each row; -1 is a missing label or truth."""
+    """Return a table with the cells that an aggregate reads in each row; -1 is a missing label or truth."""
 
     def made(found: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         length = len(next(iter(found.values())))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from dpframework_tables.candidates import candidate_sets, room_for, tree_for
 from dpframework_tables.junction import JunctionTree, cells_of, cliques_of
-from dpframework_tables.model import Measured, beliefs, factors_of, fit
+from dpframework_tables.model import Measurement, beliefs, factors_of, fit
 from dpframework_tables.sampling import sampled_rows
 from hypothesis import given, settings, strategies as st
 
@@ -48,7 +48,7 @@ def fitted(variance=4.0, sets=SETS):
     for of in sets:
         exact = table_of(rows, of)
         counts = exact + draw.normal(0, math.sqrt(variance), exact.shape)
-        measured.append(Measured.beside(of, counts, variance, np.full(exact.shape, exact.mean())))
+        measured.append(Measurement.beside(of, counts, variance, np.full(exact.shape, exact.mean())))
     return rows, fit(JunctionTree.of(SIZES, sets), measured, float(len(rows)))
 
 
@@ -108,8 +108,8 @@ def test_a_table_that_is_all_noise_changes_next_to_nothing():
         noise = np.random.default_rng(seed).normal(0, 200, expected.shape)
         tree = JunctionTree.of(expected.shape, [(0, 1)])
         singles = [expected.sum(axis=1 - a) for a in (0, 1)]
-        known = [Measured.beside((a,), own, 1.0, np.full(own.shape, own.mean())) for a, own in enumerate(singles)]
-        measured = [*known, Measured.beside((0, 1), expected + noise, 200.0**2, expected)]
+        known = [Measurement.beside((a,), own, 1.0, np.full(own.shape, own.mean())) for a, own in enumerate(singles)]
+        measured = [*known, Measurement.beside((0, 1), expected + noise, 200.0**2, expected)]
         moved = fit(tree, measured, float(expected.sum())).marginal((0, 1)) - expected
         believed.append(np.abs(moved).mean() / 200)
     assert np.mean(believed) < 0.06
@@ -128,7 +128,7 @@ def test_rows_are_dealt_out_so_that_tables_err_by_rounding():
 
 def test_rows_follow_from_the_seed_with_any_version_of_numpy():
     _, model = fitted(sets=SETS[:1])
-    even = fit(model.tree, [Measured.beside((0,), np.array([5.0, 5.0]), 1.0, np.array([5.0, 5.0]))], 10.0)
+    even = fit(model.tree, [Measurement.beside((0,), np.array([5.0, 5.0]), 1.0, np.array([5.0, 5.0]))], 10.0)
     assert sampled_rows(even, 10, seed=1)[:, 0].tolist() == [1, 1, 0, 0, 0, 1, 0, 1, 0, 1]
 
 

@@ -161,7 +161,7 @@ def _row(town: str, age: float, *, ill: bool = False, smokes: bool = False) -> d
 
 
 def _found(shared: str, one: str, other: str) -> Witness:
-    """Return a witness by the rows of its tables, each the town, the age and what else holds, after how many."""
+    """Return a witness by the rows of its tables, each a number of rows, a town, an age and further truths."""
     rows = []
     for text in shared.split(", "):
         number, _, row = text.partition(" ") if text[0].isdigit() else ("1", "", text)

@@ -47,7 +47,7 @@ class TableBudget:
         return Gaussian if self.zcdp else DiscreteLaplace
 
     def epsilon_of_selection(self, share: Fraction) -> Fraction:
-        """Return the epsilon of a selection at that share: in zCDP, epsilon**2 / 8 is what it costs."""
+        """Return the epsilon of a selection at that share: in zCDP it costs epsilon**2 / 8."""
         return root_below(8 * self.amount * share) if self.zcdp else self.amount * share
 
     def block(self, name: str, chosen: Query, measured: Query, share: Fraction) -> Node:
@@ -56,7 +56,7 @@ class TableBudget:
         return spend(name, *kinds, **{"rho" if self.zcdp else "epsilon": self.amount * share})
 
     def left(self, block: SpendBlock) -> Fraction:
-        """Return what is left of a block, as a share of the budget."""
+        """Return the rest of a block, as a share of the budget."""
         left = block.left.rho if self.zcdp else block.left.epsilon
         return (left or Fraction(0)) / self.amount
 

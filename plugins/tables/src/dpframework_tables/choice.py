@@ -41,7 +41,7 @@ _UNKNOWN = Fraction(2, 10)  # the share for one-way marginals where nobody says 
 # Not slotted: the cached property needs an instance dictionary.
 @final
 @attrs.frozen(eq=False, slots=False)
-class Facts:
+class ChoiceFacts:
     """Public facts about a table and its budget.
 
     Attributes

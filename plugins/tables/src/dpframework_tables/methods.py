@@ -30,12 +30,12 @@ from dpframework.facts import Attribute
 from dpframework.mechanisms import Calibration
 from dpframework.plan import Node, repeat, sequential, step
 from dpframework.run import PrivateTable
-from dpframework_tables.asking import BLOCK, CHOOSE, MEASURE, InBlock, InPlan
 from dpframework_tables.budgets import TableBudget
 from dpframework_tables.candidates import candidate_sets, room_for, tree_for
 from dpframework_tables.junction import JunctionTree, Set
-from dpframework_tables.model import TURNS, Measured, Model, fit
+from dpframework_tables.model import TURNS, Measurement, Model, fit
 from dpframework_tables.queries import ModelDistances, NamedMarginal
+from dpframework_tables.round_steps import BLOCK, CHOOSE, MEASURE, InBlock, InPlan
 from dpframework_tables.sampling import sampled_rows
 
 TREE_SINGLES, TREE_CHOOSE = Fraction(15, 100), Fraction(15, 100)  # of the budget
@@ -50,7 +50,7 @@ Array: TypeAlias = "NDArray[np.float64]"
 # Not slotted: the cached property needs an instance dictionary.
 @final
 @attrs.frozen(eq=False, slots=False)
-class Method:
+class TableMethod:
     """A way to make a model, over some attributes.
 
     Attributes
@@ -149,7 +149,7 @@ class Method:
         alone = self._alone.release(table)
         rows = number_of_rows(alone, self.rows, self.most_rows)
         measured = [
-            Measured.beside((k,), one.counts, one.variance, np.full(len(one.counts), rows / len(one.counts)))
+            Measurement.beside((k,), one.counts, one.variance, np.full(len(one.counts), rows / len(one.counts)))
             for k, one in enumerate(alone)
         ]
         model = fit(JunctionTree.of(self.sizes, [one.of for one in measured]), measured, rows)
@@ -195,14 +195,14 @@ class Method:
     def _round(
         self, table: PrivateTable, asks: InPlan | InBlock, model: Model, most: float, turns: int
     ) -> tuple[Model, bool]:
-        """Select what the model describes worst, measure it and fit again; tell whether that said more than noise."""
+        """Select and measure the marginal that the model describes worst, and fit; tell if it said more than noise."""
         known, noise = [one.of for one in model.measured], _error_of_noise(asks.calibration, self.budget)
         drawn, total = self._drawn(table, model), max(round(model.rows), 1)
         possible = tuple(room_for(self.sizes, self.sets, known, model.tree, most))
         one = self._positions(asks.choose(drawn=drawn, rows_meant=total, possible=possible, noise=noise))
         expected, names = _expected(model, one, drawn), tuple(self.among[a].name for a in one)
         counts = np.asarray(asks.measure(names), dtype=np.float64).reshape(expected.shape)
-        new = Measured.beside(one, counts, asks.calibration.variance, expected)
+        new = Measurement.beside(one, counts, asks.calibration.variance, expected)
         fitted = fit(tree_for(self.sizes, known, model.tree, one), [*model.measured, new], model.rows, model, turns)
         return fitted, float(np.abs(fitted.marginal(one) - expected).sum()) > noise * expected.size
 
@@ -216,10 +216,10 @@ class Method:
         place = {a.name: k for k, a in enumerate(self.among)}
         return tuple(place[name] for name in names)
 
-    def _measured(self, table: PrivateTable, one: Set, expected: Array) -> Measured:
+    def _measured(self, table: PrivateTable, one: Set, expected: Array) -> Measurement:
         names = tuple(self.among[a].name for a in one)
         counts = np.asarray(table.release(MEASURE, marginal=names), dtype=np.float64)
-        return Measured.beside(one, counts.reshape(expected.shape), table.calibration(MEASURE).variance, expected)
+        return Measurement.beside(one, counts.reshape(expected.shape), table.calibration(MEASURE).variance, expected)
 
 
 def _error_of_noise(calibration: Calibration, budget: TableBudget) -> int:

@@ -45,9 +45,9 @@ from dpframework.plan import Budget, Node, Plan, PlannedPart, PublicFacts, post,
 from dpframework.results import ErrorBound
 from dpframework.run import Example, Miner, PrivateTable, Witness
 from dpframework_tables.budgets import TableBudget
-from dpframework_tables.choice import METHODS, Facts
-from dpframework_tables.methods import Method
-from dpframework_tables.mining import Forms, mined_forms, study_on
+from dpframework_tables.choice import METHODS, ChoiceFacts
+from dpframework_tables.methods import TableMethod
+from dpframework_tables.row_miners import Forms, mined_forms, study_on
 from dpframework_tables.synthetic_rows import MeasuredMarginal, SyntheticRows
 
 MAX_CELLS = 130_000
@@ -158,7 +158,7 @@ class SyntheticTable(Miner):
                 raise InputError(f"attribute '{name}' is open: nobody lists its values; leave it out of attributes")
         return Schema([schema[name] for name in names])
 
-    def facts(self, schema: Schema) -> Facts:
+    def facts(self, schema: Schema) -> ChoiceFacts:
         """Return the public facts by which method, rounds and shares are chosen.
 
         Raises
@@ -171,9 +171,9 @@ class SyntheticTable(Miner):
             raise InputError("no attribute has two values or more; there is nothing to count")
         budget = TableBudget(self.epsilon or self.rho or Fraction(0), self.rho is not None)
         about = next((n for n in (schema.rows, schema.about_rows, schema.max_rows) if n is not None), None)
-        return Facts(among, budget, about, self._plan_of_noise(schema))
+        return ChoiceFacts(among, budget, about, self._plan_of_noise(schema))
 
-    def made_by(self, schema: Schema) -> Method:
+    def made_by(self, schema: Schema) -> TableMethod:
         """Return the method with its parameters on a schema."""
         facts = self.facts(schema)
         name = facts.method() if self.method == "auto" else self.method
@@ -181,7 +181,7 @@ class SyntheticTable(Miner):
         rounds, order = self.rounds or facts.rounds(), self.order or facts.order()
         cells = facts.most_cells(rounds, share)
         of, limits = (facts.among, facts.budget), (schema.rows, schema.max_rows)
-        return Method(name, *of, share, rounds, order, self.max_cells, cells, *limits)
+        return TableMethod(name, *of, share, rounds, order, self.max_cells, cells, *limits)
 
     def _plan_of_noise(self, schema: Schema) -> Plan:
         """Return a plan of the table, of the unit and the relation that noise is predicted for."""

@@ -45,7 +45,7 @@ _FEW = 0.1  # rows, that a start takes to be in an empty cell
 
 @final
 @attrs.frozen(eq=False)
-class Measured:
+class Measurement:
     """A marginal that was measured.
 
     Attributes
@@ -69,7 +69,7 @@ class Measured:
     start: Array
 
     @classmethod
-    def beside(cls, of: Set, counts: Array, variance: float, expected: Array) -> Measured:
+    def beside(cls, of: Set, counts: Array, variance: float, expected: Array) -> Measurement:
         """Return a measurement with v from its deviations from a table that was expected, in rows."""
         moved = counts - expected
         moved = moved - moved.mean()  # its total is known better
@@ -161,7 +161,7 @@ class Model:
 
     tree: JunctionTree
     rows: float
-    measured: tuple[Measured, ...]
+    measured: tuple[Measurement, ...]
     potentials: tuple[Array, ...]
     tables: tuple[Array, ...]
 
@@ -178,7 +178,11 @@ class Model:
 
 
 def fit(
-    tree: JunctionTree, measured: Iterable[Measured], rows: float, before: Model | None = None, turns: int = TURNS
+    tree: JunctionTree,
+    measured: Iterable[Measurement],
+    rows: float,
+    before: Model | None = None,
+    turns: int = TURNS,
 ) -> Model:
     """Return the model of some measurements.
 
@@ -205,7 +209,7 @@ def fit(
     return model_of(tree, given, walk.potentials, rows)
 
 
-def model_of(tree: JunctionTree, measured: Sequence[Measured], potentials: Sequence[Array], rows: float) -> Model:
+def model_of(tree: JunctionTree, measured: Sequence[Measurement], potentials: Sequence[Array], rows: float) -> Model:
     """Return the model with given potentials, one for each measurement, in its shape."""
     shares, _ = beliefs(tree, factors_of(tree, [one.of for one in measured], potentials))
     return Model(tree, rows, tuple(measured), tuple(potentials), tuple(shares))
@@ -229,7 +233,9 @@ def _spread(tree: JunctionTree, k: int, of: Set) -> list[int]:
 class _Walk:
     """A fit that walks along a junction tree: where it stands, the clique's table is the model's, in rows."""
 
-    def __init__(self, tree: JunctionTree, measured: Sequence[Measured], start: Sequence[Array], rows: float) -> None:
+    def __init__(
+        self, tree: JunctionTree, measured: Sequence[Measurement], start: Sequence[Array], rows: float
+    ) -> None:
         self.tree, self.measured = tree, measured
         self.potentials = [np.clip(one, -_STEEPEST, _STEEPEST) for one in start]
         self.homes = [tree.home(one.of) for one in measured]
@@ -241,7 +247,7 @@ class _Walk:
             self.children[tree.parents[k]].append(k)
         self.separators = [self._sum(k, tree.separator(k)) for k in range(len(tree.cliques))]
 
-    def _target(self, one: Measured, rows: float) -> Array:
+    def _target(self, one: Measurement, rows: float) -> Array:
         """Return the counts that the model's table is fitted to, without negative ones for one attribute."""
         if len(one.of) == 1:
             return _simplex(one.counts, rows)

@@ -23,8 +23,8 @@ from dpframework.results import Drawn, Noisy, TextTable
 from dpframework.tables import Table
 from dpframework_tables.frames import frame_of
 from dpframework_tables.junction import JunctionTree, cells_of, cliques_of
-from dpframework_tables.mining import Forms, mined, mined_forms
-from dpframework_tables.model import Measured, Model, model_of
+from dpframework_tables.model import Measurement, Model, model_of
+from dpframework_tables.row_miners import Forms, mined, mined_forms
 from dpframework_tables.sampling import sampled_rows
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class SyntheticRows(Drawn):
         """The model."""
         places = {name: k for k, name in enumerate(self.schema.names)}
         given = [
-            Measured(tuple(places[name] for name in one.names), one.counts, one.variance, 1.0, one.potential)
+            Measurement(tuple(places[name] for name in one.names), one.counts, one.variance, 1.0, one.potential)
             for one in self.measured
         ]
         tree = JunctionTree.of(self._sizes, [one.of for one in given])
@@ -181,7 +181,7 @@ class SyntheticRows(Drawn):
         return Table.from_codes(attrs.evolve(self.schema, rows=self.rows), self.codes.T)
 
     def finding(self, name: str) -> Any:
-        """Return what a miner of `miners` finds in the rows: post-processing, the same each time.
+        """Return the result of a miner of `miners` on the rows: post-processing, the same each time.
 
         Raises
         ------

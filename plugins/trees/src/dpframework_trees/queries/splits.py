@@ -140,7 +140,7 @@ def _plain_scores(
     kinds: NDArray[np.int8],
     codes: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Return what the kernel `split_scores` fills in, with no kernel: loading one takes longer than a few scores."""
+    """Return the scores of the kernel `split_scores` without it: loading one takes longer than a few scores."""
     summed = np.concatenate([np.zeros((1, counts.shape[1]), dtype=np.int64), np.cumsum(counts, axis=0)])
     whole, below = summed[slots + widths] - summed[slots], summed[slots + codes + 1] - summed[slots]
     held = np.where((kinds == BELOW)[:, None], below, counts[slots + codes])

@@ -98,7 +98,7 @@ def study_on(schema: Schema, rows: int, name: str, form: Mapping[str, Any]) -> S
 
 
 def mined(table: Table, name: str, form: Mapping[str, Any], seed: int) -> Any:
-    """Return what a miner finds in synthetic rows.
+    """Return the result of a miner on synthetic rows.
 
     Parameters
     ----------
