@@ -117,9 +117,10 @@ class MarginalTable(Tabular, Drawn):
 
         Examples
         --------
-        >>> age = MarginalTable(["age"], [["child", "adult", "old"]], [3.0, 50.5, 21.5], 5, [([], 3), (["age"], 4)])
+        >>> residuals = [([], 3), (["age"], 4)]
+        >>> age = MarginalTable(["age"], [["child", "adult", "old"]], [3.0, 50.5, 21.5], 13 / 3, residuals)
         >>> print(age.total(age=["adult", "old"]))
-        72 ± 5
+        72 ± 6
         """
         if not self.residuals:
             raise InputError("the variances of this marginal's residuals are not known, so that no error can be stated")
