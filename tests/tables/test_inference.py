@@ -14,6 +14,7 @@ from hypothesis import given, strategies as st
 from dpframework.facts.attributes import Boolean, Categorical, Numeric, View
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
+from dpframework.tables.distinct_cells import distinct_cells
 from dpframework.tables.inference import CutMode, infer_schema, infer_two_view_schema
 from dpframework.tables.reading import read_table, table_from_frame
 from dpframework.tables.views import read_two_views
@@ -216,3 +217,11 @@ def test_numbers_as_texts_are_cut_where_the_numbers_are(mode) -> None:
     numbers = [0.0] * 60 + [1.0] * 20 + [2.0, 3.0, 5.0, 8.0, 13.0] * 4
     texts = [f" {number} " if number == 2 else str(number) for number in numbers]
     assert infer_one(pl.Series(texts), numeric=mode, bins=4) == infer_one(numbers, numeric=mode, bins=4)
+
+
+def test_cells_that_only_differ_by_the_space_around_them_are_one() -> None:
+    columns = {"a": pl.Series(["yes", " yes", "no", "", None, "yes"]), "b": pl.Series(["1", " ", "2", "2", "1", "1"])}
+    found = distinct_cells(columns)
+    assert dict(zip(found["a"].texts.to_list(), found["a"].counts.tolist(), strict=True)) == {"yes": 3, "no": 1}
+    assert dict(zip(found["b"].texts.to_list(), found["b"].counts.tolist(), strict=True)) == {"1": 3, "2": 2}
+    assert [one.missing for one in found.values()] == [True, True]
