@@ -288,7 +288,7 @@ def test_noise_is_predicted_as_it_is_drawn():
             )  # fmt: skip
             study.add("rows", method)
             drawn = study.run(dpf.Table.from_codes(study.schema, [[0] * 9] * 2), seed=1)["rows"].measured
-            error = sum(len(one.counts) * facts.size_of_noise(one.variance) for one in drawn) / 2
+            error = sum(len(one.counts) * facts.budget.size_of_noise(one.variance) for one in drawn) / 2
             assert facts.noise_of_singles(2 * share) == pytest.approx(error / (2 * 500))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
@@ -14,6 +15,8 @@ from dpframework.queries import Query
 
 if TYPE_CHECKING:
     from dpframework.run import SpendBlock
+
+CHOOSE, MEASURE = "choose", "measure"  # the steps of a round, or the kinds of a block
 
 
 @final
@@ -52,8 +55,16 @@ class TableBudget:
 
     def block(self, name: str, chosen: Query, measured: Query, share: Fraction) -> Node:
         """Plan a block of selections and measurements, which may cost a share of the budget together."""
-        kinds = kind("choose", chosen, self.selects), kind("measure", measured, self.counts)
-        return spend(name, *kinds, **{"rho" if self.zcdp else "epsilon": self.amount * share})
+        kinds = kind(CHOOSE, chosen, self.selects), kind(MEASURE, measured, self.counts)
+        return spend(name, *kinds, **self.cost(share))
+
+    def cost(self, share: Fraction) -> dict[str, Fraction]:
+        """Return a share of the budget, by the name of its notion of loss."""
+        return {"rho" if self.zcdp else "epsilon": self.amount * share}
+
+    def size_of_noise(self, variance: float) -> float:
+        """Return about the mean size of the noise of a count, in rows, given its variance."""
+        return math.sqrt(2 * variance / math.pi) if self.zcdp else math.sqrt(variance / 2)
 
     def left(self, block: SpendBlock) -> Fraction:
         """Return the rest of a block, as a share of the budget."""

@@ -73,7 +73,7 @@ class ChoiceFacts:
         variances = OneWayMarginals(self.among, self.budget.zcdp).variances(self.budget.amount * share, self.plan)
         if variances is None:
             return None
-        errors = [size * self.size_of_noise(own) for size, own in zip(self.sizes, variances, strict=True)]
+        errors = [size * self.budget.size_of_noise(own) for size, own in zip(self.sizes, variances, strict=True)]
         return math.fsum(errors) / len(self.sizes) / (2 * max(self.rows, 1))
 
     def noise_of_pairs(self, rounds: int) -> float | None:
@@ -105,11 +105,7 @@ class ChoiceFacts:
         """Return about the mean size of the noise of a count of a marginal with that share of the budget."""
         measured = step("marginal", NamedMarginal(self.among, 4), self.budget.counter(share))
         calibration = self.plan.calibration(measured)
-        return math.inf if calibration is None else self.size_of_noise(calibration.variance)
-
-    def size_of_noise(self, variance: float) -> float:
-        """Return about the mean size of noise of a variance."""
-        return math.sqrt(2 * variance / math.pi) if self.budget.zcdp else math.sqrt(variance / 2)
+        return math.inf if calibration is None else self.budget.size_of_noise(calibration.variance)
 
     @functools.cached_property
     def share_of_singles(self) -> Fraction:

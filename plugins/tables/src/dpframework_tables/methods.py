@@ -27,15 +27,14 @@ from numpy.typing import NDArray
 
 from dpframework.basics import NoisyHistogram, OneWayMarginals
 from dpframework.facts import Attribute
-from dpframework.mechanisms import Calibration
 from dpframework.plan import Node, repeat, sequential, step
 from dpframework.run import PrivateTable
-from dpframework_tables.budgets import TableBudget
+from dpframework_tables.budgets import CHOOSE, MEASURE, TableBudget
 from dpframework_tables.candidates import candidate_sets, room_for, tree_for
 from dpframework_tables.junction import JunctionTree, Set
 from dpframework_tables.model import TURNS, Measurement, Model, fit
 from dpframework_tables.queries import ModelDistances, NamedMarginal
-from dpframework_tables.round_steps import BLOCK, CHOOSE, MEASURE, InBlock, InPlan
+from dpframework_tables.round_steps import BLOCK, InBlock, InPlan
 from dpframework_tables.sampling import sampled_rows
 
 TREE_SINGLES, TREE_CHOOSE = Fraction(15, 100), Fraction(15, 100)  # of the budget
@@ -159,13 +158,13 @@ class TableMethod:
 
     def _tree(self, table: PrivateTable, model: Model) -> Model:
         """Select pairs that join two parts, measure each, and fit the model to all of them at the end."""
-        sets, part = self.sets, list(range(len(self.among)))
+        sets, part, asks = self.sets, list(range(len(self.among))), InPlan(table)
         means = [model.marginal((k,)) for k in range(len(self.among))]
         flat, found = np.concatenate(means), list(model.measured)
         for _ in range(self.times):
             possible = tuple(k for k, (a, b) in enumerate(sets) if part[a] != part[b])
-            one = self._positions(table.release(CHOOSE, marginals=flat, possible=possible))
-            found.append(self._measured(table, one, np.outer(means[one[0]], means[one[1]]) / model.rows))
+            one = self._positions(asks.choose(marginals=flat, possible=possible))
+            found.append(self._measured(asks, one, np.outer(means[one[0]], means[one[1]]) / model.rows))
             joined = {part[a] for a in one}
             part = [min(joined) if p in joined else p for p in part]
         return fit(JunctionTree.of(self.sizes, [one.of for one in found]), found, model.rows, model)
@@ -196,13 +195,13 @@ class TableMethod:
         self, table: PrivateTable, asks: InPlan | InBlock, model: Model, most: float, turns: int
     ) -> tuple[Model, bool]:
         """Select and measure the marginal that the model describes worst, and fit; tell if it said more than noise."""
-        known, noise = [one.of for one in model.measured], _error_of_noise(asks.calibration, self.budget)
+        known = [one.of for one in model.measured]
+        noise = round(self.budget.size_of_noise(asks.calibration.variance))
         drawn, total = self._drawn(table, model), max(round(model.rows), 1)
         possible = tuple(room_for(self.sizes, self.sets, known, model.tree, most))
         one = self._positions(asks.choose(drawn=drawn, rows_meant=total, possible=possible, noise=noise))
-        expected, names = _expected(model, one, drawn), tuple(self.among[a].name for a in one)
-        counts = np.asarray(asks.measure(names), dtype=np.float64).reshape(expected.shape)
-        new = Measurement.beside(one, counts, asks.calibration.variance, expected)
+        expected = _expected(model, one, drawn)
+        new = self._measured(asks, one, expected)
         fitted = fit(tree_for(self.sizes, known, model.tree, one), [*model.measured, new], model.rows, model, turns)
         return fitted, float(np.abs(fitted.marginal(one) - expected).sum()) > noise * expected.size
 
@@ -216,15 +215,9 @@ class TableMethod:
         place = {a.name: k for k, a in enumerate(self.among)}
         return tuple(place[name] for name in names)
 
-    def _measured(self, table: PrivateTable, one: Set, expected: Array) -> Measurement:
-        names = tuple(self.among[a].name for a in one)
-        counts = np.asarray(table.release(MEASURE, marginal=names), dtype=np.float64)
-        return Measurement.beside(one, counts.reshape(expected.shape), table.calibration(MEASURE).variance, expected)
-
-
-def _error_of_noise(calibration: Calibration, budget: TableBudget) -> int:
-    """Return about the mean size of the noise of a count, in rows."""
-    return round(math.sqrt(calibration.variance * (2 / math.pi if budget.zcdp else 1 / 2)))
+    def _measured(self, asks: InPlan | InBlock, one: Set, expected: Array) -> Measurement:
+        counts = np.asarray(asks.measure(tuple(self.among[a].name for a in one)), dtype=np.float64)
+        return Measurement.beside(one, counts.reshape(expected.shape), asks.calibration.variance, expected)
 
 
 def _expected(model: Model, one: Set, drawn: NDArray[Any]) -> Array:

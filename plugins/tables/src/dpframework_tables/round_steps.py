@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.mechanisms import Calibration
-from dpframework_tables.budgets import TableBudget
+from dpframework_tables.budgets import CHOOSE, MEASURE, TableBudget
 
 if TYPE_CHECKING:
     from dpframework.run import PrivateTable, SpendBlock
 
-CHOOSE, MEASURE, BLOCK = "choose", "measure", "rounds"
+BLOCK = "rounds"
 
 
 @final
@@ -83,4 +83,4 @@ class InBlock:
 
     @property
     def _cost(self) -> dict[str, Fraction]:
-        return {"rho" if self.budget.zcdp else "epsilon": self.budget.amount * self.measuring}
+        return self.budget.cost(self.measuring)
