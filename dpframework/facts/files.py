@@ -9,12 +9,15 @@ import secrets
 import stat
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.interrupts import interrupted_later, uninterrupted
 from dpframework.facts.limits import MOST_JSON_BYTES
 from dpframework.facts.outputs import FileKind, require_output
 from dpframework.facts.parts import Part, new_part_file, new_part_folder
+
+T = TypeVar("T")
 
 
 @contextlib.contextmanager
@@ -264,3 +267,17 @@ def require_usable(out: Path, names: Collection[str]) -> None:
         raise InputError(f"{out}: holds the results of an earlier run; give a new folder")
     if held:
         raise InputError(f"{out}: holds other files, such as '{held[0]}'; give a new folder")
+
+
+def read_by_library(action: Callable[[], T], sentence: str) -> T:
+    """Return what a library reads. If it fails or panics, raise an InputError with this sentence alone."""
+    try:
+        return action()
+    except (InputError, MemoryError):
+        raise
+    except Exception:
+        pass
+    except BaseException as error:  # a panic of a library in Rust is no Exception, and each library has its own
+        if type(error).__name__ != "PanicException":
+            raise
+    raise InputError(sentence)

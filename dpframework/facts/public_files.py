@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.files import read_text
+from dpframework.facts.files import read_by_library, read_text
 
 MOST_BYTES = 1 << 26
 _TOO_LARGE = f"is larger than {MOST_BYTES >> 20} MiB; save the columns of keys and values alone"
@@ -48,7 +47,7 @@ def _csv(path: Path) -> list[list[str]]:
 def _parquet(path: Path) -> list[list[str]]:
     import polars as pl
 
-    frame = _whole(lambda: pl.read_parquet(path), "cannot be read as Parquet; save it anew, or as CSV")
+    frame = read_by_library(lambda: pl.read_parquet(path), "cannot be read as Parquet; save it anew, or as CSV")
     return [frame.columns, *([_text(cell) for cell in row] for row in frame.iter_rows())]
 
 
@@ -60,23 +59,9 @@ def _excel(path: Path) -> list[list[str]]:
             "Excel files need the package fastexcel; install it with: pip install 'dpframework[excel]'"
         ) from None
     broken = "cannot be read as an Excel workbook (.xlsx); save it anew, without a password, or as CSV"
-    sheet = _whole(lambda: fastexcel.read_excel(path).load_sheet(0, header_row=None, dtypes="string"), broken)
+    sheet = read_by_library(lambda: fastexcel.read_excel(path).load_sheet(0, header_row=None, dtypes="string"), broken)
     rows = sheet.to_polars().iter_rows()
     return [[_text(cell) for cell in row] for row in rows if any(cell is not None for cell in row)]
-
-
-def _whole(action: Callable[[], Any], sentence: str) -> Any:
-    """Return what a library reads. If it fails or panics, raise an InputError with this sentence."""
-    try:
-        return action()
-    except MemoryError:
-        raise
-    except Exception:
-        pass
-    except BaseException as error:  # a panic of a library in Rust is no Exception
-        if type(error).__name__ != "PanicException":
-            raise
-    raise InputError(sentence)
 
 
 def _text(cell: Any) -> str:

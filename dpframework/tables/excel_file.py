@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from dpframework.facts.errors import InputError, NotOpened
+from dpframework.facts.files import read_by_library
 from dpframework.facts.limits import MOST_COLUMNS, MOST_SHEET_CELLS, MOST_WORKBOOK_BYTES
 from dpframework.facts.read_options import ReadOptions
 from dpframework.tables.csv_file import in_one_line
@@ -22,7 +23,6 @@ from dpframework.tables.csv_file import in_one_line
 if TYPE_CHECKING:
     import polars as pl
 
-T = TypeVar("T")
 
 _PIECE: Final = 1 << 20  # bytes of a sheet that are looked at together
 _LONGEST_PLACE: Final = 64  # bytes of the place of a cell, such as r="AB12", with space around its sign
@@ -76,18 +76,18 @@ class ExcelFile:
                 "install it with: pip install 'dpframework[excel]'"
             ) from None
         broken = f"{path.name}: cannot be read as an Excel workbook (.xlsx); save it anew, without a password"
-        cells = _quietly(lambda: _most_cells(path), broken)
+        cells = read_by_library(lambda: _most_cells(path), broken)
         if cells > MOST_SHEET_CELLS:
             raise InputError(
                 f"{path.name}: a sheet spans more than the {MOST_SHEET_CELLS:,} cells that are read; "
                 "save its table alone, or as Parquet"
             )
-        workbook = _quietly(lambda: fastexcel.read_excel(path), broken)
+        workbook = read_by_library(lambda: fastexcel.read_excel(path), broken)
         sheets = workbook.sheet_names
         if read.sheet and read.sheet not in sheets:
             raise NotOpened(f"{path.name}: has no sheet '{read.sheet}'; correct sheet in [read], or the workbook")
         sheet: Any = read.sheet or 0
-        frame: pl.DataFrame = _quietly(
+        frame: pl.DataFrame = read_by_library(
             lambda: workbook.load_sheet(sheet, header_row=None, dtypes="string").to_polars(), broken
         )
         if not frame.height:
@@ -107,20 +107,6 @@ class ExcelFile:
     def blocks(self, positions: Sequence[int]) -> Iterator[list[pl.Series]]:
         """Yield the columns at some positions, in one block."""
         yield [self.frame.to_series(k) for k in positions]
-
-
-def _quietly(action: Callable[[], T], sentence: str) -> T:
-    """Run `action`. If it fails or panics, raise an InputError with this sentence alone."""
-    try:
-        return action()
-    except (InputError, MemoryError):
-        raise
-    except Exception:
-        pass
-    except BaseException as error:  # a panic of a library in Rust is no Exception, and each library has its own
-        if type(error).__name__ != "PanicException":
-            raise
-    raise InputError(sentence)
 
 
 def _most_cells(path: Path) -> int:
