@@ -63,7 +63,12 @@ from .privacy import (
 from .public_tables import PublicTable as PublicTable
 from .read_options import ReadOptions as ReadOptions
 from .schema import MOST_ROWS as MOST_ROWS, Schema as Schema
-from .shortener import Shortener as Shortener, otherwise as otherwise, shortened as shortened
+from .shortener import (
+    OTHER_WORD as OTHER_WORD,
+    Shortener as Shortener,
+    otherwise as otherwise,
+    shortened as shortened,
+)
 from .sides import attributes_of_side as attributes_of_side
 from .unit import (
     GROUPS as GROUPS,

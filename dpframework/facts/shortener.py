@@ -181,7 +181,7 @@ class Shortener:
                 short = part if _test(part) else self._where(left, part)
                 if not isinstance(short, bool):
                     pending.append(short)
-                    settled &= short is part or type(short) is _OTHER[kind]
+                    settled &= short is part or type(short) is OTHER_WORD[kind]
                 elif short is (kind is Or):
                     return short
         kept: dict[Description, None] = {}
@@ -239,7 +239,8 @@ class Shortener:
         return held if kind is And else self._all[test.attribute] ^ held
 
 
-_OTHER: dict[type[And | Or], type[And | Or]] = {And: Or, Or: And}
+#: The other word of each of the two that join descriptions.
+OTHER_WORD: dict[type[And | Or], type[And | Or]] = {And: Or, Or: And}
 
 
 def _test(description: Description) -> Literal | None:
@@ -258,7 +259,7 @@ def _join(description: Description) -> tuple[type[And | Or], Iterable[Descriptio
     if isinstance(inner, Not):
         return And, [inner.part]
     assert isinstance(inner, And | Or)
-    return _OTHER[type(inner)], [Not(part) for part in inner.parts]
+    return OTHER_WORD[type(inner)], [Not(part) for part in inner.parts]
 
 
 def _flat(kind: type[And | Or], parts: Iterable[Description]) -> Iterator[Description]:

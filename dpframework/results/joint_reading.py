@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.descriptions import And, Description, Not, Or
 from dpframework.facts.schema import Schema
-from dpframework.facts.shortener import shortened
+from dpframework.facts.shortener import OTHER_WORD, shortened
 from dpframework.results.joint_fit import DESIGNS, Floats, Joint, as_cells, fit, trios
 from dpframework.results.noisy import Noisy
 from dpframework.results.redescription import Redescription
@@ -66,10 +66,6 @@ class Joined:
     members: tuple[tuple[int, bool], ...]
     nested: bool = False
 
-    @property
-    def _other(self) -> type[And | Or]:
-        return Or if self.kind is And else And
-
     def holds(self, numbers: NDArray[np.int64], places: Sequence[int]) -> Masks:
         """Tell in which numbers it holds; bit k of a number says whether the match places[k] does."""
         held = [(numbers >> places.index(match) & 1 == 1) == positive for match, positive in self.members]
@@ -80,12 +76,12 @@ class Joined:
     def without(self, k: int) -> Joined:
         """Leave one member out."""
         rest = self.members[:k] + self.members[k + 1 :]
-        return Joined(And if len(rest) == 1 else self._other if self.nested and k == 0 else self.kind, rest)
+        return Joined(And if len(rest) == 1 else OTHER_WORD[self.kind] if self.nested and k == 0 else self.kind, rest)
 
     def described(self, sides: Sequence[Description]) -> Description:
         """Return it in the words of one view, of which each match has a side."""
         parts = [sides[match] if positive else _negated(sides[match]) for match, positive in self.members]
-        return self.kind([parts[0], self._other(parts[1:])] if self.nested else parts)
+        return self.kind([parts[0], OTHER_WORD[self.kind](parts[1:])] if self.nested else parts)
 
 
 def _negated(side: Description) -> Description:

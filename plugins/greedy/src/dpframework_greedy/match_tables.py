@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import And, Below, Description, Equals, Not, Or, Schema, shortened
+from dpframework.facts import OTHER_WORD, And, Below, Description, Equals, Not, Or, Schema, shortened
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import Node, repeat, sequential, step
 from dpframework.queries import Match, MatchScores, TruthCells
@@ -120,10 +120,6 @@ class _Combination:
     apart: int | None = None
 
     @property
-    def _other(self) -> type[And | Or]:
-        return Or if self.kind is And else And
-
-    @property
     def mask(self) -> Masks:
         """The cells that it holds in, where bit k of a cell's number says whether pair k holds."""
         signs = np.array(self.signs)
@@ -140,7 +136,7 @@ class _Combination:
         """Return it on one side, as a description."""
         parts = [side if sign == 1 else _negated(side) for side, sign in zip(sides, self.signs, strict=True) if sign]
         if self.apart is not None:
-            return self.kind([parts.pop(self.apart), self._other(parts)])
+            return self.kind([parts.pop(self.apart), OTHER_WORD[self.kind](parts)])
         return self.kind(parts)
 
 
