@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -62,6 +63,33 @@ def tables_command(
         table.write_csv(out / f"{name}.csv")
     if asked.commit:
         fill_page()
+
+
+def asked_runs(description: str, runs: int, needs: str, given: list[str] | None = None) -> argparse.Namespace:
+    """Return the arguments of a script that computes its tables itself: how many runs, and where tables are written.
+
+    Parameters
+    ----------
+    description
+        The script's docstring.
+    runs
+        The number of runs by default.
+    needs
+        What the folder of data must hold.
+    given
+        The arguments; by default those of the command line.
+
+    Without DPFRAMEWORK_DATA it says so, and ends with exit code 2.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=runs)
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--out", type=Path, help="a folder")
+    where.add_argument("--commit", action="store_true", help="replace the committed tables")
+    asked = parser.parse_args(given)
+    if "DPFRAMEWORK_DATA" not in os.environ:
+        parser.error(f"set DPFRAMEWORK_DATA to the folder that holds {needs}")
+    return asked
 
 
 def on_page(page: str, name: str, text: str) -> str:

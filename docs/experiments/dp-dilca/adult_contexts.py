@@ -10,7 +10,6 @@ first table, of contexts and histograms of one attribute in the second.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import itertools
 import os
@@ -98,14 +97,7 @@ def swaps(one: np.ndarray, other: np.ndarray) -> int:
 
 def main(arguments: list[str] | None = None) -> None:
     """Compute both tables, then write them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=RUNS)
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--out", type=Path, help="a folder")
-    where.add_argument("--commit", action="store_true", help="replace the committed tables")
-    given = parser.parse_args(arguments)
-    if "DPFRAMEWORK_DATA" not in os.environ:
-        parser.error("set DPFRAMEWORK_DATA to the folder that holds adult/")
+    given = Code("table_files.py:asked_runs", FOLDER.parent).load()(__doc__, RUNS, "adult/", arguments)
     table = adult()
     tables = {"tables-7-8": contexts(table, given.runs), "order-of-age": ranks(table, given.runs)}
     Code("table_files.py:write_tables", FOLDER.parent).load()(tables, {}, given.out, given.commit, FOLDER)

@@ -12,7 +12,6 @@ for which one needs the rows. It reads DPFRAMEWORK_DATA/species_climate_SA/.
 
 from __future__ import annotations
 
-import argparse
 import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -115,14 +114,7 @@ def _numbers(one: Found) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Compute the tables, then write them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=RUNS)
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--out", type=Path, help="a folder")
-    where.add_argument("--commit", action="store_true", help="replace the committed tables")
-    given = parser.parse_args(arguments)
-    if "DPFRAMEWORK_DATA" not in os.environ:
-        parser.error("set DPFRAMEWORK_DATA to the folder that holds species_climate_SA/")
+    given = Code("table_files.py:asked_runs", FOLDER.parent).load()(__doc__, RUNS, "species_climate_SA/", arguments)
     found = readings(given.runs)
     Code("table_files.py:write_tables", FOLDER.parent).load()(found, {}, given.out, given.commit, FOLDER)
 

@@ -11,7 +11,6 @@ those of trees without privacy (`clired.py`), on the first table of each kind.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 from collections.abc import Iterator, Mapping
@@ -157,14 +156,7 @@ def _looks() -> Iterator[tuple[bool, bool | None, str, str]]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Compute everything, then write it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=RUNS)
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--out", type=Path, help="a folder")
-    where.add_argument("--commit", action="store_true", help="replace the committed tables")
-    given = parser.parse_args(arguments)
-    if "DPFRAMEWORK_DATA" not in os.environ:
-        parser.error("set DPFRAMEWORK_DATA to the folder that holds species_climate_SA/")
+    given = Code("table_files.py:asked_runs", FOLDER.parent).load()(__doc__, RUNS, "species_climate_SA/", arguments)
     found = points(given.runs)
     every = pl.concat([found, without_privacy().select(found.columns)])
     tables = {"table-2": correlations(found), "figures-4-5": bands(every, given.runs)}
