@@ -154,10 +154,12 @@ class CellTable:
         changed = differ @ self.counts.sum(axis=1 - axis)
         noise = np.sqrt(self.variance * self.counts.shape[1 - axis] * differ.sum(axis=2))
         near = (changed < SAYS_NOTHING * self.total.value + OF_NOISE * noise) & (length < length[:, np.newaxis])
-        return [
-            min(np.flatnonzero(some).tolist(), key=lambda other, k=k: (length[other], changed[k, other]), default=k)  # type: ignore[misc]
-            for k, some in enumerate(near)
-        ]
+        found = []
+        for k, some in enumerate(near):
+            others = np.flatnonzero(some)
+            best = others[np.lexsort((changed[k, others], length[others]))]  # of equal ones the first
+            found.append(int(best[0]) if len(best) else k)
+        return found
 
     def _overlap(self, left: Masks, right: Masks, both: Floats, one: int, other: int) -> float:
         """Return the noisy Jaccard index of the rows that two unions hold for."""

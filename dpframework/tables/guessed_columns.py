@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.column_options import ISO, ColumnOptions
+from dpframework.facts.lists import first_of
 from dpframework.tables.distinct_cells import DistinctCells
 from dpframework.tables.written_cells import number_pattern, styled_numbers
 from dpframework.tables.written_dates import parsed_times
@@ -126,8 +127,7 @@ def _some(cells: DistinctCells) -> str:
 
 
 def _listed(texts: Sequence[str]) -> str:
-    shown = [text if len(text) <= 40 else f"{text[:37]}..." for text in texts[:_SHOWN]]
-    return ", ".join(shown) + (", ..." if len(texts) > _SHOWN else "")
+    return first_of([text if len(text) <= 40 else f"{text[:37]}..." for text in texts[: _SHOWN + 1]], _SHOWN)
 
 
 def _with_nulls(options: ColumnOptions, rest: DistinctCells, cells: int, what: str) -> Guess:

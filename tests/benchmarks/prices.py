@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
+from operator import methodcaller
 from pathlib import Path
 
 import attrs
@@ -84,10 +85,7 @@ def samplers(limit: int) -> Iterator[Price]:
     sources = SystemRandomness(Samplers.ARRAYS), SeededRandomness(1)
     for name in ("discrete_laplace", "discrete_gaussian"):
         for size in (1_000, 100_000, 1_000_000):
-
-            def draw(source: object, name: str = name, size: int = size) -> object:
-                return getattr(source, name)(size, 40.0)
-
+            draw = methodcaller(name, size, 40.0)
             taken = [[sampler_times.seconds(draw, source) for source in sources] for _ in range(4)]
             private, seeded = (min(each) for each in zip(*taken, strict=True))
             yield Price(f"{name.replace('_', ' ')}, {size:,} numbers, private / seeded", private / seeded, "x", 3)
@@ -109,7 +107,8 @@ def choices(limit: int) -> Iterator[Price]:
     for size, wanted in ((100_000, 5), (1_000_000, 85)):
         for noise in (Noise.EXPONENTIAL, Noise.GUMBEL):
             scores = np.random.default_rng(0).integers(0, 1_000, size)
-            taken = min(sampler_times.seconds(lambda s: s.noisy_max(scores, 200.0, noise), source) for _ in range(4))  # noqa: B023
+            choose = methodcaller("noisy_max", scores, 200.0, noise)
+            taken = min(sampler_times.seconds(choose, source) for _ in range(4))
             yield Price(f"exact choice among {size:,} ({noise.value}), private", taken * 1e3, "ms", wanted)
     found = alone("kernel_time.made(10**6, 1)", "serenade-es", 10, {}, limit)
     yield Price("serenade-es at epsilon 10, 10^6 x 10", found and found[0], "s", 4)
