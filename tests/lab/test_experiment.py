@@ -21,6 +21,7 @@ from dpframework.lab.experiment import load_experiment, run_experiment
 from dpframework.lab.experiment.grid import Cell, Experiment
 from dpframework.lab.experiment.job_list import jobs_of
 from dpframework.lab.experiment.spread import Spread, median_interval
+from dpframework.lab.experiment.summary import sample_note
 from dpframework.lab.experiment.tables import Fold
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Numeric("age", 0, 100, bins=4)])
@@ -193,6 +194,16 @@ def test_methods_and_measures_may_be_for_some_data_sets_with_epsilons_and_repeti
     }
 
 
+def test_an_epsilon_may_have_repetitions_of_its_own(folder: Path) -> None:
+    more = ("repetitions = 2", 'repetitions = 2\nrepetitions_at = { "0.10" = 5 }')
+    experiment = edited(folder, more, ('baseline = "code.py:most"', 'baseline = "code.py:most"\nrepetitions = 1'))
+    run = {(c.method, c.epsilon, c.repetition) for c in experiment.cells()}
+    trees = {("tree", Fraction(1, 10), r) for r in range(1, 6)} | {("tree", Fraction(1, 3), r) for r in (1, 2)}
+    assert run == trees | {("most", None, 1)}
+    assert sample_note(experiment).startswith("over 2 repetitions (5 at epsilon 0.1)")
+    assert {c.repetition for c in load_experiment(experiment.source, repetitions=1).cells()} == {1}
+
+
 def test_a_seed_follows_from_a_cells_coordinates_alone(folder: Path) -> None:
     whole, part = edited(folder), edited(folder, ("grid = { max_depth = [1, 2] }", "grid = { max_depth = [2] }"))
     seeds = {str(cell.to_dict()): whole.seed_for(cell) for cell in whole.cells()}
@@ -232,6 +243,10 @@ def test_tables_and_splits_are_shared_by_the_methods_of_a_repetition(folder: Pat
         ('epsilon = [0.1, "1/3"]', "", "method 'tree': has no epsilon; give the experiment epsilon = [...]"),
         ("repetitions = 2", "repetitions = 0", "repetitions must be a whole number from 1 on"),
         ("repetitions = 2", "repetitions = 1_000_000_000_000", "has more than 100,000 cells; take fewer"),
+        ("repetitions = 2", 'repetitions_at = { "0.2" = 3 }', "repetitions_at: nothing is run at epsilon 0.2"),
+        ("repetitions = 2", 'repetitions_at = { "x" = 3 }', "repetitions_at: "),
+        ("repetitions = 2", 'repetitions_at = { "0.1" = 3, "1/10" = 4 }', "repetitions_at holds an epsilon twice"),
+        ("repetitions = 2", 'repetitions_at = { "0.1" = 0 }', "repetitions_at: 0.1 must be a whole number from 1 on"),
         ("folds = 2", "folds = 1_000_000_000_000", "has more than 100,000 cells; take fewer"),
         ("folds = 2", "folds = 1", "folds must be a whole number from 2 on"),
         ('path = "people.csv"', 'path = "people.csv"\nparams = {}', "data 'people': without a generator, there can be"),

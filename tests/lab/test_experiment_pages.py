@@ -49,7 +49,7 @@ def missing_libraries(file: Path) -> list[str]:
 def with_first_tables(experiment: Experiment) -> Experiment:
     """Return the experiment with the first of the tables that each generator makes: the others may be large."""
     data = [attrs.evolve(one, grid={key: values[:1] for key, values in one.grid.items()}) for one in experiment.data]
-    return attrs.evolve(experiment, data=tuple(data), repetitions=1)
+    return attrs.evolve(experiment, data=tuple(data), repetitions=1, repetitions_at={})
 
 
 def first_cell(experiment: Experiment) -> Experiment:

@@ -15,7 +15,7 @@ import attrs
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.parameters import is_whole_number
 from dpframework.facts.policies import OutOfDomain
-from dpframework.facts.privacy import Relation, exact, positive
+from dpframework.facts.privacy import Relation, decimal_text, exact, positive
 from dpframework.facts.schema import read_schema
 from dpframework.facts.toml import begun_with, kind_of, read_toml, refuse_unknown, required_text, resolved_path
 from dpframework.facts.unit import PrivacyUnit
@@ -25,7 +25,10 @@ from dpframework.plan.nodes import NAME_CHARACTER
 from dpframework.study.data import EXPERIMENT_KEYS, Data, require_views
 from dpframework.study.registry import registry
 
-_KEYS = ("title", "seed", "repetitions", "folds", "epsilon", "relation", "delta", "allow", "unit", "rows_per_unit")
+_KEYS = (
+    *("title", "seed", "repetitions", "repetitions_at", "folds"),
+    *("epsilon", "relation", "delta", "allow", "unit", "rows_per_unit"),
+)
 _PARTS = ("data", "method", "measure", "table", "plot")
 _GENERATOR_KEYS = ("generator", "params", "grid")
 _METHOD_KEYS = ("name", "miner", "baseline", "params", "grid", "epsilon", "repetitions", "data")
@@ -78,6 +81,7 @@ def _experiment(form: Mapping[str, Any], path: Path, repetitions: int | None) ->
         title=required_text(form, "title", "") if "title" in form else path.stem,
         seed=_whole(form, "seed", "", default=0, least=0),
         repetitions=repetitions or _whole(form, "repetitions", "", default=1),
+        repetitions_at=_repetitions_at(form) if repetitions is None else {},
         folds=_whole(form, "folds", "", least=2) if "folds" in form else None,
         epsilon=_epsilons(form, ""),
         relation=Relation.parse(required_text(form, "relation", "")) if "relation" in form else _DEFAULT_RELATION,
@@ -102,6 +106,10 @@ def _require_whole(experiment: Experiment) -> None:
     for method in experiment.methods:
         if method.miner is not None and method.epsilon is None and not experiment.epsilon:
             raise InputError(f"method '{method.name}': has no epsilon; give the experiment epsilon = [...]")
+    epsilons = {*experiment.epsilon, *(one for method in experiment.methods for one in method.epsilon or ())}
+    for epsilon in experiment.repetitions_at:
+        if epsilon not in epsilons:
+            raise InputError(f"repetitions_at: nothing is run at epsilon {decimal_text(epsilon)}")
     columns = ("data", "method", *experiment.grid_names(), "epsilon", "repetition", "fold")
     cells = list(itertools.islice(experiment.cells(), MOST_CELLS + 1))
     if not cells:
@@ -293,6 +301,15 @@ def _epsilons(form: Mapping[str, Any], where: str) -> tuple[Fraction, ...]:
     found = tuple(_epsilon(value, where) for value in given)
     if not found or len(set(found)) < len(found):
         raise InputError(f"{where}epsilon must be a list of different numbers, such as [0.1, 1]")
+    return found
+
+
+def _repetitions_at(form: Mapping[str, Any]) -> Mapping[Fraction, int]:
+    """Return the numbers of repetitions at those epsilons that have their own."""
+    at = _table(form, "repetitions_at", "")
+    found = {_epsilon(key, "repetitions_at: "): _whole(at, key, "repetitions_at: ") for key in at}
+    if len(found) < len(at):
+        raise InputError("repetitions_at holds an epsilon twice")
     return found
 
 

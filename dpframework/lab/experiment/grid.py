@@ -283,6 +283,8 @@ class Experiment:
         The seed that all other seeds are derived from.
     repetitions, folds
         How often each method is run, and the number of folds of a cross-validation, or None.
+    repetitions_at
+        How often methods are run at an epsilon, where that is another number.
     epsilon, relation, delta, allow, unit
         The budgets of the grid, and the settings that all of them share, as in a study.
     data, methods, measures, summaries
@@ -293,6 +295,7 @@ class Experiment:
     title: str
     seed: int
     repetitions: int
+    repetitions_at: Mapping[Fraction, int]
     folds: int | None
     epsilon: tuple[Fraction, ...]
     relation: Relation
@@ -333,15 +336,18 @@ class Experiment:
                     epsilons: Sequence[Fraction | None] = self.epsilon if method.miner is not None else (None,)
                     if method.epsilon is not None:
                         epsilons = method.epsilon
-                    repetitions = range(1, min(self.repetitions, method.repetitions or self.repetitions) + 1)
                     folds: Sequence[int | None] = (None,) if self.folds is None else range(1, self.folds + 1)
                     for params in combinations(method.params, method.grid):
                         made = filled(params, values, f"method '{method.name}' on data '{data.name}': ")
                         # itertools.product would list each range first, and a file may ask for any number
                         for epsilon in epsilons:
-                            for repetition in repetitions:
+                            for repetition in range(1, self._repetitions_of(method, epsilon) + 1):
                                 for fold in folds:
                                     yield Cell(data.name, data_params, method.name, made, epsilon, repetition, fold)
+
+    def _repetitions_of(self, method: Method, epsilon: Fraction | None) -> int:
+        most = self.repetitions if epsilon is None else self.repetitions_at.get(epsilon, self.repetitions)
+        return most if method.repetitions is None else min(most, method.repetitions)
 
     def grid_names(self) -> tuple[str, ...]:
         """Return the names of the coordinates, the parameters that vary, data first."""

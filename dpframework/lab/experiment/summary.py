@@ -14,6 +14,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import write_whole
 from dpframework.facts.outputs import IN_OWN_FOLDER
 from dpframework.facts.printable import printable
+from dpframework.facts.privacy import decimal_text
 from dpframework.lab.experiment.grid import Experiment, Summary, canonical
 from dpframework.lab.experiment.groups import SECONDS, GroupSpread, groups_of
 from dpframework.lab.experiment.job import FailedCell, FinishedCell
@@ -148,10 +149,12 @@ BESIDE = {
 
 def sample_note(experiment: Experiment) -> str:
     """Describe the values of a group."""
-    if experiment.repetitions == 1:
+    if experiment.repetitions == 1 and not experiment.repetitions_at:
         return "1 repetition" if experiment.folds is None else f"over the {experiment.folds} folds of 1 repetition"
     folds = "" if experiment.folds is None else f", each the average of {experiment.folds} folds"
-    return f"over {experiment.repetitions} repetitions{folds}"
+    own = (f"{number} at epsilon {decimal_text(epsilon)}" for epsilon, number in experiment.repetitions_at.items())
+    others = f" ({', '.join(own)})" if experiment.repetitions_at else ""
+    return f"over {experiment.repetitions} repetitions{others}{folds}"
 
 
 def failures(failed: Iterable[FailedCell]) -> list[str]:
