@@ -140,7 +140,7 @@ def console(*, stderr: bool = False) -> Console:
     """Return the console of a stream. In a pipe it is wide enough for tables and has no colours."""
     from dpframework.cli.terminal import Screen
 
-    found = Screen(stderr=stderr, highlight=False, soft_wrap=False)
+    found = Screen(stderr=stderr, highlight=False)
     return found if found.is_terminal else Screen(stderr=stderr, highlight=False, width=PIPE_WIDTH)
 
 

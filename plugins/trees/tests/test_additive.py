@@ -115,6 +115,17 @@ def test_a_model_is_kept_drawn_and_printed():
         model.predict(other)
 
 
+def test_labels_of_more_than_fourteen_characters_are_drawn_shortened():
+    pytest.importorskip("matplotlib").use("Agg")
+    names = dict(zip(COLOURS, ("fourteen chars", "fifteen charact", "blue"), strict=True))
+    schema = SCHEMA.replace(dpf.Categorical("colour", values=list(names.values())))
+    study = dpf.Study(schema, epsilon=1)
+    study.add("model", DPAdditive("grade", 1))
+    table = dpf.table_from_frame(fruits(50).replace({"colour": names}), schema)
+    axes = study.run(table, seed=1)["model"].plot_term("colour")
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["fourteen chars", "fifteen chara…", "blue"]
+
+
 def test_the_band_is_about_what_noise_leaves():
     """It expects less of the rows than these tell: their values spread over 15 fits by a third of it."""
     schema, rng = SCHEMA.replace(dpf.Categorical("grade", values=["bad", "fine"])), np.random.default_rng(0)
