@@ -61,7 +61,7 @@ class Owner:
     data_set: str
     plan: str
     run: str
-    key: bytes  # chooses the rows of each privacy unit
+    key: bytes = attrs.field(repr=False)  # chooses the rows of each privacy unit
 
     def require(self, ledger: str, data_set: str, plan: str, place: str) -> None:
         """Refuse to resume another run than this one.

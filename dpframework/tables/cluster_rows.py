@@ -38,7 +38,7 @@ class OpenedTable:
 
     number: int
     pieces: list[Piece]
-    key: bytes
+    key: bytes = attrs.field(repr=False)
     read: dict[int, Read] = attrs.field(factory=dict)
     places: dict[int, str] = attrs.field(factory=dict)
     dropped: list[int] = attrs.field(factory=list)

@@ -259,7 +259,8 @@ def test_credentials_are_the_owner_s_and_are_shown_nowhere(
     assert file.data.places() == ["s3://hospital/visits/2026/*.parquet"]
     told = "".join("".join(map(str, said(capsys, *command))) for command in (("plan", study), ("report", study)))
     assert where in told
-    assert "s3cr3t" not in told + repr(file) + repr(file.data) + file.study.plan().to_json() + repr(owner_places())
+    values = "".join(map(repr, (file, file.data, file.table_files(), owner_places())))
+    assert "s3cr3t" not in told + values + file.study.plan().to_json()
 
 
 def test_an_approved_plan_does_not_run_with_another_place(

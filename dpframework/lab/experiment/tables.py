@@ -49,7 +49,7 @@ class FileTable(TableSource):
     schema: Schema
     digest: str
     unit: PrivacyUnit = ROW
-    key: bytes | None = None
+    key: bytes | None = attrs.field(default=None, repr=False)
 
     def read(self) -> tuple[Table, None]:
         """Read the rows. Raise as `Data.read` does."""

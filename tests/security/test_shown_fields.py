@@ -1,0 +1,70 @@
+"""No value of the core shows a key or an option of storage when it is printed, whoever prints it and why."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+
+import attrs
+import pytest
+
+import dpframework
+
+TYPES = ("bytes", "bytes | None", "Mapping[str, str]", "tuple[tuple[str, str], ...]")
+SECRET_NAMES = ("key", "options", "secret", "password", "token", "credentials")
+
+
+def values_of(package: object) -> Iterator[type]:
+    """Yield the attrs classes of a package."""
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):  # type: ignore[attr-defined]
+        module = importlib.import_module(found.name)
+        for one in vars(module).values():
+            if inspect.isclass(one) and attrs.has(one) and one.__module__ == found.name:
+                yield one
+
+
+def shown_secrets(value: type) -> list[str]:
+    """Return the fields of a class that hold a key or options, and that the text which attrs makes shows."""
+    written = getattr(value.__repr__, "__code__", None)
+    if written is None or "attrs generated" not in written.co_filename:
+        return []
+    fields = attrs.fields(value)  # type: ignore[arg-type]
+    return [
+        f"{value.__module__}.{value.__name__}.{field.name}"
+        for field in fields
+        if field.name in SECRET_NAMES and str(field.type) in TYPES and field.repr is True
+    ]
+
+
+def test_no_value_shows_a_key_or_options() -> None:
+    values = list(values_of(dpframework))
+    assert len(values) > 300
+    assert [shown for value in values for shown in shown_secrets(value)] == []
+
+
+@attrs.frozen
+class Shown:
+    name: str
+    key: bytes
+
+
+@attrs.frozen
+class Hidden:
+    name: str
+    key: bytes = attrs.field(repr=False)
+    options: tuple[tuple[str, str], ...] = attrs.field(default=(), repr=False)
+
+
+@attrs.frozen(repr=False)
+class Written:
+    key: bytes
+
+    def __repr__(self) -> str:
+        return "Written()"
+
+
+@pytest.mark.parametrize(("value", "shown"), [(Shown, ["key"]), (Hidden, []), (Written, [])])
+def test_what_shows_a_key_is_found(value: type, shown: list[str]) -> None:
+    assert [name.rsplit(".", 1)[1] for name in shown_secrets(value)] == shown
