@@ -136,6 +136,19 @@ def with_facts(facts: tuple[str, ...], inductions: bool) -> Callable[[Argument],
     return spoil
 
 
+def induced(old: str, new: str) -> Callable[[Argument], Argument]:
+    """Return a spoil that puts another text into the steps of all inductions; it must be in one."""
+
+    def spoil(argument: Argument) -> Argument:
+        facts = tuple(
+            attrs.evolve(fact, goals=(fact.goals[0], fact.goals[1].replace(old, new))) for fact in argument.facts
+        )
+        assert facts != argument.facts
+        return attrs.evolve(argument, facts=facts)
+
+    return spoil
+
+
 def of_the_sum(argument: Argument) -> Argument:
     """Use facts of a sum, with their true inductions, for the largest."""
     others = proved(GINI, Claim("rise", 1))
@@ -165,6 +178,8 @@ SPOILS: dict[str, tuple[tuple[Shape, Claim], Callable[[Argument], Argument], str
     "a fact true of small tables": (FALL, with_facts(("(<= {s} 1e30)".replace("1e30", "1" + 30 * "0" + ".0"),), False),
                                     "no induction proves"),
     "facts of a sum used for the largest": ((SQUARE, Claim("rise", 3)), of_the_sum, "the induction of"),
+    "an induction that ends where it began": (FALL, induced("(+ rest x)", "rest"), "the induction of"),
+    "an induction by a smaller step": (FALL, induced("(+ s (* x x))", "s"), "the induction of"),
     "another formula": (FALL, replaced("(* c c)", "(* c c c)"), "a goal says"),
     "another formula's argument": (FALL, of_shape(Parts(sum_over_classes(n**3) / rows_of_part)), "a goal"),
     "a lost case": (FALL, without("(= (+ c rest) 0.0)"), "no goal describes"),
@@ -196,6 +211,11 @@ SPOILS: dict[str, tuple[tuple[Shape, Claim], Callable[[Argument], Argument], str
     "half of an extreme": (TRUE["surplus"], lambda one: attrs.evolve(one, parts=one.parts[:1]), "not those of"),
     "a fall taken for a rise": (TRUE["gini is replaced"], lambda one: attrs.evolve(one, parts=one.parts[:1] * 2),
                                 "rests on a rise and a fall"),
+    "several rows that are replaced": (TRUE["gini is replaced"], of_claim(Claim("replaced", 2 - 2 / rows, group=2)),
+                                       "covers one row"),
+    "a replacement for a fall": (TRUE["gini is replaced"], of_claim(Claim("fall", 2 - 2 / rows)), "covers one row"),
+    "two goals of a replacement": (TRUE["gini is replaced"], lambda one: attrs.evolve(one, goals=one.goals * 2),
+                                   "covers one row"),
     "a replacement of another bound": (TRUE["gini is replaced"], of_claim(Claim("replaced", 1)), "does not compare"),
     "a lost vertex": (TRUE["a product"], lambda one: attrs.evolve(one, goals=one.goals[:-8]), "a goal says|no goal"),
     "another total": (TRUE["a product"], of_claim(Claim("fall", 3)), "a goal says|no goal"),

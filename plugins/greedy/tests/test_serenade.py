@@ -87,6 +87,14 @@ def test_client_stops_at_a_bad_noisy_index(clinic: dpf.Table) -> None:
     assert len(found) <= 10 <= found.candidates <= 30
 
 
+def test_each_measured_redescription_of_the_client_is_a_candidate(clinic: dpf.Table) -> None:
+    study = dpf.Study(clinic.schema, epsilon=4)
+    study.add("found", CS(epsilon=4, min_support=200, pairs=4, extensions=2))
+    results = study.run(clinic, seed=0)
+    measured = sum(charge.path.endswith("quality") for charge in results.charges)
+    assert 4 < measured == results["found"].candidates
+
+
 def test_engine_returns_as_many_as_there_are_pairs(clinic: dpf.Table) -> None:
     found = run(clinic, ES(epsilon=1, min_support=200, pairs=7, rounds=20))
     assert found.candidates == 7

@@ -72,7 +72,13 @@ class BudgetShares:
         return cls(*shares)
 
     def without_extensions(self) -> BudgetShares:
-        """Return the shares where nothing is extended, the other two in their old proportion."""
+        """Return the shares where nothing is extended, the other two in their old proportion.
+
+        Examples
+        --------
+        >>> BudgetShares.of([0.25, 0.5, 0.25]).without_extensions()
+        BudgetShares(pairs=Fraction(1, 2), extensions=Fraction(0, 1), quality=Fraction(1, 2))
+        """
         rest = self.pairs + self.quality
         return BudgetShares(self.pairs / rest, Fraction(0), self.quality / rest)
 
