@@ -225,8 +225,8 @@ def test_tables_of_convergence_are_the_committed_ones():
     page = (FOLDER.parent / "tree-redescriptions.md").read_text(encoding="utf-8")
     for name in ("followed", "drawn"):
         text = (FOLDER / "results" / f"convergence-{name}.csv").read_text(encoding="utf-8")
-        assert f"<!-- convergence {name} -->\n\n| epsilon" in page
-        assert function("convergence.py:on_page")(page, f"convergence {name}", text) == page
+        assert f"<!-- convergence-{name} -->\n\n| epsilon" in page
+        assert Code("table_files.py:on_page", PAGE.parent).load()(page, f"convergence-{name}", text) == page
 
 
 def test_made_up_answers_and_patients_have_the_papers_shapes():

@@ -38,7 +38,7 @@ SCRIPTS = {
     "retention/toy.py": "{out}.png",
     "serenade/readings.py": "--runs 1 --out {out}",
     "tree-redescriptions/comparison.py": "{of:tree-redescriptions/tables-3-to-5}/results.parquet --out {out}",
-    "tree-redescriptions/convergence.py": "--draws 2 --out {out}",
+    "tree-redescriptions/convergence.py": "--runs 2 --out {out}",
     "tree-redescriptions/larger_tables.py": "{of:tree-redescriptions/larger-tables}/results.parquet --out {out}",
     "tree-redescriptions/reported.py": "--runs 1 --out {out}",
 }

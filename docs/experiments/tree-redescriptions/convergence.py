@@ -3,7 +3,7 @@
     python convergence.py                 # prints the two tables
     python convergence.py --out FOLDER    # writes them into a folder, which is made
     python convergence.py --commit        # writes them into results/ and onto the page
-    python convergence.py --draws 20      # makes fewer draws than 200, for a first look
+    python convergence.py --runs 20       # draws 20 pairs from each distribution instead of 200, for a first look
 
 **Followed**: a made-up table of four tests a view and trees of two levels has 4,096 pairs, so the distribution of the
 walk after any number of steps is computed, not sampled: its distance in total variation from the exponential mechanism
@@ -15,17 +15,14 @@ with exact draws, by how many rows the score of a pair is below the best.
 
 from __future__ import annotations
 
-import argparse
-import csv
-import io
 import os
-import re
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from dpframework_trees.exact_pairs import ExactPairs
 from dpframework_trees.queries import TreePairScores
 from dpframework_trees.splits import Candidates
@@ -33,10 +30,10 @@ from dpframework_trees.tree_pairs import MarkovChainPairs, pair_score_named, som
 from numpy.typing import NDArray
 
 import dpframework as dpf
+from dpframework.lab.experiment.code import Code
 from dpframework.mechanisms.randomness import SeededRandomness
 
 FOLDER = Path(__file__).parent
-PAGE = FOLDER.parent / "tree-redescriptions.md"
 SPREAD = Fraction(3, 2)  # of the gain under add-or-remove-one
 EPSILONS, STEPS = ("0.1", "1", "10"), (10, 100, 1_000, 10_000)
 DRAWS, ROWS, SEED = 200, 1_000, 11
@@ -162,45 +159,13 @@ def drawn(table: dpf.Table, draws: int = DRAWS) -> list[dict[str, str]]:
     return lines
 
 
-def as_text(lines: list[dict[str, str]]) -> str:
-    """Return lines as CSV."""
-    file = io.StringIO()
-    writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
-    return file.getvalue()
-
-
-def on_page(page: str, name: str, text: str) -> str:
-    """Return a page with the table below its comment."""
-    table = list(csv.reader(io.StringIO(text)))
-    rule = ["---", *["---:"] * (len(table[0]) - 1)]
-    shown = "\n".join("| " + " | ".join(line) + " |" for line in (table[0], rule, *table[1:]))
-    return re.sub(rf"(<!-- {name} -->)\n(?:\n(?:\|.*\n)+)?", rf"\1\n\n{shown}\n", page)
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Compute both tables, then write them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=DRAWS, help="from each distribution on NLTCS")
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--out", type=Path, help="a folder")
-    where.add_argument("--commit", action="store_true", help="replace the committed tables")
-    given = parser.parse_args(arguments)
-    folder = os.environ.get("DPFRAMEWORK_DATA")
-    if folder is None:
-        parser.error("set DPFRAMEWORK_DATA to the folder that holds nltcs/")
-    tables = {"followed": as_text(followed()), "drawn": as_text(drawn(nltcs(Path(folder)), given.draws))}
-    out = FOLDER / "results" if given.commit else given.out
-    for name, text in tables.items():
-        if out is None:
-            print(text)
-            continue
-        out.mkdir(parents=True, exist_ok=True)
-        (out / f"convergence-{name}.csv").write_text(text, encoding="utf-8")
-        if given.commit:
-            page = on_page(PAGE.read_text(encoding="utf-8"), f"convergence {name}", text)
-            PAGE.write_text(page, encoding="utf-8")
+    given = Code("table_files.py:asked_runs", FOLDER.parent).load()(__doc__, DRAWS, "nltcs/", arguments)
+    rows = nltcs(Path(os.environ["DPFRAMEWORK_DATA"]))
+    lines = {"convergence-followed": followed(), "convergence-drawn": drawn(rows, given.runs)}
+    tables = {name: pl.DataFrame(found) for name, found in lines.items()}
+    Code("table_files.py:write_tables", FOLDER.parent).load()(tables, {}, given.out, given.commit, FOLDER)
 
 
 if __name__ == "__main__":
