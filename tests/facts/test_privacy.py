@@ -295,6 +295,10 @@ ID = "whose"
 UNITS = [  # unit, is it a row, is it asserted, does it group rows, and in words
     (PrivacyUnit(), True, False, False, "one row"),
     (PrivacyUnit(rows=2), False, True, False, "one unit of at most 2 rows, as the owner asserts"),
+    (
+        *(PrivacyUnit(period="month", date="on"), False, True, False),
+        "one unit in one month of at most 1 row, as the owner asserts",
+    ),
     (PrivacyUnit(ID), False, False, False, "one whose, by one row"),
     (PrivacyUnit(ID, 2), False, False, True, "one whose, by at most 2 of its rows"),
 ]
@@ -303,7 +307,8 @@ UNITS = [  # unit, is it a row, is it asserted, does it group rows, and in words
 @pytest.mark.parametrize(("unit", "row", "asserted", "groups", "text"), UNITS, ids=str)
 def test_whom_a_claim_protects(unit: PrivacyUnit, row: bool, asserted: bool, groups: bool, text: str) -> None:
     assert (unit.is_row, unit.asserted, unit.groups_rows, str(unit)) == (row, asserted, groups, text)
-    assert unit.to_dict() == {"id": unit.id, "rows": unit.rows}
+    period = {} if unit.period is None else {"period": unit.period, "date": unit.date}
+    assert unit.to_dict() == {"id": unit.id, "rows": unit.rows, **period}
 
 
 @pytest.mark.parametrize("rows", [0, -1, 10**6 + 1, 2.0, True, None])

@@ -285,6 +285,7 @@ def test_plans_of_other_units_and_caps_without_both_are_refused(ledger: dpf.Ledg
     ):
         with pytest.raises(dpf.InputError, match=why):
             ledger.open("others", epsilon=1, **cap)
+    ledger.open("one period", epsilon=1, history=1, unit=UNIT)
     plain = dpf.Ledger.create(tmp_path / "plain")
     plain.open("people", epsilon=1)
     study = dpf.Study(SCHEMA, epsilon=1)
