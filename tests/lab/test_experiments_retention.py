@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
+import polars as pl
 import pytest
 
 from dpframework.lab.clinic import clinic_table
@@ -118,14 +118,14 @@ def test_correlations_are_those_of_each_data_set_and_noise():
         for level in (0, 0.1, 0.3)
         for fold in (1, 2)
     ]
-    found = function(place)(pd.DataFrame(rows))
+    found = function(place)(pl.DataFrame(rows))
     assert len(found) == 2 * 2 * 2 * 15  # noises, data sets, values, pairs
-    assert found[found["data"] == "data one"]["r"].tolist() == pytest.approx([1] * 60)
-    falling = found.query("data == 'data two' and noise == 'uniform' and value == 'averaged'")
-    assert falling["r"].tolist()[:5] == pytest.approx([-1, 1, -1, 1, -1])
+    assert found.filter(data="data one")["r"].to_list() == pytest.approx([1] * 60)
+    falling = found.filter(data="data two", noise="uniform", value="averaged")
+    assert falling["r"].to_list()[:5] == pytest.approx([-1, 1, -1, 1, -1])
     table = function("correlations.py:described")(found)
-    assert table["n"].tolist() == [2] * 60
-    assert table["mean"].tolist()[:4] == pytest.approx([0, 0, 1, 1])
+    assert table["n"].to_list() == [2] * 60
+    assert table["mean"].to_list()[:4] == pytest.approx([0, 0, 1, 1])
 
 
 def test_adult_has_the_papers_rows(monkeypatch, data_dir):

@@ -12,15 +12,16 @@ import itertools
 import sys
 from pathlib import Path
 
-import pandas as pd
+import polars as pl
 
 from dpframework.lab.evaluation import Correlations, correlations
 from dpframework.lab.experiment.spread import Spread
 
 MEASURES = ("pattern_accuracy_loss", "psd", "pld", "accuracy", "f_measure", "auc")
+PAIR = ("noise", "of", "with", "value")
 
 
-def correlated(results: pd.DataFrame) -> pd.DataFrame:
+def correlated(results: pl.DataFrame) -> pl.DataFrame:
     """Return a row for each noise, pair of measures, data set and value.
 
     Parameters
@@ -31,36 +32,38 @@ def correlated(results: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     Columns "noise", "of", "with", "data", "value" and "r". The value "averaged" is the correlation of the means over
-    the folds, "within folds" the mean of each fold's own.
+    the folds, "within folds" the mean of each fold's own. A correlation that cannot be told is null.
     """
     rows = []
-    for (noise, data), found in results.groupby(["method", "data"], sort=False):
-        averaged = _correlations(found.groupby("level")[list(MEASURES)].mean())
-        folds = [_correlations(fold.set_index("level")[list(MEASURES)]) for _, fold in found.groupby("fold")]
+    for (noise, data), found in results.group_by("method", "data", maintain_order=True):
+        averaged = _correlations(found.group_by("level").agg(pl.col(MEASURES).mean()))
+        folds = [_correlations(fold) for _, fold in found.group_by("fold", maintain_order=True)]
         for one, other in itertools.combinations(MEASURES, 2):
-            within = pd.Series([fold.between(one, other) for fold in folds]).mean()  # leaves NaN out
+            within = pl.Series([fold.between(one, other) for fold in folds]).fill_nan(None).mean()
             for value, r in (("averaged", averaged.between(one, other)), ("within folds", within)):
                 rows.append({"noise": noise, "of": one, "with": other, "data": data, "value": value, "r": r})
-    return pd.DataFrame(rows)
+    return pl.DataFrame(rows).with_columns(pl.col("r").fill_nan(None))
 
 
-def _correlations(by_level: pd.DataFrame) -> Correlations:
-    by_level = by_level.sort_index()
-    return correlations({name: by_level[name].tolist() for name in MEASURES})
+def _correlations(by_level: pl.DataFrame) -> Correlations:
+    return correlations(by_level.sort("level").select(MEASURES).to_dict(as_series=False))
 
 
-def described(found: pd.DataFrame) -> pd.DataFrame:
+def described(found: pl.DataFrame) -> pl.DataFrame:
     """Return how the correlations spread over the data sets, as the tables of an experiment are written."""
-    rows = []
-    for keys, group in found.dropna(subset="r").groupby(["noise", "of", "with", "value"], sort=False):
-        rows.append(
-            {**dict(zip(("noise", "of", "with", "value"), keys, strict=True)), **Spread.of(group["r"]).to_dict()}
-        )
-    return pd.DataFrame(rows)
+    groups = found.drop_nulls("r").group_by(PAIR, maintain_order=True)
+    return pl.DataFrame(
+        [{**dict(zip(PAIR, keys, strict=True)), **Spread.of(group["r"]).to_dict()} for keys, group in groups]
+    )
+
+
+def written(table: pl.DataFrame) -> pl.DataFrame:
+    """Return a table with its numbers to six digits."""
+    return table.with_columns(pl.col(pl.Float64).map_elements(lambda number: f"{number:.6g}", return_dtype=pl.String))
 
 
 if __name__ == "__main__":
     folder, out = map(Path, sys.argv[1:])
-    found = correlated(pd.read_parquet(folder / "results.parquet"))
-    described(found).to_csv(out, index=False, float_format="%.6g")
-    print(found.pivot(index=["noise", "value", "of", "with"], columns="data", values="r").round(2).to_string())
+    found = correlated(pl.read_parquet(folder / "results.parquet"))
+    written(described(found)).write_csv(out)
+    print(found.pivot("data", index=("noise", "value", "of", "with"), values="r").write_csv(float_precision=2))
