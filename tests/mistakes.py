@@ -147,6 +147,9 @@ def _step(miner: str, params: str) -> str:
     return f'miner = "{miner}"\nepsilon = 0.5\nparams = {{ {params} }}'
 
 
+_LATER = 'attribute = "age", bins = ["ages"]'
+
+
 def _before(step: str) -> str:
     return f"[[step]]\n{step}\n[[step]]"
 
@@ -256,6 +259,15 @@ QUESTIONS = (
     study("A description has an unknown label.", TREE, _step("count", 'where = { equals = ["sex", "w"] }')),
     study("A mean is taken of labels.", TREE, _step("mean", 'attribute = "sex"')),
     study("The median is asked for as 50.", TREE, _step("quantile", 'attribute = "age", quantile = 50')),
+    study("Bounds are of a step that is not there.", TREE, _step("mean", 'attribute = "age", bounds = "found"')),
+    study(
+        "Bounds are of a step that finds none.",
+        'miner = "histogram"\nepsilon = 0.5',
+        'miner = "histogram"\nepsilon = 0.5\nparams = { attribute = "age", bins = 4 }\n[[step]]\nname = "mean"\n'
+        'miner = "mean"\nepsilon = 0.1\nparams = { attribute = "age", bounds = "ages" }\n[[step]]\nname = "more"\n'
+        'miner = "histogram"\nepsilon = 0.1',
+    ),
+    study("Bins are of a step that comes later.", "[[step]]", _before('name = "first"\n' + _step("histogram", _LATER))),
     study("No value is asked for.", TREE, _step("top-k", 'attribute = "sex", k = 0')),
     study("A share of nothing is asked for.", TREE, _step("ratio", 'by = "sex"')),
     study("A parameter stands beside the miner.", TREE, 'miner = "histogram"\nepsilon = 0.5\nattribute = "age"'),

@@ -2,9 +2,9 @@ from .bounds import PrivateBoundsMiner as PrivateBoundsMiner
 from .counts import (
     CountMiner as CountMiner,
     CrosstabMiner as CrosstabMiner,
-    HistogramMiner as HistogramMiner,
 )
 from .grids import AdaptiveGridMiner as AdaptiveGridMiner
+from .histograms import HistogramMiner as HistogramMiner
 from .keys import KeysMiner as KeysMiner
 from .marginals import MarginalsMiner as MarginalsMiner
 from .means import MeanMiner as MeanMiner, VarianceMiner as VarianceMiner

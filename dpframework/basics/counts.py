@@ -13,7 +13,7 @@ import abc
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 import attrs
 
@@ -24,7 +24,7 @@ from dpframework.facts.descriptions import Description
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import list_of_names, named_once
 from dpframework.facts.schema import Schema
-from dpframework.mechanisms.base import Mechanism
+from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.mechanisms.knorm import KNorm
 from dpframework.mechanisms.laplace import DiscreteLaplace
 from dpframework.plan.nodes import Node, step
@@ -147,7 +147,7 @@ def counting_mechanism(counter: Mechanism, query: Query, schema: Schema) -> Mech
 
 
 @attrs.frozen
-class _TableMiner(BasicMiner):
+class TableMiner(BasicMiner):
     """A miner of the counts of a table's cells."""
 
     @abc.abstractmethod
@@ -160,8 +160,11 @@ class _TableMiner(BasicMiner):
         number = math.prod(attribute.size for attribute in attributes)
         if number > MOST_CODES:
             raise InputError(f"the table has {number} cells, more than {MOST_CODES}; take fewer attributes or bins")
-        query = JointHistogram(attributes)
-        return step("counts", query, counting_mechanism(self.counter, query, schema))
+        return self.planned_step(JointHistogram(attributes), schema)
+
+    def planned_step(self, query: Query, schema: Schema, uses: Iterable[str] = ()) -> Node:
+        """Plan the release of a query of the counts."""
+        return step("counts", query, counting_mechanism(self.counter, query, schema), uses=uses)
 
     def values_read(self, schema: Schema) -> Collection[str]:
         """Return the attributes that are counted in other bins than the schema's."""
@@ -179,11 +182,13 @@ class _TableMiner(BasicMiner):
 
     def mine(self, table: PrivateTable) -> Frequencies:
         """Release it."""
-        attributes = self.cells(table.schema)
-        counts, calibration = table.release("counts"), table.calibration("counts")
+        return self.table_of(table.calibration("counts"), self.cells(table.schema), table.release("counts"))
+
+    def table_of(self, calibration: Calibration, attributes: Iterable[Attribute], counts: Any) -> Frequencies:
+        """Return the counts that were released of some attributes' cells."""
+        names, labels = zip(*((a.name, a.labels) for a in attributes), strict=True)
         exact = calibration.same_rows and isinstance(calibration.mechanism, KNorm)
-        labels = [a.labels for a in attributes]
-        return Frequencies([a.name for a in attributes], labels, counts, calibration.variance, exact_total=exact)
+        return Frequencies(names, labels, counts, calibration.variance, exact_total=exact)
 
 
 def _biases(attributes: Iterable[Attribute]) -> Iterator[str]:
@@ -196,79 +201,13 @@ def _biases(attributes: Iterable[Attribute]) -> Iterator[str]:
     yield "counts are not cut off at 0; whoever does that makes small ones too large on average"
 
 
-def _bins(bins: int | Iterable[float] | None) -> int | tuple[float, ...] | None:
-    if bins is None or isinstance(bins, int):
-        return bins
-    if isinstance(bins, str) or not isinstance(bins, Iterable):
-        raise InputError(f"bins is {bins!r}; a number of bins or a list of edges is needed")
-    return tuple(bins)
-
-
-def _rebinned(attribute: Attribute, bins: int | tuple[float, ...] | None) -> Attribute:
-    """Return an attribute with other bins, given by their number or their edges."""
-    if bins is None:
-        return attribute
-    if not isinstance(attribute, Numeric):
-        raise InputError(f"attribute '{attribute.name}' is {attribute.kind}; only a numeric one is counted in bins")
-    if not isinstance(bins, tuple):
-        return attrs.evolve(attribute, bins=bins, cuts=())
-    bounds = {0: attribute.lower, len(bins) - 1: attribute.upper}
-    cuts = [edge for k, edge in enumerate(bins) if bounds.get(k) != edge]
-    return attrs.evolve(attribute, bins=None, cuts=cuts) if cuts else attrs.evolve(attribute, bins=1, cuts=())
-
-
-@final
-@attrs.frozen
-class HistogramMiner(_TableMiner):
-    """How many rows have each value of an attribute, or lie in each bin of a numeric one.
-
-    Where values may be missing, the rows that have none are counted too.
-
-    Parameters
-    ----------
-    attribute
-        The attribute's name.
-    bins
-        For a numeric attribute: a number of bins of equal width, or their edges, which must not come from the data.
-        By default the schema's bins.
-    epsilon, rho
-        The budget; in zCDP, for a study with a delta, as rho instead.
-
-    Examples
-    --------
-    >>> HistogramMiner("age", bins=[0, 18, 65, 120], epsilon=0.1).bins
-    (0, 18, 65, 120)
-    """
-
-    name = "histogram"
-    result = Frequencies
-    attribute: str
-    bins: int | tuple[float, ...] | None = attrs.field(default=None, converter=_bins)
-
-    def cells(self, schema: Schema) -> tuple[Attribute, ...]:
-        """Return the attribute, with the bins that were asked for."""
-        return (_rebinned(schema[self.attribute], self.bins),)
-
-    @classmethod
-    def examples(cls) -> Mapping[str, Example]:
-        """Return values, bins of its own, and a public number of rows."""
-        schema = Schema([Categorical("town", ["A", "B", "C"], missing=True), Numeric("age", 0, 90, cuts=[40])])
-        counted = attrs.evolve(schema, rows=6)
-        return {
-            "values": Example(schema, cls("town", epsilon=1)),
-            "bins": Example(schema, cls("age", bins=[0, 30, 60, 90], epsilon=1)),
-            "rows-public": Example(counted, cls("age", bins=3, epsilon=1)),
-            "zcdp": Example(schema, cls("town", rho=Fraction(1, 8)), EXAMPLE_DELTA),
-        }
-
-
 def _names(names: Iterable[str]) -> tuple[str, ...]:
     return list_of_names(names) or ()
 
 
 @final
 @attrs.frozen
-class CrosstabMiner(_TableMiner):
+class CrosstabMiner(TableMiner):
     """The number of rows in each cell of two or three attributes' cross table. Margins are sums of cells.
 
     Parameters

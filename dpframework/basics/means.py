@@ -12,15 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.basics.budgets import EXAMPLE_DELTA
-from dpframework.basics.numbers import NumberMiner, number_examples
+from dpframework.basics.numbers import AT_MOST, NumberMiner, number_examples, released_examples
 from dpframework.basics.shares import share_error
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
 from dpframework.mechanisms.laws import NoiseLaw
-from dpframework.plan.nodes import Node, step
+from dpframework.plan.nodes import Node
 from dpframework.plan.parts import PlannedPart
 from dpframework.queries.grouped import GroupMoments
+from dpframework.queries.released_bounds import ScaledSums
 from dpframework.queries.sums import BoundDistances, BoundedSum, WithinBounds
 from dpframework.results.error_bounds import WORST_ROWS, ErrorBound
 from dpframework.results.estimates import Estimate
@@ -74,21 +75,26 @@ class MeanMiner(NumberMiner):
     name = "mean"
     result = Estimate
 
-    def _centred(self, schema: Schema) -> BoundedSum | None:
+    def _centred(self, schema: Schema) -> BoundedSum | ScaledSums | None:
         """Return the sum to release where the number of rows that have a value is public."""
         plain = BoundedSum(**self.within(schema))
         if schema.rows is None or plain.optional or self.by:
             return None
+        if self.sources:
+            return ScaledSums(**self.within(schema), centred=True)
         return attrs.evolve(plain, centre=plain.lower + (plain.upper - plain.lower) / 2)
 
     def plan(self, schema: Schema) -> Node:
         """Plan the one sum, the pair of sums, or the pairs of all groups as one release."""
-        groups, centred = self.groups(schema), self._centred(schema)
+        centred = self._centred(schema)
         if centred is not None:
-            return step("sum", centred, self.measurer)
-        if groups:
-            return step("distances", GroupMoments(**self.within(schema), by=groups), self.measurer)
-        return step("distances", BoundDistances(**self.within(schema)), self.measurer)
+            return self.planned_step("sum", centred, self.measurer)
+        return self.planned_step("distances", self._distances(schema), self.measurer)
+
+    def _distances(self, schema: Schema) -> BoundDistances | GroupMoments:
+        """Return the pair of sums, or the pairs of all groups."""
+        groups = self.groups(schema)
+        return GroupMoments(**self.within(schema), by=groups) if groups else BoundDistances(**self.within(schema))
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the mean's error, whatever the mean is, for about this many rows with a value.
@@ -109,7 +115,8 @@ class MeanMiner(NumberMiner):
         def error(rows: float) -> float:
             if centred is None:
                 return width * share_error(rows, calibration.noise_law)
-            return width * _kept_within(calibration.noise_law, rows * width)
+            whole = rows * (2.0 if isinstance(centred, ScaledSums) else width)  # the width in the release's own unit
+            return width * _kept_within(calibration.noise_law, whole)
 
         rows = rows_asked(self, part)
         return [
@@ -122,7 +129,7 @@ class MeanMiner(NumberMiner):
                 whole_text=f"the range from {query.lower:,.10g} to {query.upper:,.10g}",
                 likely=width / 2,
                 likely_text="half of its range: the middle would be as good",
-                note=errors_by_rows(error, self) if rows is None else "" if centred is not None else WORST_ROWS,
+                note=errors_by_rows(error, self) if rows is None else self.note("" if centred else WORST_ROWS),
                 biases=[*self.biases(query)],
                 steps=(path,),
             )
@@ -132,9 +139,10 @@ class MeanMiner(NumberMiner):
         """Release it, and divide."""
         centred, rows, what = self._centred(table.schema), table.schema.rows, self.named("mean")
         if centred is not None and rows is not None:
-            return _kept(what, centred, *_of_sum(table, centred.centre, rows))
-        bounds, calibration = BoundDistances(**self.within(table.schema)), table.calibration("distances")
-        pairs = np.reshape(table.release("distances"), (-1, 2))
+            released, at = self.release(table, "sum", centred)
+            return _kept(what, at, *_of_sum(float(np.ravel(released)[0]), table.calibration("sum"), at, rows))
+        released, bounds = self.release(table, "distances", self._distances(table.schema))
+        pairs, calibration = np.reshape(released, (-1, 2)), table.calibration("distances")
         means = [_kept(what, bounds, *_between(bounds, _share_of(pair, calibration))) for pair in pairs.tolist()]
         return self.table_of(table.schema, what, means) if self.by else means[0]
 
@@ -162,7 +170,8 @@ def errors_by_rows(error: Callable[[float], float], miner: NumberMiner) -> str:
     """Return the errors for some numbers of rows, in words."""
     some = ", ".join(f"±{error(rows):.3g} for {rows:,}" for rows in (1000, 100_000))
     of = "rows of a group" if miner.by else "rows"
-    return f"depends on the number of {of} ({some})"
+    at_most = f"; {AT_MOST}" if miner.sources else ""
+    return f"depends on the number of {of} ({some}){at_most}"
 
 
 def _between(bounds: WithinBounds, shares: tuple[float, float, float]) -> tuple[float, float, float]:
@@ -177,10 +186,12 @@ def _kept(what: str, bounds: WithinBounds, mean: float, low: float, high: float)
     return Estimate(what, mean, min(low, mean), max(high, mean))
 
 
-def _of_sum(table: PrivateTable, centre: float, rows: int) -> tuple[float, float, float]:
+def _of_sum(
+    released: float, calibration: Calibration, query: BoundedSum | ScaledSums, rows: int
+) -> tuple[float, float, float]:
     """Return the mean from the sum of differences to a centre, with its interval."""
-    mean, calibration = centre + float(table.release("sum")) / rows, table.calibration("sum")
-    within = calibration.preview.within / rows
+    unit, centre = query.unit() if isinstance(query, ScaledSums) else (1.0, query.centre)
+    mean, within = centre + unit * released / rows, unit * calibration.preview.within / rows
     return mean, mean - within, mean + within
 
 
@@ -257,7 +268,7 @@ class VarianceMiner(NumberMiner):
 
     def plan(self, schema: Schema) -> Node:
         """Plan the three sums, of all groups as one release."""
-        return step("moments", self._query(schema), self.measurer)
+        return self.planned_step("moments", self._query(schema), self.measurer)
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the variance's error, whatever it is, for about this many rows with a value.
@@ -286,7 +297,7 @@ class VarianceMiner(NumberMiner):
                 whole_text=f"the largest variance, {square / 4:,.10g}",
                 likely=square / 8,
                 likely_text="half of the largest one: the middle would be as good",
-                note=errors_by_rows(error, self) if rows is None else WORST_ROWS,
+                note=errors_by_rows(error, self) if rows is None else self.note(WORST_ROWS),
                 biases=[*self.biases(query)],
                 steps=("moments",),
             )
@@ -294,9 +305,9 @@ class VarianceMiner(NumberMiner):
 
     def mine(self, table: PrivateTable) -> Estimate | Groups:
         """Release the sums, and divide."""
-        query, calibration, what = self._query(table.schema), table.calibration("moments"), self.named("variance")
-        square, reach = (query.upper - query.lower) ** 2, _reach(calibration)
-        sums = np.reshape(table.release("moments"), (-1, 3))
+        released, query = self.release(table, "moments", self._query(table.schema))
+        square, reach = (query.upper - query.lower) ** 2, _reach(table.calibration("moments"))
+        sums, what = np.reshape(released, (-1, 3)), self.named("variance")
         found = [Estimate(what, *(square * end for end in _variance(own, reach))) for own in sums]
         return self.table_of(table.schema, what, found) if self.by else found[0]
 
@@ -309,6 +320,7 @@ class VarianceMiner(NumberMiner):
             "rows-public": Example(attrs.evolve(change, rows=6), cls("change", epsilon=1)),
             "groups": Example(sick, cls("change", by="ill", epsilon=1)),
             "zcdp": Example(change, cls("change", rho=Fraction(1, 8)), EXAMPLE_DELTA),
+            **released_examples(cls),
         }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import attrs
 import numpy as np
@@ -19,24 +19,50 @@ from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
 from dpframework.facts.values import finite_number, listed
-from dpframework.plan.nodes import Node, step
+from dpframework.mechanisms.base import Mechanism
+from dpframework.plan.nodes import Node, Step, beside, step
 from dpframework.plan.parts import PlannedPart
 from dpframework.queries.grouped import GroupSums
+from dpframework.queries.released_bounds import AtReleasedBounds, ScaledSums
 from dpframework.queries.sums import BoundedSum, WithinBounds
+from dpframework.results.adaptive import FoundBounds
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.estimates import Estimate
 from dpframework.results.groups import Groups
-from dpframework.run.miner import Example, Witness
+from dpframework.run.chain import MinerChain
+from dpframework.run.miner import Example, Miner, Witness
 from dpframework.run.private_table import PrivateTable
 
+#: What an error bound says where bounds are released.
+AT_MOST = "at the public bounds; with narrower ones that are released, less in proportion"
 
-def _bounds(bounds: Iterable[float] | None) -> tuple[float, float] | None:
-    if bounds is None:
-        return None
+Q = TypeVar("Q", bound=WithinBounds)
+
+
+def as_bounds(bounds: Iterable[float] | str | None) -> tuple[float, float] | str | None:
+    """Return bounds as two numbers, or the name of the step that releases them; None stays None.
+
+    Raises
+    ------
+    InputError
+        If they are something else.
+    """
+    if bounds is None or isinstance(bounds, str):
+        return bounds
     ends = listed(bounds, "bounds")
     if len(ends) != 2:
         raise InputError(f"bounds has {len(ends)} numbers; two are needed, such as [0, 100]")
     return finite_number(ends[0], "a bound"), finite_number(ends[1], "a bound")
+
+
+def bounds_misfit(attribute: str, sources: Mapping[str, Miner]) -> str | None:
+    """Return why steps do not find bounds of an attribute, or None if they do."""
+    for name, source in sources.items():
+        if source.result is not FoundBounds:
+            return f"bounds names step '{name}', of miner '{source.name}'; name a step of miner 'private-bounds'"
+        if (found := getattr(source, "attribute", attribute)) != attribute:
+            return f"bounds names step '{name}', which finds bounds of '{found}' and not of '{attribute}'"
+    return None
 
 
 @attrs.frozen
@@ -44,12 +70,37 @@ class NumberMiner(AskingMiner):
     """A miner of one number of a numeric attribute, or of one for each group."""
 
     attribute: str
-    bounds: tuple[float, float] | None = attrs.field(default=None, converter=_bounds, kw_only=True)
+    bounds: tuple[float, float] | str | None = attrs.field(default=None, converter=as_bounds, kw_only=True)
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """The step that releases the bounds, if one does."""
+        return (self.bounds,) if isinstance(self.bounds, str) else ()
+
+    def misfit(self, sources: Mapping[str, Miner]) -> str | None:
+        """Return why a step does not find bounds of the attribute, or None."""
+        return bounds_misfit(self.attribute, sources)
 
     def within(self, schema: Schema) -> dict[str, Any]:
-        """Return the arguments of a query of the bounded attribute."""
+        """Return the arguments of a query of the bounded attribute, at its public bounds where others are released."""
         given = {"attribute": schema[self.attribute], "where": self.where}
-        return given | ({} if self.bounds is None else dict(zip(("lower", "upper"), self.bounds, strict=True)))
+        ends = self.bounds if isinstance(self.bounds, tuple) else ()
+        return given | dict(zip(("lower", "upper"), ends, strict=False))
+
+    def planned_step(self, name: str, query: WithinBounds, mechanism: Mechanism) -> Step:
+        """Plan the release of a query, whose bounds are public or released."""
+        if not self.sources:
+            return step(name, query, mechanism)
+        asked = query if isinstance(query, ScaledSums) else AtReleasedBounds(query)
+        return step(name, asked, mechanism, uses=map(beside, self.sources))
+
+    def release(self, table: PrivateTable, name: str, query: Q) -> tuple[Any, Q]:
+        """Release a step that `planned_step` made, and return it with its query at the bounds."""
+        if not self.sources:
+            return table.release(name), query
+        (found,) = (table.given[source] for source in self.sources)
+        released = table.release(name, bounds=(found.lower, found.upper))
+        return released, attrs.evolve(query, lower=found.lower, upper=found.upper)
 
     def values_read(self, schema: Schema) -> Collection[str]:
         """Return the attribute, whose values are clamped and added up, and attributes with a threshold off the cuts."""
@@ -57,11 +108,17 @@ class NumberMiner(AskingMiner):
 
     def biases(self, query: WithinBounds) -> Iterator[str]:
         """Yield the biases of the number besides noise."""
-        yield f"values of '{self.attribute}' beyond [{query.lower:g}, {query.upper:g}] count as the nearer bound"
+        ends = "the released bounds" if self.sources else f"[{query.lower:g}, {query.upper:g}]"
+        yield f"values of '{self.attribute}' beyond {ends} count as the nearer bound"
         if query.attribute.missing:
             yield f"rows without '{self.attribute}' are left out, so fewer rows than the table has may count"
         else:
-            yield f"rows without '{self.attribute}' count as {query.lower:g}"
+            lowest = "the lower one" if self.sources else f"{query.lower:g}"
+            yield f"rows without '{self.attribute}' count as {lowest}"
+
+    def note(self, told: str) -> str:
+        """Return what an error bound says of its amount, which is in proportion to bounds that are released."""
+        return "; ".join(filter(None, (told, AT_MOST if self.sources else "")))
 
     def named(self, what: str) -> str:
         """Return the name of a number, with the rows that it is of."""
@@ -90,6 +147,30 @@ def number_examples(cls: type[Any]) -> Mapping[str, Example]:
             witnesses=[Witness((), None, most[0]), Witness((), *most)],
         ),
         "zcdp": Example(change, cls("change", rho=Fraction(1, 8)), EXAMPLE_DELTA),
+        **released_examples(cls),
+    }
+
+
+def released_examples(cls: type[Any]) -> Mapping[str, Example]:
+    """Return bounds that are released, for groups, and for all rows where their number is public.
+
+    In their witnesses the row that differs goes from one end of the public bounds to the other, and 7 rows of 13 are at
+    the lower end: a median is anywhere above them until one row less is at the upper end.
+    """
+    from dpframework.basics.bounds import PrivateBoundsMiner
+
+    change = Schema([Numeric("change", -4, 4, bins=4), Boolean("ill")])
+    search = PrivateBoundsMiner("change", outside=Fraction(1, 5), epsilon=1)
+
+    low, high, other = ({"change": change, "ill": True} for change in (-3, 4, -4))
+    witnesses = [Witness(((low, 7), (high, 6)), high, left) for left in (None, other)]
+
+    def found(by: Sequence[str]) -> MinerChain:
+        return MinerChain({"found": search, "then": cls("change", bounds="found", by=by, epsilon=1)})
+
+    return {
+        "released": Example(change, found(["ill"]), witnesses=witnesses),
+        "released-rows-public": Example(attrs.evolve(change, rows=6), found([]), witnesses=witnesses),
     }
 
 
@@ -107,7 +188,8 @@ class SumMiner(NumberMiner):
     attribute
         The attribute's name.
     bounds
-        Two public numbers that values are clamped to, by default the schema's bounds.
+        Two public numbers that values are clamped to, by default the schema's bounds. Or the name of an earlier step of
+        miner `private-bounds`, whose released bounds are taken.
     by
         The name of an attribute, or several, whose labels make the groups.
     where
@@ -124,13 +206,15 @@ class SumMiner(NumberMiner):
     name = "sum"
     result = Estimate
 
-    def _query(self, schema: Schema) -> BoundedSum | GroupSums:
+    def _query(self, schema: Schema) -> BoundedSum | GroupSums | ScaledSums:
         groups = self.groups(schema)
+        if self.sources:
+            return ScaledSums(**self.within(schema), by=groups)
         return GroupSums(**self.within(schema), by=groups) if groups else BoundedSum(**self.within(schema))
 
     def plan(self, schema: Schema) -> Node:
         """Plan the one sum, or the sums of all groups as one release."""
-        return step("sum", self._query(schema), self.measurer)
+        return self.planned_step("sum", self._query(schema), self.measurer)
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the sum's error, a share of the largest sum that this many rows can have."""
@@ -139,6 +223,8 @@ class SumMiner(NumberMiner):
             return part.bounds_of_steps()
         query = self._query(part.schema)
         bound = attrs.evolve(part.bound_of(self.planned("sum"), calibration), kind=BoundKind.NUMBER)
+        if isinstance(query, ScaledSums):
+            bound = attrs.evolve(bound, amount=calibration.preview.within * query.unit()[0], note=AT_MOST)
         rows, largest = part.size.largest, max(abs(query.lower), abs(query.upper))
         if rows is not None:
             bound = attrs.evolve(bound, likely=rows * largest, likely_text="the largest sum that the table can have")
@@ -148,9 +234,10 @@ class SumMiner(NumberMiner):
 
     def mine(self, table: PrivateTable) -> Estimate | Groups:
         """Release the sum, or the sums of all groups."""
-        released, within = table.release("sum"), table.calibration("sum").preview.within
-        what = self.named("sum")
-        sums = [Estimate(what, one, one - within, one + within) for one in np.ravel(released).tolist()]
+        released, query = self.release(table, "sum", self._query(table.schema))
+        unit = query.unit()[0] if isinstance(query, ScaledSums) else 1.0
+        within, what = unit * table.calibration("sum").preview.within, self.named("sum")
+        sums = [Estimate(what, one, one - within, one + within) for one in (unit * np.ravel(released)).tolist()]
         return self.table_of(table.schema, what, sums) if self.by else sums[0]
 
     @classmethod

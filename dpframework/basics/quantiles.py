@@ -10,10 +10,10 @@ from typing import Any, final
 import attrs
 
 from dpframework.basics.budgets import EXAMPLE_DELTA
-from dpframework.basics.numbers import NumberMiner
+from dpframework.basics.numbers import NumberMiner, released_examples
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.schema import Schema
-from dpframework.plan.nodes import Node, parallel, step
+from dpframework.plan.nodes import Node, parallel
 from dpframework.plan.parts import PlannedPart
 from dpframework.queries.ranks import QuantileScores, as_quantile, quantile_text
 from dpframework.results.error_bounds import WORST_ROWS, BoundKind, ErrorBound
@@ -41,7 +41,7 @@ class _RankMiner(NumberMiner):
 
     def plan(self, schema: Schema) -> Node:
         """Plan the one selection, or one for each group."""
-        node: Node = step("quantile", self._scores(schema), self.selector)
+        node: Node = self.planned_step("quantile", self._scores(schema), self.selector)
         for attribute in reversed(self.groups(schema)):
             node = parallel(node, by=attribute, name=GROUPS)
         return node
@@ -61,6 +61,8 @@ class _RankMiner(NumberMiner):
             bound = attrs.evolve(bound, amount=min(within, far * part.rows))
         bound = attrs.evolve(bound, note=WORST_ROWS)
         grid = f"{scores.answer_length} points, {scores.step:.4g} apart"
+        if self.sources:
+            grid = "the points of a grid between the bounds"
         rounded = f"values of '{self.attribute}' count as the nearest of {grid}"
         return [attrs.evolve(bound, steps=(path,), biases=[*self.biases(scores), rounded])]
 
@@ -74,8 +76,9 @@ class _RankMiner(NumberMiner):
         return self.table_of(table.schema, what, found) if self.by else found[0]
 
     def _of(self, table: PrivateTable) -> QuantileEstimate:
-        scores, rows = self._scores(table.schema), table.calibration("quantile").preview.within
-        return QuantileEstimate(self.attribute, scores.quantile, table.release("quantile"), rows, scores.step)
+        released, scores = self.release(table, "quantile", self._scores(table.schema))
+        rows = table.calibration("quantile").preview.within
+        return QuantileEstimate(self.attribute, scores.quantile, released, rows, scores.step)
 
 
 @final
@@ -95,7 +98,8 @@ class QuantileMiner(_RankMiner):
     quantile
         Between 0 and 1, by default 0.5, the median.
     bounds
-        Two public numbers that values are clamped to, by default the schema's bounds. The grid has the whole numbers
+        Two public numbers that values are clamped to, by default the schema's bounds; or the name of an earlier step of
+        miner `private-bounds`, whose released bounds are taken. The grid has the whole numbers
         between them, if they are whole and at most 4096 apart, else 4096 equal steps; a value counts as the nearest
         point.
     by, where
@@ -169,7 +173,7 @@ class MedianMiner(_RankMiner):
         people = Schema([Numeric("age", 0, 60, bins=3), Boolean("ill"), Boolean("here")])
         witnesses = [_halves({"ill": True, "here": True}), _halves({"ill": True, "here": True}, left_out=True)]
         miner = cls("age", by="ill", where={"equals": ["here", "true"]}, epsilon=1)
-        return {"groups": Example(people, miner, witnesses=witnesses)}
+        return {"groups": Example(people, miner, witnesses=witnesses), **released_examples(cls)}
 
 
 def _halves(more: Mapping[str, Any], *, left_out: bool = False) -> Witness:

@@ -9,7 +9,7 @@ from dpframework.checks.base import Severity
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.overlaps import first_overlap
 from dpframework.plan.index import PlacedNode, ScopeNodes
-from dpframework.plan.nodes import FromRelease, Parallel, Post, Sequential, Step
+from dpframework.plan.nodes import FromRelease, Parallel, Post, Sequential, Step, split_use
 from dpframework.plan.plan import Plan
 from dpframework.plan.spending import Spend
 from dpframework.queries.declared import Declared
@@ -122,10 +122,13 @@ def unknown_use(plan: Plan) -> Iterator[tuple[Severity, str]]:
         for placed in scope.nodes:
             if isinstance(placed.node, Parallel):
                 continue  # `parts_not_disjoint` says it of parts that are made from a release
-            known = own | _names(placed, plan)
-            for name in placed.kind.uses(placed.node):
+            given = _names(placed, plan)
+            for name, outside in map(split_use, placed.kind.uses(placed.node)):
+                known = given if outside else own | given
                 if name not in known:
+                    where = f"beside {_place(scope)}" if outside else "there"
                     yield (
                         Severity.ERROR,
-                        f"'{placed.name}' in {_place(scope)} uses '{name}', which is not there; {nearest(name, known)}",
+                        f"'{placed.name}' in {_place(scope)} uses '{name}', which is not {where}; "
+                        f"{nearest(name, known)}",
                     )

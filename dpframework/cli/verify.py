@@ -27,6 +27,7 @@ from dpframework.facts.outputs import require_output
 from dpframework.facts.printable import printable
 from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import PrivacyUnit
+from dpframework.run.chain import MinerChain
 from dpframework.run.miner import Example
 from dpframework.study.registry import registry
 from dpframework.study.study_file import load_study
@@ -171,7 +172,7 @@ def _examples(
         study = load_study(given_path(subject)).study
         relations, unit = (study.relation,), study.unit
         examples: Mapping[str, Example] = {
-            name: Example(study.schema, miner, study.budget.delta) for name, miner in study.miners.items()
+            name: Example(study.schema, MinerChain.of(name, study.miners), study.budget.delta) for name in study.miners
         }
     elif subject in registry().miners:
         examples = registry().miners[subject].component.examples()

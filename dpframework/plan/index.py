@@ -12,7 +12,7 @@ from dpframework.facts.cuts import attributes_of
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.kinds import NodeKind, kind_of, name_of
-from dpframework.plan.nodes import FromRelease, Node, Parallel, Sample, Sequential, Step
+from dpframework.plan.nodes import FromRelease, Node, Parallel, Sample, Sequential, Step, split_use
 from dpframework.plan.spending import Spend
 
 if TYPE_CHECKING:
@@ -329,12 +329,13 @@ class _Builder:
                 if k != inside[0] or k not in opening:
                     around.setdefault(k, []).append(number)
         for user, facts in enumerate(self._facts):
-            for name in facts["kind"].uses(facts["node"]):
-                place: int | None = user
+            for use in facts["kind"].uses(facts["node"]):
+                name, outside = split_use(use)
+                place: int | None = self._openers[user] if outside else user
                 while place is not None:
                     sources = {named[k][name] for k in around.get(place, ()) if named[k].get(name, place) != place}
-                    if place != user:  # a scope's name is not seen from others: each miner of a study has one
-                        sources = {k for k in sources if not isinstance(self._facts[k]["node"], Sequential)}
+                    if place != user:  # a scope's name is seen from others only if it is meant: each miner has one
+                        sources = {k for k in sources if isinstance(self._facts[k]["node"], Sequential) == outside}
                     yield from ((source, user) for source in sources)
                     place = None if sources else self._openers[place]
 

@@ -72,6 +72,25 @@ def named_as_in_plan(instance: Any, attribute: Any, value: str) -> None:
         )
 
 
+_BESIDE = "../"  # no name begins so
+
+
+def beside(name: str) -> str:
+    """Return how a step names a named part of the plan beside its own, such as another miner's, in its `uses`.
+
+    Examples
+    --------
+    >>> beside("cost-bounds")
+    '../cost-bounds'
+    """
+    return f"{_BESIDE}{name}"
+
+
+def split_use(use: str) -> tuple[str, bool]:
+    """Return the name that a step uses, and whether it is of a part beside its own (see `beside`)."""
+    return use.removeprefix(_BESIDE), use.startswith(_BESIDE)
+
+
 @attrs.frozen
 class Node:
     """A part of a plan."""
@@ -100,7 +119,8 @@ class Step(Node):
     mechanism
         How it is released, with its privacy parameter.
     uses
-        Steps whose releases it is given at run time.
+        Steps whose releases it is given at run time, by their names in this scope or one around it; and parts of the
+        study beside it (see `beside`).
     assumptions
         What its claim needs beyond its theorem, by name.
     threshold

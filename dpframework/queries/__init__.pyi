@@ -33,6 +33,11 @@ from .matches import (
     rows_meant as rows_meant,
 )
 from .ranks import QuantileScores as QuantileScores
+from .released_bounds import (
+    AtReleasedBounds as AtReleasedBounds,
+    ReleasedBins as ReleasedBins,
+    ScaledSums as ScaledSums,
+)
 from .residuals import Residuals as Residuals
 from .scores import (
     CandidateScores as CandidateScores,

@@ -44,6 +44,12 @@ def histogram_sensitivities(cells: int | None) -> tuple[Sensitivity, ...]:
     return _histogram_sensitivities(1 if cells == 1 else 2)
 
 
+def table_sensitivities(cells: int) -> tuple[Sensitivity, ...]:
+    """Return `histogram_sensitivities`, and from two cells on the l1 change as one histogram of all rows."""
+    declared = histogram_sensitivities(cells)
+    return declared if cells == 1 else (*declared, attrs.evolve(declared[0], norm=Norm.HISTOGRAMS))
+
+
 _FIRST, _SECOND = (public(name, 0, 1) for name in ("first", "second"))
 
 
@@ -253,11 +259,8 @@ class JointHistogram(CellCounts):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """Return `histogram_sensitivities`, and the l1 change as one histogram of all rows."""
-        declared = histogram_sensitivities(self.answer_length)
-        if not self.histograms:
-            return declared
-        return (*declared, attrs.evolve(declared[0], norm=Norm.HISTOGRAMS))
+        """See `table_sensitivities`."""
+        return table_sensitivities(self.answer_length)
 
     def candidates(self, **inputs: Any) -> Sequence[tuple[str, ...]]:
         """Return one tuple of labels a cell, last attribute fastest."""

@@ -42,7 +42,7 @@ def _number(by: tuple[Attribute, ...]) -> int:
     return math.prod(one.size for one in by)
 
 
-def _reached(by: tuple[Attribute, ...], where: Description | None) -> int:
+def groups_reached(by: tuple[Attribute, ...], where: Description | None) -> int:
     """Return the number of groups that rows for which a description holds can be in, or more."""
     return _number(by if where is None else tuple(one for one in by if not fixes(where, one)))
 
@@ -115,7 +115,7 @@ class GroupCounts(CellCounts):
     @property
     def _reached(self) -> int:
         """The number of cells that a row may be in, or more."""
-        return _reached(self.by, self.where) * self._counts
+        return groups_reached(self.by, self.where) * self._counts
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
@@ -152,7 +152,7 @@ class GroupCounts(CellCounts):
 
 
 @attrs.frozen
-class _GroupNumbers(WithinBounds):
+class GroupNumbers(WithinBounds):
     """Numbers that add up over the rows of each group."""
 
     by: tuple[Attribute, ...] = attrs.field(default=(), converter=_attributes, kw_only=True)
@@ -192,7 +192,7 @@ class _GroupNumbers(WithinBounds):
 
 @final
 @attrs.frozen
-class GroupSums(_GroupNumbers):
+class GroupSums(GroupNumbers):
     """The sum of a numeric attribute in each group, each value clamped to public bounds, shape (groups,).
 
     With L and U the rounded bounds, a row adds something in [L, U] to one sum, or nothing. So adding one raises a sum
@@ -249,7 +249,7 @@ class GroupSums(_GroupNumbers):
         assert one.fall is not None
         assert one.replace_one is not None
         most, stays = max(one.rise, one.fall), one.replace_one
-        leaves = _reached(self.by, self.where) > 1
+        leaves = groups_reached(self.by, self.where) > 1
         replaced = {
             Norm.L1: max(stays, 2 * most) if leaves else stays,
             Norm.SQUARED_L2: max(stays**2, 2 * most**2) if leaves else stays**2,
@@ -292,7 +292,7 @@ def _degree(_: Any, attribute: attrs.Attribute[Any], value: int) -> None:
 
 @final
 @attrs.frozen
-class GroupMoments(_GroupNumbers):
+class GroupMoments(GroupNumbers):
     """Sums for the number, the mean and, with degree 2, the variance of each group, shape (groups, degree + 1).
 
     With t = (value - lower) / (upper - lower), clamped to [0, 1], a row adds to its group

@@ -167,6 +167,25 @@ class Miner(abc.ABC):
         """
         return self
 
+    @property
+    def sources(self) -> Sequence[str]:
+        """The names of earlier steps of the study whose results it is given, as `PrivateTable.given`. By default none.
+
+        A step of its plan that is given one names it in `uses`, as `nodes.beside(name)`. Its queries must hold what
+        they declare for every result that the step may release.
+        """
+        return ()
+
+    def misfit(self, sources: Mapping[str, Miner]) -> str | None:
+        """Return why it cannot use the result of a step that `sources` names, or None. By default every step serves.
+
+        Parameters
+        ----------
+        sources
+            The miners of these steps, by name.
+        """
+        return None
+
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return how far each kind of number that `mine` returns may be from the exact one, in its own unit.
 

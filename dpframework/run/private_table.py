@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import attrs
@@ -23,15 +24,25 @@ if TYPE_CHECKING:
     from dpframework.run.gate import Gate
     from dpframework.run.spend_block import SpendBlock
 
+NOTHING_GIVEN: Mapping[str, Any] = MappingProxyType({})
+
 
 @final
 class PrivateTable:
     """A table that makes planned releases only, with no rows, no length and no exact counts.
 
     A miner gets one, bound to its part of the plan. Every method that returns tables returns private ones.
+
+    Attributes
+    ----------
+    schema
+        The public facts about it.
+    given
+        The results of the earlier steps of the study that the miner names (see `Miner.sources`), by their names. They
+        were released, so that inputs of queries may follow from them.
     """
 
-    __slots__ = ("_gate", "_made_of", "_rows", "_scope", "schema")
+    __slots__ = ("_gate", "_made_of", "_rows", "_scope", "given", "schema")
 
     def __init__(
         self,
@@ -40,8 +51,9 @@ class PrivateTable:
         scope: Scope,
         gate: Gate,
         made_of: MadeOf = NOTHING_DERIVED,
+        given: Mapping[str, Any] = NOTHING_GIVEN,
     ) -> None:
-        self.schema = schema
+        self.schema, self.given = schema, given
         self._rows, self._scope, self._gate = rows, scope, gate
         self._made_of = made_of  # the attributes that derived ones depend on
 
@@ -154,7 +166,7 @@ class PrivateTable:
         parts = self._gate.split(self._rows, cut)  # first, since it may fail and a refusal changes nothing
         scopes = self._scope.partition(cut, name, self._made_of)
         schema = self.schema.of_part()
-        return [PrivateTable(schema, *part, self._gate, self._made_of) for part in zip(parts, scopes, strict=True)]
+        return [self._like(schema, *part) for part in zip(parts, scopes, strict=True)]
 
     def sampled(self, name: str | None = None) -> PrivateTable:
         """Draw a random sample of rows or units, as planned by `sample`. Nobody sees which are in it, or how many.
@@ -171,7 +183,7 @@ class PrivateTable:
         """
         scope, rate, of_units = self._scope.sample(name)
         rows = self._gate.sample(self._rows, rate, of_units=of_units)
-        return PrivateTable(self.schema.of_part(), rows, scope, self._gate, self._made_of)
+        return self._like(self.schema.of_part(), rows, scope)
 
     def spend(self, name: str) -> SpendBlock:
         """Open a block of the plan, whose releases are chosen as the miner goes. Each block is opened once.
@@ -231,17 +243,32 @@ class PrivateTable:
             raise InputError(f"attribute '{attribute.name}' has {attribute.size} codes for {len(cases.labels)} cases")
         schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))
         rows = self._gate.derive(self._rows, attribute, cases)
-        return PrivateTable(schema, rows, self._scope, self._gate, with_sources(self._made_of, attribute, cases))
+        made_of = with_sources(self._made_of, attribute, cases)
+        return PrivateTable(schema, rows, self._scope, self._gate, made_of, self.given)
 
-    def scope(self, name: str) -> PrivateTable:
+    def scope(self, name: str, given: Mapping[str, Any] | None = None) -> PrivateTable:
         """Return this table bound to a named part of the plan, once.
+
+        Parameters
+        ----------
+        name
+            The name of the part.
+        given
+            The results that it is given, which must have been released; by default those that this table was given.
 
         Raises
         ------
         ReleaseRefused
             If the plan holds no such part here, or it was entered before.
         """
-        return PrivateTable(self.schema, self._rows, self._scope.enter(name), self._gate, self._made_of)
+        found = self._like(self.schema, self._rows, self._scope.enter(name))
+        if given is not None:
+            found.given = MappingProxyType(dict(given))
+        return found
+
+    def _like(self, schema: Schema, rows: Rows, scope: Scope) -> PrivateTable:
+        """Return a table of other rows or another scope, and all else of this one."""
+        return PrivateTable(schema, rows, scope, self._gate, self._made_of, self.given)
 
     def __repr__(self) -> str:
         """Show the schema only."""

@@ -12,7 +12,7 @@ from dpframework.tables.built_in import BUILT_IN as ENGINES
 #: The miners of everyday questions, by name, each in a module that a study without them does not load.
 MINERS = {
     "count": "counts:CountMiner",
-    "histogram": "counts:HistogramMiner",
+    "histogram": "histograms:HistogramMiner",
     "crosstab": "counts:CrosstabMiner",
     "marginals": "marginals:MarginalsMiner",
     "sum": "numbers:SumMiner",

@@ -20,6 +20,7 @@ from dpframework.facts.unit import PrivacyUnit
 from dpframework.plan.code import PlannedCode
 from dpframework.plan.nodes import Node, Sequential, sequential
 from dpframework.plan.plan import DATA_FITS_SCHEMA, Budget, PublicFacts
+from dpframework.run.chain import require_sources
 from dpframework.run.miner import Miner
 from dpframework.run.observers import Observer
 from dpframework.run.recorder import Recorder
@@ -136,6 +137,7 @@ class Study:
         if not isinstance(miner, Miner):
             raise InputError(f"step '{name}': {miner!r} is not a miner; use dpf.miner(name, ...)")
         fitted = miner.for_study(self.unit, self.relation)
+        require_sources(name, fitted, self._miners)
         node = self._plan_miner(name, fitted)
         self.add_plan(name, node)
         self._miners[name] = fitted

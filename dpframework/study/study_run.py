@@ -12,6 +12,7 @@ from dpframework.facts.errors import DPFrameworkError, RunStopped
 from dpframework.facts.periods import Period
 from dpframework.mechanisms.randomness import Randomness, Samplers, SeededRandomness, SystemRandomness
 from dpframework.plan.nodes import Sequential
+from dpframework.run.chain import mined
 from dpframework.run.gate import Gate
 from dpframework.run.miner import Miner
 from dpframework.run.observers import Observer
@@ -110,8 +111,10 @@ class StudyRun:
             for name in self.nodes:
                 miner = self.miners.get(name)
                 try:
-                    own = whole.scope(name)
-                    found[name] = released(self.nodes[name].parts[0], own) if miner is None else miner.mine(own)
+                    if miner is None:
+                        found[name] = released(self.nodes[name].parts[0], whole.scope(name))
+                    else:
+                        found[name] = mined(name, miner, whole, found)
                 except DPFrameworkError:
                     raise
                 except (Exception, KeyboardInterrupt) as error:

@@ -30,6 +30,7 @@ from dpframework.mechanisms import Mechanism
 from dpframework.queries import PiecewiseScores, Query
 from dpframework.queries.answers import answer_of, answers_of
 from dpframework.results.json_safe import to_json_safe
+from dpframework.run.chain import shown_miner
 from dpframework.run.miner import Example, Miner
 from dpframework.study.study import Study
 from dpframework.study.study_plan import StudyPlan
@@ -133,7 +134,8 @@ class MinerConformance:
         examples = self.miner.examples()
         assert examples, f"define {self.miner.__name__}.examples()"
         for name, example in examples.items():
-            assert type(example.miner) is self.miner, f"example '{name}' is of {type(example.miner).__name__}"
+            kind = type(shown_miner(example.miner))
+            assert kind is self.miner, f"example '{name}' is of {kind.__name__}"
             needed = [_subject(example, relation).delta_needed for relation in Relation]
             assert any(delta is not None for delta in needed), f"example '{name}' claims no finite epsilon"
 

@@ -10,7 +10,8 @@ from dpframework.facts.privacy import Relation
 from dpframework.plan.code import code_form, code_of
 from dpframework.plan.nodes import sequential
 from dpframework.plan.verification_records import VerifiedCode
-from dpframework.run.miner import Example
+from dpframework.run.chain import shown_miner
+from dpframework.run.miner import Example, Miner
 from dpframework.verify.verification_report import Verification
 
 
@@ -23,12 +24,12 @@ def remembered(found: Verification, examples: Mapping[str, Example]) -> Iterator
     """
     for relation in dict.fromkeys(audited.relation for audited in found.audits):
         audits = [one for one in found.audits if one.relation is relation and one.report is not None]
-        by_miner: dict[type, list[str]] = {}
+        by_miner: dict[type[Miner], list[str]] = {}
         for audited in audits:
-            by_miner.setdefault(type(examples[audited.example].miner), []).append(audited.example)
+            by_miner.setdefault(type(shown_miner(examples[audited.example].miner)), []).append(audited.example)
         for kind, names in by_miner.items():
             plans = sequential(*(examples[name].miner.plan(examples[name].schema) for name in names))
-            code = code_of(plans, [("miner", examples[names[0]].miner.name, kind)])
+            code = code_of(plans, [("miner", kind.name, kind)])
             reports = [one.report for one in audits if one.report is not None and one.example in names]
             yield from _records(found, code, relation, names, _least(one.tightness for one in reports))
 

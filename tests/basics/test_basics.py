@@ -53,6 +53,8 @@ class TestCrosstab(Tight):
 
 class TestSum(Tight):
     miner = SumMiner
+    # the bounds have to become narrower on both sides: then the last look of the search and the sum lose all
+    min_tightness: ClassVar = {**dict.fromkeys(SumMiner.examples(), 0.9), "released-rows-public": 0.7}
 
 
 class TestMean(Tight):
@@ -448,7 +450,11 @@ def test_numbers_are_printed_as_far_as_their_intervals_bear_out() -> None:
         ("histogram", {"epsilon": 1, "attribute": "ill", "bins": 3}, "only a numeric one is counted in bins"),
         ("histogram", {"epsilon": 1, "attribute": "age", "bins": 0}, "bins must be at least 1"),
         ("histogram", {"epsilon": 1, "attribute": "age", "bins": [0, 40, 100]}, "strictly between lower and upper"),
-        ("histogram", {"epsilon": 1, "attribute": "age", "bins": "ten"}, "a number of bins or a list of edges"),
+        (
+            "histogram",
+            {"epsilon": 1, "attribute": "age", "bins": "ten"},
+            "a list of edges or a list of steps",
+        ),
         ("crosstab", {"epsilon": 1, "attributes": ["age"]}, "attributes has 1 names; a cross table is of two or three"),
         ("crosstab", {"epsilon": 1, "attributes": ["age", "age"]}, "names an attribute twice"),
         ("crosstab", {"epsilon": 1, "attributes": "age"}, "'age' is one text; give a list of names"),

@@ -52,7 +52,8 @@ def test_nothing_public_shows_rows(opened: Callable[..., Any]) -> None:
     assert repr(table) == str(table) == "PrivateTable(order, age, ill)"
     public = {name for name in dir(table) if not name.startswith("_")}
     releases = {"release", "release_many", "public_random"}
-    assert public == releases | {"calibration", "derive", "partition", "sampled", "schema", "scope", "spend"}
+    assert public == releases | {"calibration", "derive", "given", "partition", "sampled", "schema", "scope", "spend"}
+    assert table.given == {}
     assert table.schema is SCHEMA
     for forbidden in (len, list, iter, bool):
         if forbidden is bool:

@@ -1,0 +1,184 @@
+"""Counts of rows in the values of one attribute, in the schema's bins, in others, or in bins that are released."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import attrs
+
+from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.counts import TableMiner
+from dpframework.basics.numbers import as_bounds, bounds_misfit
+from dpframework.facts.attributes import Attribute, Categorical, Numeric
+from dpframework.facts.errors import InputError
+from dpframework.facts.parameters import named_once
+from dpframework.facts.schema import Schema
+from dpframework.plan.nodes import Node, beside
+from dpframework.queries.released_bounds import ReleasedBins
+from dpframework.results.estimates import QuantileEstimate
+from dpframework.results.frequencies import Frequencies
+from dpframework.run.chain import MinerChain
+from dpframework.run.miner import Example, Miner, Witness
+from dpframework.run.private_table import PrivateTable
+
+#: A number of bins, their edges, or the names of the steps that release the cuts between them.
+Bins: TypeAlias = "int | tuple[float, ...] | tuple[str, ...]"
+
+
+def _bins(bins: Any) -> Bins | None:
+    if bins is None or isinstance(bins, int):
+        return bins
+    if isinstance(bins, str) or not isinstance(bins, Iterable):
+        raise InputError(f"bins is {bins!r}; a number of bins, a list of edges or a list of steps is needed")
+    given = tuple(bins)
+    steps = [one for one in given if isinstance(one, str)]
+    if steps and len(steps) < len(given):
+        raise InputError("bins names steps and edges; give the names of steps, or edges")
+    named_once("bins", steps)
+    return given
+
+
+def _cut_between(lower: float, upper: float, number: int) -> list[float]:
+    """Return the cuts of equal bins between two bounds."""
+    return sorted({lower + (upper - lower) * k / number for k in range(1, number)} - {lower, upper})
+
+
+def _rebinned(attribute: Attribute, bins: Bins | None) -> Attribute:
+    """Return an attribute with other bins, given by their number or their edges."""
+    if bins is None:
+        return attribute
+    if not isinstance(attribute, Numeric):
+        raise InputError(f"attribute '{attribute.name}' is {attribute.kind}; only a numeric one is counted in bins")
+    if not isinstance(bins, tuple):
+        return attrs.evolve(attribute, bins=bins, cuts=())
+    ends = {0: attribute.lower, len(bins) - 1: attribute.upper}
+    edges: list[Any] = [edge for k, edge in enumerate(bins) if ends.get(k) != edge]
+    return attrs.evolve(attribute, bins=None, cuts=edges) if edges else attrs.evolve(attribute, bins=1, cuts=())
+
+
+@final
+@attrs.frozen
+class HistogramMiner(TableMiner):
+    """How many rows have each value of an attribute, or lie in each bin of a numeric one.
+
+    Where values may be missing, the rows that have none are counted too.
+
+    Parameters
+    ----------
+    attribute
+        The attribute's name.
+    bins
+        For a numeric attribute: a number of bins of equal width, or their edges, which must not come from the data.
+        Or a list of earlier steps of miner `quantile` or `median`: what they released cuts the bins. By default the
+        schema's bins.
+    bounds
+        For a number of bins: what they lie between, as two public numbers or as the name of an earlier step of miner
+        `private-bounds`. The first and the last bin hold the rows beyond, too. By default the schema's bounds.
+    epsilon, rho
+        The budget; in zCDP, for a study with a delta, as rho instead.
+
+    Examples
+    --------
+    >>> HistogramMiner("age", bins=[0, 18, 65, 120], epsilon=0.1).bins
+    (0, 18, 65, 120)
+    >>> HistogramMiner("cost", bins=20, bounds="cost-bounds", epsilon=0.1).sources
+    ('cost-bounds',)
+    """
+
+    name = "histogram"
+    result = Frequencies
+    attribute: str
+    bins: Bins | None = attrs.field(default=None, converter=_bins)
+    bounds: tuple[float, float] | str | None = attrs.field(default=None, converter=as_bounds, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse bounds without a number of bins between them."""
+        BasicMiner.__attrs_post_init__(self)
+        if self.bounds is not None and not isinstance(self.bins, int):
+            raise InputError("bounds are given without a number of bins between them; give it as bins, such as 20")
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """The steps that release the bounds, or the cuts."""
+        if isinstance(self.bounds, str):
+            return (self.bounds,)
+        return tuple(one for one in self.bins if isinstance(one, str)) if isinstance(self.bins, tuple) else ()
+
+    def misfit(self, sources: Mapping[str, Miner]) -> str | None:
+        """Return why steps do not release bounds or cuts of the attribute, or None."""
+        if isinstance(self.bounds, str):
+            return bounds_misfit(self.attribute, sources)
+        for name, source in sources.items():
+            if source.result is not QuantileEstimate or getattr(source, "by", None):
+                return f"bins names step '{name}', of miner '{source.name}'; name steps of miner 'quantile' without by"
+            if (found := getattr(source, "attribute", self.attribute)) != self.attribute:
+                return f"bins names step '{name}', which finds a point of '{found}' and not of '{self.attribute}'"
+        return None
+
+    def cells(self, schema: Schema) -> tuple[Attribute, ...]:
+        """Return the attribute, with the bins that were asked for; as many of equal width where they are released."""
+        bins = self.bins
+        if self.sources and isinstance(bins, tuple):
+            bins = len(bins) + 1
+        elif isinstance(self.bounds, tuple) and isinstance(bins, int):
+            bins = tuple(_cut_between(*self.bounds, bins))
+        return (_rebinned(schema[self.attribute], bins),)
+
+    def _released_bins(self, schema: Schema) -> ReleasedBins | None:
+        """Return the query of bins that are released, None if they are public."""
+        (attribute,) = self.cells(schema)
+        if not self.sources or not isinstance(attribute, Numeric):
+            return None
+        return ReleasedBins(attribute, len(attribute.interior_cuts) + 1)
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan the one table of counts."""
+        query = self._released_bins(schema)
+        if query is None:
+            return super().plan(schema)
+        return self.planned_step(query, schema, uses=map(beside, self.sources))
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return the attribute, if it is counted in other bins than the schema's."""
+        return (self.attribute,) if self.sources else super().values_read(schema)
+
+    def mine(self, table: PrivateTable) -> Frequencies:
+        """Release it, in bins that follow from earlier releases if they do."""
+        query = self._released_bins(table.schema)
+        if query is None:
+            return super().mine(table)
+        found = [table.given[source] for source in self.sources]
+        lower, upper = query.attribute.lower, query.attribute.upper
+        if isinstance(self.bounds, str):
+            cuts = _cut_between(found[0].lower, found[0].upper, query.most)
+        else:
+            cuts = sorted({one.value for one in found if lower < one.value < upper})
+        attribute = query.at(cuts)
+        counts, calibration = table.release("counts", cuts=tuple(cuts)), table.calibration("counts")
+        made = self.table_of(calibration, [attribute], counts[: attribute.size])
+        return made if len(counts) == attribute.size else attrs.evolve(made, exact_total=False)
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return values, bins of its own, released ones, and a public number of rows."""
+        from dpframework.basics.bounds import PrivateBoundsMiner
+        from dpframework.basics.quantiles import QuantileMiner
+
+        schema = Schema([Categorical("town", ["A", "B", "C"], missing=True), Numeric("age", 0, 90, cuts=[40])])
+        counted = attrs.evolve(schema, rows=6)
+        age = Schema([Numeric("age", 0, 8, bins=4, missing=True)])
+        search = PrivateBoundsMiner("age", outside=Fraction(1, 5), epsilon=1)
+        between = MinerChain({"found": search, "then": cls("age", bins=3, bounds="found", epsilon=1)})
+        low, high, other = {"age": 2}, {"age": 8}, {"age": 0}  # the median is above 1, until one row less is at 8
+        halves = [Witness(((low, 7), (high, 6)), high, left, {"half/quantile": 1}) for left in (None, other)]
+        half = MinerChain({"half": QuantileMiner("age", epsilon=1), "then": cls("age", bins=["half"], epsilon=1)})
+        return {
+            "values": Example(schema, cls("town", epsilon=1)),
+            "bins": Example(schema, cls("age", bins=[0, 30, 60, 90], epsilon=1)),
+            "rows-public": Example(counted, cls("age", bins=3, epsilon=1)),
+            "released-bounds": Example(age, between),
+            "released-cuts": Example(attrs.evolve(age, rows=6), half, witnesses=halves),
+            "zcdp": Example(schema, cls("town", rho=Fraction(1, 8)), EXAMPLE_DELTA),
+        }

@@ -1,0 +1,300 @@
+"""Queries whose bounds or bins are given at run time, from an earlier release.
+
+A noisy sum is usually planned for public bounds [a, b], since the width of the bounds is the sensitivity. Here the
+bounds are an input that a run knows and a plan does not. So each row is counted in units of the bounds: a value is
+clamped to them and counts as its share of the width, or of the larger bound. Such a share lies in [0, 1], or in
+[-1, 1], for **every** pair of bounds. The declared sensitivity is the largest over all inputs, and does not depend on
+what was released: epsilon is fixed in the plan. Whoever reads the answer multiplies it by the released width, which is
+post-processing, and so is the noise: its size in the attribute's own unit follows from the released bounds.
+
+Bounds have to come from a release. If they came from the rows, a neighbour could be measured in another unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import MOST_CODES, Numeric
+from dpframework.facts.errors import InputError
+from dpframework.facts.parameters import whole_number
+from dpframework.formulas.claims import ScoreClaims
+from dpframework.queries.base import Norm, Query, Sensitivity
+from dpframework.queries.counts import CellCounts, JointHistogram, table_sensitivities
+from dpframework.queries.grouped import GroupMoments, GroupNumbers, groups_reached
+from dpframework.queries.ranks import MOST_STEPS, QuantileScores
+from dpframework.queries.sums import STEPS, BoundDistances, WithinBounds
+from dpframework.tables.blocks import Block
+from dpframework.tables.joint_counts import Crosstab, JointCounts, Steps
+
+#: Two numbers within the attribute's public bounds, the lower one first.
+Bounds: TypeAlias = "tuple[float, float]"
+#: Queries that count a row in widths of their bounds, or in ranks: whose sensitivity is the same for all bounds.
+SCALED = (BoundDistances, GroupMoments, QuantileScores)
+
+_RELEASED = "at released bounds"
+
+
+@final
+@attrs.frozen
+class AtReleasedBounds(Query):
+    """A query that counts in widths of its bounds, or in ranks, with bounds that are given at run time.
+
+    `BoundDistances` and `GroupMoments` add at most 1 for a row in widths of their bounds, whatever the bounds are, and
+    `QuantileScores` moves a rank. Their derivations hold for each pair of bounds, and hence for one that was released.
+    The grid of a quantile has at most `MOST_STEPS` steps for any bounds.
+
+    The input is `bounds`, two numbers within the attribute's public bounds; without it those are taken.
+
+    Attributes
+    ----------
+    query
+        The query at the attribute's public bounds.
+
+    Examples
+    --------
+    >>> released = AtReleasedBounds(BoundDistances(Numeric("cost", 0, 10_000, bins=100)))
+    >>> released.text
+    "sum of 'cost', up from 0 and down from 10000, at released bounds"
+    >>> [float(one.add_or_remove_one) for one in released.sensitivities]
+    [1.0, 1.0, 1.0]
+    """
+
+    name = "at-released-bounds"
+    integer = False
+    query: WithinBounds = attrs.field(validator=attrs.validators.instance_of(SCALED))
+
+    def at(self, bounds: Bounds | None = None) -> WithinBounds:
+        """Return the query at some bounds.
+
+        Raises
+        ------
+        InputError
+            If they are in the wrong order, or not within the attribute's.
+        """
+        return self.query if bounds is None else attrs.evolve(self.query, lower=bounds[0], upper=bounds[1])
+
+    @property
+    def text(self) -> str:
+        """The query, and that its bounds are released."""
+        return f"{self.query.text}, {_RELEASED}"
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Those of the query."""
+        return self.query.attributes
+
+    @property
+    def answer_length(self) -> int | None:
+        """The length of the answer; of a quantile's scores the largest for any bounds."""
+        return MOST_STEPS + 1 if isinstance(self.query, QuantileScores) else self.query.answer_length
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """Those of the query, which are the same for all bounds."""
+        return self.query.sensitivities
+
+    @property
+    def rounding(self) -> Fraction:
+        """That of the query."""
+        return self.query.rounding
+
+    @property
+    def scored_formulas(self) -> tuple[ScoreClaims, ...]:
+        """Those of the query."""
+        return self.query.scored_formulas
+
+    @property
+    def tabled(self) -> bool:
+        """Whether the query is."""
+        return self.query.tabled
+
+    def candidates(self, *, bounds: Bounds | None = None, **inputs: Any) -> Sequence[Any]:
+        """Return those of the query at the bounds."""
+        return self.at(bounds).candidates(**inputs)
+
+    def count(self, block: Block, *, bounds: Bounds | None = None, **inputs: Any) -> NDArray[np.int64]:
+        """Return the counts of the query at the bounds."""
+        return self.at(bounds).count(block, **inputs)
+
+    def tables(self, *, bounds: Bounds | None = None, **inputs: Any) -> JointCounts | None:
+        """Return the cross tables of the query at the bounds."""
+        return self.at(bounds).tables(**inputs)
+
+    def answer(self, counts: NDArray[Any], *, bounds: Bounds | None = None, **inputs: Any) -> Any:
+        """Return the answer of the query at the bounds, in widths or ranks."""
+        return self.at(bounds).answer(counts, **inputs)
+
+
+@final
+@attrs.frozen
+class ScaledSums(GroupNumbers):
+    """The sum of a numeric attribute in each group, in units of bounds that are given at run time, shape (groups,).
+
+    With bounds a <= b and M = max(abs(a), abs(b)), a row with the value x adds t = clamp(x, a, b) / M to the sum of its
+    group, and nothing where it has no value or is not asked for. Rounded to steps of a 2**30th, t is at most 1 in size
+    for any a and b. It is never negative where the attribute's public lower bound is not, and never positive where the
+    upper one is not. With `centred` the row adds (clamp(x, a, b) - (a + b) / 2) / ((b - a) / 2), in [-1, 1].
+
+    So a row that is added raises a sum by R and lowers it by F at most, each 1 or 0. One that is replaced changes the
+    sum of its group by R + F; or it leaves the group for another, and changes two sums by 1 each. The l1 change is at
+    most 2 in either case, or R + F with a single group. Squared it is max((R + F)**2, 2), or (R + F)**2; in the linf
+    norm R + F, which is at least 1.
+
+    The input is `bounds`, as for `AtReleasedBounds`; `unit` returns the factor and the addend that turn a sum of t into
+    a sum of values.
+
+    Attributes
+    ----------
+    attribute, where, by
+        As for `GroupSums`. Its bounds are the attribute's.
+    centred
+        Whether values count from the middle of the bounds.
+
+    Examples
+    --------
+    >>> sums = ScaledSums(Numeric("change", -30, 50, bins=8))
+    >>> [(float(one.add_or_remove_one), float(one.replace_one)) for one in sums.sensitivities]
+    [(1.0, 2.0), (1.0, 4.0), (1.0, 2.0)]
+    >>> sums.unit((-2.0, 3.0))
+    (3.0, 0.0)
+    """
+
+    name = "scaled-sums"
+    centred: bool = attrs.field(default=False, kw_only=True)
+
+    @property
+    def text(self) -> str:
+        """Name the attribute, its public bounds and the groups."""
+        names = ", ".join(one.name for one in self.by)
+        about = ", from the middle" if self.centred else ""
+        return f"sum of {self.bounds_text}{f' by {names}' if names else ''}{about}, {_RELEASED}"
+
+    @property
+    def answer_length(self) -> int:
+        """One sum a group."""
+        return self.groups
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See the class."""
+        rise = int(self.centred or self.attribute.upper > 0)
+        fall = int(self.centred or self.attribute.lower < 0)
+        stays, leaves = rise + fall, groups_reached(self.by, self.where) > 1
+        replaced = {
+            Norm.L1: 2 if leaves else stays,
+            Norm.SQUARED_L2: max(stays**2, 2) if leaves else stays**2,
+            Norm.LINF: stays,
+        }
+        source = f"a row adds a number between {-fall} and {rise} to one sum, in units of any bounds"
+        return tuple(Sensitivity(norm, 1, most, rise=rise, fall=fall, source=source) for norm, most in replaced.items())
+
+    def unit(self, bounds: Bounds | None = None) -> tuple[float, float]:
+        """Return the value of a share of 1 less that of 0, and the value of 0."""
+        lower, upper = bounds or (self.lower, self.upper)
+        if self.centred:
+            return (upper - lower) / 2, lower + (upper - lower) / 2
+        return max(abs(lower), abs(upper)), 0.0
+
+    def tables(self, *, bounds: Bounds | None = None, **inputs: Any) -> JointCounts:
+        """Return the sum of all steps in each group.
+
+        Raises
+        ------
+        InputError
+            If the bounds are in the wrong order, or not within the attribute's.
+        """
+        own = self if bounds is None else attrs.evolve(self, lower=bounds[0], upper=bounds[1])
+        size, origin = own.unit()
+        steps = Steps(own.attribute.name, own.lower, own.upper, origin, size / STEPS)
+        return JointCounts([Crosstab([*own.by, *own.asked], steps)], lambda counts: own.first(counts[0]))
+
+    def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
+        """Return the sums of shares."""
+        return counts / STEPS
+
+
+@final
+@attrs.frozen
+class ReleasedBins(CellCounts):
+    """The number of rows in each bin of a numeric attribute, with cuts that are given at run time.
+
+    Cuts make disjoint bins, whatever they are, and a row lies in one (see `histogram_sensitivities`). Rows without a
+    value are counted behind the bins, where the attribute may miss one. Where fewer bins are given than planned, counts
+    of 0 follow: the answer has the same length for all cuts, and its noise may add up to 0 (`Norm.HISTOGRAMS`). The
+    input is `cuts`: increasing, strictly between the attribute's public bounds, and fewer than `most`; without it there
+    is one bin.
+
+    Attributes
+    ----------
+    attribute
+        The attribute. Its own bins are not used.
+    most
+        The largest number of bins.
+
+    Examples
+    --------
+    >>> bins = ReleasedBins(Numeric("cost", 0, 10_000, bins=100, missing=True), most=4)
+    >>> bins.answer_length, bins.at([20, 90]).labels
+    (5, ('[0, 20)', '[20, 90)', '[90, 10000]', 'missing'))
+    """
+
+    name = "released-bins"
+    attribute: Numeric = attrs.field(validator=attrs.validators.instance_of(Numeric))
+    most: int = attrs.field(validator=whole_number(1, MOST_CODES))
+
+    def at(self, cuts: Sequence[float] = ()) -> Numeric:
+        """Return the attribute with the bins of some cuts.
+
+        Raises
+        ------
+        InputError
+            If there are too many, or they are not increasing and between the attribute's bounds.
+        """
+        if len(cuts) >= self.most:
+            raise InputError(f"{len(cuts)} cuts make more than the {self.most} bins that were planned")
+        if not cuts:
+            return attrs.evolve(self.attribute, bins=1, cuts=())
+        return attrs.evolve(self.attribute, bins=None, cuts=tuple(cuts))
+
+    @property
+    def text(self) -> str:
+        """Name the attribute and the number of bins."""
+        return f"counts of '{self.attribute.name}' in up to {self.most} released bins"
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The one attribute."""
+        return (self.attribute.name,)
+
+    @property
+    def answer_length(self) -> int:
+        """One count a bin, and one of the rows that miss a value."""
+        return self.most + self.attribute.missing
+
+    @property
+    def histograms(self) -> tuple[int, ...]:
+        """All cells, as one histogram, where there are two or more."""
+        return (self.answer_length,) if self.answer_length > 1 else ()
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See `JointHistogram`."""
+        return table_sensitivities(self.answer_length)
+
+    def tables(self, *, cuts: Sequence[float] = (), **inputs: Any) -> JointCounts:
+        """Return the attribute's table in these bins."""
+        return JointHistogram((self.at(cuts),)).tables()
+
+    def count(self, block: Block, *, cuts: Sequence[float] = (), **inputs: Any) -> NDArray[np.int64]:
+        """Count this block's rows, shape (bins,)."""
+        return JointHistogram((self.at(cuts),)).count(block)
+
+    def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[Any]:
+        """Return the counts, and 0 for each bin that was planned and not given."""
+        return np.pad(counts, (0, self.answer_length - len(counts)))

@@ -1,0 +1,117 @@
+"""Miners one after another, of which later ones are given the results of earlier ones, in one plan.
+
+What a miner found is made of releases. So a later step may follow from it like from its own releases: the plan stands
+before anything runs, with the loss of every step, and only inputs of queries are left open (see
+`queries.released_bounds`). Who needs to know a result beforehand makes a second study.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.privacy import Relation
+from dpframework.facts.schema import Schema
+from dpframework.facts.unit import PrivacyUnit
+from dpframework.plan.nodes import Node, sequential
+from dpframework.run.miner import Miner
+from dpframework.run.private_table import PrivateTable
+
+
+def require_sources(name: str, miner: Miner, earlier: Mapping[str, Miner]) -> None:
+    """Refuse a step that is given the result of one that does not come before it, or does not serve.
+
+    Raises
+    ------
+    InputError
+        Names the step.
+    """
+    for source in miner.sources:
+        if source not in earlier:
+            remedy = nearest(source, earlier) if earlier else "write that step above it"
+            raise InputError(
+                f"step '{name}' uses the result of step '{source}', and no miner comes before it under that name; "
+                f"{remedy}"
+            )
+    if (why := miner.misfit({source: earlier[source] for source in miner.sources})) is not None:
+        raise InputError(f"step '{name}': {why}")
+
+
+def mined(name: str, miner: Miner, table: PrivateTable, found: Mapping[str, Any]) -> Any:
+    """Run a miner in its named part of the plan, with the results that it is given.
+
+    Parameters
+    ----------
+    name
+        The part's name.
+    miner
+        The miner.
+    table
+        The table that the part is of.
+    found
+        The results so far, by their names.
+    """
+    return miner.mine(table.scope(name, {source: found[source] for source in miner.sources}))
+
+
+def _links(given: Mapping[str, Miner]) -> Mapping[str, Miner]:
+    return dict(given)
+
+
+@final
+@attrs.frozen
+class MinerChain(Miner):
+    """Miners that run one after another as the steps of a study do, for verification as one.
+
+    Attributes
+    ----------
+    links
+        The miners, by their names.
+    """
+
+    name = "chain"
+    links: Mapping[str, Miner] = attrs.field(converter=_links)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse a miner that is given what does not come before it."""
+        earlier: dict[str, Miner] = {}
+        for name, miner in self.links.items():
+            require_sources(name, miner, earlier)
+            earlier[name] = miner
+
+    @classmethod
+    def of(cls, name: str, miners: Mapping[str, Miner]) -> Miner:
+        """Return a miner, with all that it is given results of in a chain."""
+        needed = [name]
+        for one in needed:  # which grows
+            needed += [source for source in miners[one].sources if source not in needed]
+        return miners[name] if len(needed) == 1 else cls({one: miners[one] for one in miners if one in needed})
+
+    def for_study(self, unit: PrivacyUnit, relation: Relation) -> MinerChain:
+        """Return the miners as a study runs them."""
+        return MinerChain({name: miner.for_study(unit, relation) for name, miner in self.links.items()})
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan each in a part of its own."""
+        return sequential(*(sequential(miner.plan(schema), name=name) for name, miner in self.links.items()))
+
+    def values_read(self, schema: Schema) -> Collection[str] | None:
+        """Return what any of them reads."""
+        read = [miner.values_read(schema) for miner in self.links.values()]
+        known = [names for names in read if names is not None]
+        return list(dict.fromkeys(name for names in known for name in names)) if len(known) == len(read) else None
+
+    def mine(self, table: PrivateTable) -> dict[str, Any]:
+        """Run them in turn, and return all results."""
+        found: dict[str, Any] = {}
+        for name, miner in self.links.items():
+            found[name] = mined(name, miner, table, found)
+        return found
+
+
+def shown_miner(miner: Miner) -> Miner:
+    """Return the miner that an example is of: of a chain the last one, which the others give their results to."""
+    return [*miner.links.values()][-1] if isinstance(miner, MinerChain) else miner
