@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import final
@@ -10,11 +12,11 @@ import attrs
 import numpy as np
 
 from dpframework.basics.asking import AskingMiner, as_description, require_description, values_compared
-from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.budgets import EXAMPLE_DELTA
 from dpframework.basics.counts import counting_mechanism, whole_estimate
 from dpframework.basics.means import share_interval
 from dpframework.basics.shares import share_error
-from dpframework.facts.attributes import MISSING_LABEL, Attribute, Boolean, Categorical
+from dpframework.facts.attributes import MISSING_LABEL, MOST_CODES, Attribute, Boolean, Categorical
 from dpframework.facts.descriptions import Description
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
@@ -128,14 +130,15 @@ class RatioMiner(AskingMiner):
 
 @final
 @attrs.frozen
-class TopKMiner(BasicMiner):
-    """The values of an attribute that most rows have, with their counts.
+class TopKMiner(AskingMiner):
+    """The values of an attribute that most rows have, with their counts, of the table or of each group.
 
     All values are counted in one release, each with the noise of a single count, and sorted. A row has one value, so
     that this costs what one count costs, however many values are shown: selecting k values one after another would
     leave each selection a k-th of the budget. The intervals hold for all values at once (each with an error of 5 %
     divided by their number), since those that are shown were chosen for their noisy counts. Rows without a value have
-    no place.
+    no place. With `by` the values are counted and sorted within each group: still in one release, since a row is in one
+    group.
 
     For an open attribute, whose values nobody lists, see `KeysMiner`.
 
@@ -145,8 +148,8 @@ class TopKMiner(BasicMiner):
         The attribute's name. Of a numeric one, its bins are counted.
     k
         How many values are shown, by default 10.
-    where
-        Which rows are counted, as for `CountMiner`.
+    by, where
+        As for `CountMiner`.
     epsilon, rho
         The budget; in zCDP, for a study with a delta, as rho instead.
 
@@ -154,13 +157,14 @@ class TopKMiner(BasicMiner):
     --------
     >>> TopKMiner("town", 3, epsilon=0.1).k
     3
+    >>> TopKMiner("diagnosis", 3, by="town", epsilon=0.1).by
+    ('town',)
     """
 
     name = "top-k"
     result = Groups
     attribute: str
     k: int = attrs.field(default=10, validator=whole_number())
-    where: Description | None = attrs.field(default=None, converter=as_description, kw_only=True)
 
     def _counted(self, schema: Schema) -> Attribute:
         attribute = schema[self.attribute]
@@ -168,15 +172,21 @@ class TopKMiner(BasicMiner):
             raise InputError(
                 f"attribute '{attribute.name}' is open; use the miner 'keys', which shows what is frequent"
             )
-        require_description(schema, self.where)
+        if self.attribute in self.by:
+            raise InputError(f"by names '{self.attribute}', whose values are counted; name other attributes")
         return attribute
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the counts of all values."""
-        attribute = self._counted(schema)
-        query: Query = JointHistogram([attribute])
+        """Plan the counts of all values, of all groups as one release."""
+        attribute, by = self._counted(schema), self.groups(schema)
+        cells = math.prod(one.size for one in (*by, attribute))
+        if cells > MOST_CODES:
+            raise InputError(
+                f"the groups have {cells:,} values, more than {MOST_CODES:,}; take fewer attributes or bins"
+            )
+        query: Query = JointHistogram([*by, attribute])
         if self.where is not None:
-            query = GroupCounts([attribute], where=self.where)
+            query = GroupCounts([*by, attribute], where=self.where)
         return step("counts", query, counting_mechanism(self.counter, query, schema))
 
     def values_read(self, schema: Schema) -> Collection[str]:
@@ -189,27 +199,36 @@ class TopKMiner(BasicMiner):
         if calibration is None:
             return part.bounds_of_steps()
         cells = calibration.facts.answer_length or 1
-        bound = part.counts_bound(f"counts of the values of '{self.attribute}'", calibration.preview.within, cells)
+        what = f"counts of the values of '{self.attribute}'{self.group_text}"
+        bound = part.counts_bound(what, calibration.preview.within, cells)
         biases = ["values are shown for their noisy counts, which are too large on average"]
         return [attrs.evolve(bound, steps=("counts",), biases=biases)]
 
     def mine(self, table: PrivateTable) -> Groups:
-        """Release the counts, and sort them; values of equal counts in the order of the schema."""
-        attribute, variance = self._counted(table.schema), table.calibration("counts").variance
-        labels, counts = attribute.labels, np.ravel(table.release("counts"))
-        level = 1 - (1 - CONFIDENCE) / len(labels)
+        """Release the counts, and sort those of each group; values of equal counts in the order of the schema."""
+        attribute, by = self._counted(table.schema), self.groups(table.schema)
+        variance, labels = table.calibration("counts").variance, attribute.labels
+        counts = np.reshape(table.release("counts"), (-1, len(labels)))
+        level = 1 - (1 - CONFIDENCE) / counts.size
         values = [k for k, label in enumerate(labels) if not (attribute.missing and label == MISSING_LABEL)]
-        best = sorted(values, key=lambda k: -counts[k])[: self.k]
         what = "rows" if self.where is None else f"rows where {self.where}"
-        found = [whole_estimate(what, float(counts[k]), variance, level) for k in best]
+        shown, found, others = [], [], list[float]()
+        for group, own in zip(itertools.product(*(one.labels for one in by)), counts.tolist(), strict=True):
+            ranked = sorted(values, key=lambda k: -own[k])
+            shown += [[*group, labels[k]] for k in ranked[: self.k]]
+            found += [whole_estimate(what, own[k], variance, level) for k in ranked[: self.k]]
+            others += [own[k] for k in ranked[self.k : self.k + 1]]
         note = "Brackets: 95 % intervals, which hold for all values at once, from the noise alone."
-        if len(values) > len(best):
-            most = int(max(counts[k] for k in values if k not in set(best)) + Noisy(0, variance).margin(level))
-            note += f" A value that is not shown has at most {max(most, 0):,} rows."
-        return Groups([self.attribute], what, [[labels[k]] for k in best], found, note)
+        if others:
+            most = int(max(others) + Noisy(0, variance).margin(level))
+            note += f" A value that is not shown has at most {max(most, 0):,} rows{' in its group' if by else ''}."
+        return Groups([*self.by, self.attribute], what, shown, found, note)
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return the values of some rows."""
+        """Return the values of some rows, and of groups."""
         schema = Schema([Categorical("town", ["A", "B", "C"], missing=True), Boolean("ill")])
-        return {"where": Example(schema, cls("town", 2, where={"equals": ["ill", "true"]}, epsilon=1))}
+        return {
+            "where": Example(schema, cls("town", 2, where={"equals": ["ill", "true"]}, epsilon=1)),
+            "groups": Example(schema, cls("town", 2, by="ill", epsilon=1)),
+        }

@@ -100,6 +100,26 @@ def study_of(schema: dpf.Schema = SCHEMA, epsilon: float = EXACT, **more: Any) -
     return study
 
 
+def test_the_most_frequent_values_are_ranked_within_each_group(people: pl.DataFrame) -> None:
+    study = dpf.Study(SCHEMA, epsilon=10 * EXACT)
+    study.add("top", dpf.miner("top-k", attribute="diagnosis", k=2, by="ill", where=OLD, epsilon=EXACT))
+    plan = study.plan()
+    (step,) = plan.steps()
+    assert step.facts.answer_length == 6
+    assert plan.error_bounds()["top"][0].what == "counts of the values of 'diagnosis' by 'ill'"
+    found = study.run(dpf.table_from_frame(people, SCHEMA), seed=1)["top"]
+    assert found.names == ("ill", "diagnosis")
+    old, most_left = people.filter(pl.col("age") >= 50), 0
+    for ill in (False, True):
+        counts = {name: old.filter((pl.col("ill") == ill) & (pl.col("diagnosis") == name)).height
+                  for name in ("cold", "flu", "gout")}  # fmt: skip
+        best = sorted(counts, key=lambda name: -counts[name])
+        own = [(group[1], one.value) for group, one in found.items() if group[0] == str(ill).lower()]
+        assert own == [(name, counts[name]) for name in best[:2]]
+        most_left = max(most_left, counts[best[2]])
+    assert found.note.endswith(f"A value that is not shown has at most {most_left} rows in its group.")
+
+
 def test_with_hardly_any_noise_each_group_says_what_is_true(people: pl.DataFrame) -> None:
     found = study_of().run(dpf.table_from_frame(people, SCHEMA), seed=1)
     old = people.filter(pl.col("age") >= 50)
@@ -206,6 +226,7 @@ def test_a_table_of_groups_shows_a_row_each_and_refuses_what_is_none() -> None:
         ("ratio", {"of": None}, "of is None; Description or Mapping"),
         ("ratio", {"of": {"below": ["ill", 3]}}, "a threshold needs a numeric one"),
         ("top-k", {"attribute": "town"}, "is open; use the miner 'keys'"),
+        ("top-k", {"attribute": "ill", "by": "ill"}, "by names 'ill', whose values are counted"),
         ("top-k", {"attribute": "ill", "k": 0}, "k is 0; a positive whole number"),
         ("variance", {"attribute": "ill"}, "a numeric one is needed"),
     ],
