@@ -25,7 +25,7 @@ from dpframework.tables.guessed_columns import (
     with_groups,
     yes_and_no,
 )
-from dpframework.tables.inferred_attributes import Choices, CutMode, attribute_of
+from dpframework.tables.inferred_attributes import NO_VALUES, Choices, CutMode, attribute_of
 from dpframework.tables.written_cells import read_cells
 
 if TYPE_CHECKING:
@@ -95,10 +95,8 @@ class SchemaDraft:
 
 
 def _comment(note: ColumnNote) -> str:
-    lines = [
-        f"column {toml_key(note.column)} is left out. To use it, say what it may hold, or declare it open:",
-        *note.lines,
-    ]
+    use = "To use it, say what it may hold, or declare it open:" if note.lines else f"It {note.found}."
+    lines = [f"column {toml_key(note.column)} is left out. {use}", *note.lines]
     return "".join(f"# {line}\n" for line in lines)
 
 
@@ -279,6 +277,8 @@ def _left_out(name: str, values: Any, error: str, where: str) -> ColumnNote:
     reason = error.removeprefix(f"{where} ").split("; ")[0]
     column = as_column(values, where)
     cells = len(column) - column.series.null_count()
+    if reason == NO_VALUES:
+        return ColumnNote(name, reason, "left out; nothing can be asked of it", (), True)
     proposal = "to count its values that several people share, declare it open"
     if column.foreign is None and cells:
         different = column.series.drop_nulls().n_unique()

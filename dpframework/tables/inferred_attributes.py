@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+#: What is said of a column without any value.
+NO_VALUES = "has no values at all"
+
+
 class CutMode(Choice, what="numeric cut mode"):
     """How the cut points of a numeric attribute are taken from its column."""
 
@@ -175,7 +179,7 @@ def _categorical(name: str, series: pl.Series, where: str, missing: bool, choice
     missing = missing or None in written  # Python knows a few more blanks than polars
     labels = [label for form, label in written.items() if form is not None]
     if not labels:
-        raise InputError(f"{where} has no values at all; leave it out with exclude")
+        raise InputError(f"{where} {NO_VALUES}; leave it out with exclude")
     if len(labels) > choices.max_categories:
         raise InputError(
             f"{where} has more than {choices.max_categories} distinct values; "

@@ -179,6 +179,13 @@ def test_every_engine_reads_a_messy_file_alike(tmp_path) -> None:
     )
 
 
+def test_a_column_without_values_is_left_out_and_nothing_else_is_advised() -> None:
+    draft = draft_schema(pl.DataFrame({"a": ["x", "y"] * 3, "empty": ["", None, " ", "nan", "", ""]}))
+    (note,) = draft.notes
+    assert str(note) == "empty: has no values at all; left out; nothing can be asked of it"
+    assert "# column empty is left out. It has no values at all.\n" in draft.dumps()
+
+
 def test_a_messy_file_is_drafted_with_all_its_columns_or_a_reason(tmp_path) -> None:
     path = write_messy(tmp_path / "messy.csv")
     draft = draft_schema(path, exclude=["pid"])
