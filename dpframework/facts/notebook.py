@@ -43,17 +43,19 @@ def html_line(text: str, tag: str = "p", attributes: str = "") -> str:
 def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
     """Return a table, the first cell of each row as its head. Texts stand at the left, numbers at the right.
 
-    It has no colours of its own, so that it reads in light and dark themes and on exported pages.
+    It has no colours of its own, so that it reads in light and dark themes and on exported pages. Sides are marked as
+    important: VS Code's style sheet of outputs sets heads and rows to the left so, and numbers would not stand below
+    their heads.
 
     Examples
     --------
     >>> html_table(["a"], [["<b>"]])  # doctest: +NORMALIZE_WHITESPACE
-    '<table><thead><tr><th scope="col" style="text-align: left">a</th></tr></thead><tbody><tr><th scope="row"
-    style="text-align: left">&lt;b&gt;</th></tr></tbody></table>'
+    '<table><thead><tr><th scope="col" style="text-align: left !important">a</th></tr></thead><tbody><tr><th
+    scope="row" style="text-align: left !important">&lt;b&gt;</th></tr></tbody></table>'
     """
     cells = [list(row) for row in rows]
     sides = ["right" if k and _is_numeric([row[k] for row in cells]) else "left" for k in range(len(heads))]
-    styles = [f'style="text-align: {side}"' for side in sides]
+    styles = [f'style="text-align: {side} !important"' for side in sides]
     above = html_line(caption, "caption") if caption else ""
     head = "".join(html_line(text, "th", f'scope="col" {style}') for text, style in zip(heads, styles, strict=True))
     body = "".join(f"<tr>{_row(row, styles)}</tr>" for row in cells)

@@ -12,7 +12,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.facts import Below, Equals
-from dpframework.facts.notebook import Shown
+from dpframework.facts.notebook import Shown, html_table
 from dpframework.facts.privacy import readable
 from dpframework.results import Frequencies, Noisy, Redescription, Redescriptions
 
@@ -41,7 +41,7 @@ def table():
 class _Balanced(HTMLParser):
     def __init__(self, page):
         super().__init__()
-        self.open, self.texts = [], []
+        self.open, self.texts, self.sides = [], [], []
         self.feed(page)
         assert self.open == []
 
@@ -52,6 +52,9 @@ class _Balanced(HTMLParser):
         assert "color" not in dict(attributes).get("style", "")
         if tag == "th":
             assert dict(attributes)["scope"] in ("col", "row")
+        if tag in ("th", "td"):  # VS Code's sheet has `table, th, tr { text-align: left !important }` for outputs
+            assert dict(attributes)["style"] in ("text-align: left !important", "text-align: right !important")
+            self.sides.append(dict(attributes)["style"].split()[1])
         self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -59,6 +62,11 @@ class _Balanced(HTMLParser):
 
     def handle_data(self, data):
         self.texts.append(data)
+
+
+def test_numbers_stand_below_their_heads_in_any_viewer():
+    table = _Balanced(html_table(["kind", "rows"], [["a", "12"], ["b", "7"]]))
+    assert table.sides == ["left", "right"] * 3
 
 
 def test_everything_shows_itself_and_every_text_is_escaped(study, table):
