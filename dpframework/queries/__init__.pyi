@@ -6,6 +6,11 @@ from .base import (
     Sensitivity as Sensitivity,
 )
 from .boxes import BoxCounts as BoxCounts
+from .choice_budgets import (
+    budget_of_choices as budget_of_choices,
+    choices_carried as choices_carried,
+    rows_meant as rows_meant,
+)
 from .counting import Counting as Counting
 from .counts import (
     CellCounts as CellCounts,
@@ -29,8 +34,6 @@ from .matches import (
     Match as Match,
     MatchScores as MatchScores,
     binary_tests as binary_tests,
-    choices_carried as choices_carried,
-    rows_meant as rows_meant,
 )
 from .ranks import QuantileScores as QuantileScores
 from .released_bounds import (

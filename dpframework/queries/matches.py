@@ -24,6 +24,7 @@ is positive just if their index is below d. A row that is added to both sets mov
 of them by k d, any other by 0: within [-w, 1 - w] by the choice of k. A minimum of functions that each move within an
 interval moves within it. So the minimum of q and of these, for either M and any number of sets S, still has spread 1:
 sets may come from any release, and are given at run time. (A replaced row: the length of that interval, 1, again.)
+All of that holds for any c, so c may come from a release too.
 """
 
 from __future__ import annotations
@@ -42,9 +43,8 @@ from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.descriptions import And, Below, Description, Equals, Literal, Not
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import between_0_and_1, share_of_budget
-from dpframework.facts.schema import Schema
 from dpframework.formulas.claims import ScoreClaims, score_claims
-from dpframework.formulas.formula import cells, least
+from dpframework.formulas.formula import Formula, cells, least, public
 from dpframework.formulas.shapes import Cells
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.counting import Counting
@@ -56,9 +56,7 @@ from dpframework.tables.joint_counts import JointCounts
 DISTINCT = Fraction(7, 10)  # the Jaccard index with a set of rows that is known, from which a match is no news
 #: Of the rows: a match that holds for more of them gains nothing by it.
 CAP = Fraction(3, 10)
-SOME_ROWS = 2_500  # meant where a schema says nothing of rows
-LOOSE = 10_000  # rows: a higher bound is taken for this one
-WITHIN = 0.08  # of the rows: how far from the best a choice may be to be worth its budget
+GIVEN_CAP = public("cap", 0, 10**18)  # any number of rows
 
 Floats = NDArray[np.float64]
 
@@ -148,7 +146,8 @@ def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
 class MatchScores(CandidateScores):
     """The score of each pair of tests, one a view, in either orientation (see the module).
 
-    At run time it may be given `known`: descriptions of sets of rows that a match should differ from.
+    At run time it may be given `known`: descriptions of sets of rows that a match should differ from. With `given_cap`
+    it may be given `cap`, too.
 
     Attributes
     ----------
@@ -158,6 +157,8 @@ class MatchScores(CandidateScores):
         The Jaccard index aimed at: w.
     cap
         The public number of rows beyond which a match gains nothing: c; None for no cap.
+    given_cap
+        Whether a cap may be given at run time, from a release; the smaller one counts.
 
     Raises
     ------
@@ -170,6 +171,7 @@ class MatchScores(CandidateScores):
     right: tuple[Attribute, ...] = attrs.field(converter=_attributes)
     target: Fraction = attrs.field(default=Fraction(1, 2), converter=share_of_budget, validator=between_0_and_1)
     cap: int | None = None
+    given_cap: bool = False
 
     def __attrs_post_init__(self) -> None:
         """Refuse views without a pair of tests."""
@@ -221,7 +223,10 @@ class MatchScores(CandidateScores):
         both, neither, one = cells("both", "neither", "one")
         in_both, in_match, in_known = cells("in_both", "in_match", "in_known")
         w, d = self.target, DISTINCT
-        smallest = least(both, neither) if self.cap is None else least(both, neither, self.cap)
+        caps: list[Formula | int] = [] if self.cap is None else [self.cap]
+        if self.given_cap:
+            caps.append(GIVEN_CAP)
+        smallest = least(both, neither, *caps)
         known = min((1 - w) / d, w / (1 - d)) * (d * (in_both + in_match + in_known) - in_both)
         score = Cells((both, neither, one), (1 - w) * smallest - w * one)
         term = Cells((in_both, in_match, in_known), known)
@@ -236,7 +241,7 @@ class MatchScores(CandidateScores):
 
         both, neither, one = counts.tolist()
         scores = np.zeros((2, 1, 1))
-        cap = math.inf if self.cap is None else float(self.cap)
+        cap = self._cap({"cap": parameters["cap"]} if self.given_cap else {})
         match_scores(_two_tests(both, one, neither), _KNOWN, _KNOWN, float(self.target), cap, scores)
         return float(scores[0, 0, 0])
 
@@ -273,26 +278,27 @@ class MatchScores(CandidateScores):
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Floats:
         """Score all matches, against each set of rows that is known."""
         counts = np.asarray(counts, dtype=np.int64)
-        return self._listed(self._lowered(counts[0], counts[1:], self._scored(counts[0])))
+        return self._listed(self._lowered(counts[0], counts[1:], self._scored(counts[0], self._cap(inputs))))
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> Floats:
         """Score all matches. Counts for the sets of the last choice on these rows are not made again.
 
         A score is a minimum, and one more known set adds one term to it: the scores so far are enough.
         """
-        known, kept = tuple(inputs.get("known", ())), engine.kept(rows)
+        known, cap, kept = tuple(inputs.get("known", ())), self._cap(inputs), engine.kept(rows)
         last: _Last | None = kept.get(_Last)
-        if last is not None and last.query != self:
+        if last is not None and (last.query, last.cap) != (self, cap):
             last = None
         sets: Sets = {} if last is None else last.sets
         if last is None or known[: len(last.known)] != last.known:
             counts = engine.sum(rows, Counting(self, {"known": known, "sets": sets}))
-            scores = self._lowered(counts[0], counts[1:], self._scored(counts[0]))
-            last = _Last(self, known, counts[0].copy(), scores, sets)
+            scores = self._lowered(counts[0], counts[1:], self._scored(counts[0], cap))
+            last = _Last(self, cap, known, counts[0].copy(), scores, sets)
         elif len(known) > len(last.known):
             more = known[len(last.known) :]
             counts = engine.sum(rows, Counting(self, {"known": more, "everyone": False, "sets": sets}))
-            last = _Last(self, known, last.everyone, self._lowered(last.everyone, counts, last.scores.copy()), sets)
+            scores = self._lowered(last.everyone, counts, last.scores.copy())
+            last = _Last(self, cap, known, last.everyone, scores, sets)
         kept[_Last] = last  # of one query at a time
         return self._listed(last.scores)
 
@@ -303,10 +309,16 @@ class MatchScores(CandidateScores):
             return scores.reshape(-1)
         return np.asarray(scores.reshape(-1)[self._allowed])
 
-    def _scored(self, counts: NDArray[Any]) -> Floats:
+    def _cap(self, inputs: Mapping[str, Any]) -> float:
+        """Return the rows beyond which a match gains nothing, by the schema and by a release."""
+        caps = [math.inf if self.cap is None else float(self.cap)]
+        if self.given_cap and "cap" in inputs:
+            caps.append(float(inputs["cap"]))
+        return min(caps)
+
+    def _scored(self, counts: NDArray[Any], cap: float) -> Floats:
         from dpframework.queries.kernels import match_scores
 
-        cap = math.inf if self.cap is None else float(self.cap)
         known = [side.known() for side in self._sides]
         scores = np.zeros((2, *map(len, known)))
         match_scores(counts, *known, float(self.target), cap, scores)
@@ -339,6 +351,8 @@ class _Last:
     ----------
     query
         What was asked.
+    cap
+        The rows beyond which a match gained nothing.
     known
         The sets of rows.
     everyone
@@ -350,35 +364,8 @@ class _Last:
     """
 
     query: MatchScores
+    cap: float
     known: tuple[Description, ...]
     everyone: NDArray[np.int64]
     scores: Floats
     sets: Sets
-
-
-def rows_meant(schema: Schema) -> int:
-    """Return a public number of rows to plan for, the schema's `rows` or else a bound that is not loose.
-
-    A bound of a million rows tells little of a table: as one of `LOOSE` it costs a larger table some choices, where a
-    smaller one would be given so many that each of them is a lottery.
-    """
-    if schema.rows is not None:
-        return schema.rows
-    return SOME_ROWS if schema.max_rows is None else min(schema.max_rows, LOOSE)
-
-
-def choices_carried(epsilon: Fraction, schema: Schema, candidates: int, most: int) -> int:
-    """Return how many choices of a match an epsilon carries, from public facts alone.
-
-    A choice by the exponential mechanism at epsilon e among m matches is within ln(m) / e rows of the best, roughly.
-    As many choices share the epsilon as leave each within `WITHIN` of the rows, at least one.
-
-    Examples
-    --------
-    >>> from dpframework.facts.attributes import Boolean
-    >>> schema = Schema([Boolean("ill")], rows=2575)
-    >>> [choices_carried(Fraction(6, 10) * e, schema, 280_000, most=20) for e in (Fraction(1, 10), 1, 10)]
-    [1, 10, 20]
-    """
-    carried = WITHIN * float(epsilon) * rows_meant(schema) / math.log(max(candidates, 2))
-    return min(max(round(carried), 1), most)

@@ -16,6 +16,7 @@ from dpframework.formulas.small_tables import tables_of
 from dpframework.plan import Step, walk
 from dpframework.plan.claim_standing import covers
 from dpframework.queries import MatchScores, QuantileScores
+from dpframework.queries.matches import GIVEN_CAP
 from dpframework.study.registry import registry
 
 
@@ -101,13 +102,18 @@ def test_the_formula_of_a_match_is_the_score_that_runs() -> None:
     rows = np.random.default_rng(7).random((2, 40)) < [[0.5], [0.4]]
     table = dpf.table_from_columns({"x": rows[0].tolist(), "y": rows[1].tolist()}, schema)
     engine = dpf.InMemory()
-    query = MatchScores([schema["x"]], [schema["y"]], cap=9)
-    scores = query.evaluate(engine, engine.load(table))
-    one, _ = query.scored_formulas
-    assert isinstance(one.shape, Cells)
-    for score, same in zip(scores, (rows[0] == rows[1], rows[0] != rows[1]), strict=True):
-        cells = [(same & rows[0]).sum(), (same & ~rows[0]).sum(), (~same).sum()]
-        assert score == one.shape.scores(cells)
+    for query, inputs in (
+        (MatchScores([schema["x"]], [schema["y"]], cap=9), {}),
+        (MatchScores([schema["x"]], [schema["y"]], cap=9, given_cap=True), {"cap": 5}),
+        (MatchScores([schema["x"]], [schema["y"]], given_cap=True), {"cap": 7}),
+    ):
+        scores = query.evaluate(engine, engine.load(table), **inputs)
+        one, _ = query.scored_formulas
+        assert isinstance(one.shape, Cells)
+        formula = Cells(one.shape.cells, one.shape.body.replaced({GIVEN_CAP: as_formula(inputs.get("cap", 0))}))
+        for score, same in zip(scores, (rows[0] == rows[1], rows[0] != rows[1]), strict=True):
+            cells = [(same & rows[0]).sum(), (same & ~rows[0]).sum(), (~same).sum()]
+            assert score == formula.scores(cells)
 
 
 def test_the_formula_of_a_surplus_is_the_score_that_runs() -> None:

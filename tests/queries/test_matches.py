@@ -14,7 +14,15 @@ from hypothesis import given, settings, strategies as st
 import dpframework as dpf
 from dpframework.facts import And, Below, Description, Equals, Not
 from dpframework.lab.evaluation.rows import columns_of
-from dpframework.queries import Match, MatchScores, binary_tests, choices_carried, match_counts, rows_meant
+from dpframework.queries import (
+    Match,
+    MatchScores,
+    binary_tests,
+    budget_of_choices,
+    choices_carried,
+    match_counts,
+    rows_meant,
+)
 from dpframework.queries.matches import DISTINCT
 from dpframework.tables.engines import _Blocks
 from dpframework.verify.conformance import QueryConformance
@@ -44,10 +52,14 @@ QUERIES = {
         (Fraction(1, 10), None, KNOWN),
     )
 }
+GIVEN = MatchScores(LEFT, RIGHT, "0.4", 6, given_cap=True)
 
 
 class TestMatchScores(QueryConformance):
-    queries: ClassVar = QUERIES
+    queries: ClassVar = {
+        **QUERIES,
+        **{f"cap of {cap}, given": (GIVEN, SCHEMA, {"known": KNOWN, "cap": cap}) for cap in (0, 1, 5, 10**6)},
+    }
     pairs = 120
 
 
@@ -198,16 +210,17 @@ def test_a_match_is_news_up_to_an_index_of_seven_tenths(wolf: int, snow: int, sh
     assert scores[match] == pytest.approx(min((1 - w) / d, w / (1 - d)) * (70 - shared))
 
 
-def test_more_budget_or_rows_carry_more_choices_and_at_least_one() -> None:
-    def carried(epsilon: Fraction, **rows: int) -> int:
-        return choices_carried(epsilon, dpf.Schema(list(SCHEMA), **rows), 10**5, most=9)
+def test_more_budget_carries_more_choices_and_at_least_one() -> None:
+    carried = [choices_carried(budget, 10**5, most=9) for budget in (0, 2.5, 250, 625, 2_500)]
+    assert carried == [1, 1, 2, 4, 9]
 
-    assert [carried(Fraction(1, k)) for k in (1000, 10, 1)] == [1, 2, 9]
-    assert [carried(Fraction(1, 10), rows=rows) for rows in (10, 5_000, 20_000)] == [1, 3, 9]
-    # a bound of a million tells little
-    assert carried(Fraction(1, 20), max_rows=10**6) == carried(Fraction(1, 20), max_rows=10**4) == 3
-    assert carried(Fraction(1, 2)) == carried(Fraction(1, 2), rows=2_500) == 9
-    assert carried(Fraction(1, 4)) == carried(Fraction(1, 4), rows=2_500) == 4
+
+@pytest.mark.parametrize("candidates", [1, 2, 100, 280_000])
+def test_a_number_of_choices_is_carried_from_its_budget_on(candidates: int) -> None:
+    for number in (2, 3, 9):
+        budget = budget_of_choices(number, candidates)
+        below, above = (choices_carried(share * budget, candidates, most=20) for share in (0.9999, 1.0001))
+        assert (below, above) == (number - 1, number)
 
 
 def test_how_many_rows_are_meant() -> None:
@@ -221,10 +234,9 @@ def test_how_many_rows_are_meant() -> None:
 @pytest.mark.parametrize("candidates", [0, 1, 2, 1000])
 def test_choices_are_as_many_as_leave_each_near_the_best(candidates: int) -> None:
     """ln(m) / e rows of the best by the share e of each: eight in a hundred of the rows."""
-    schema = dpf.Schema(list(SCHEMA), rows=1000)
-    for epsilon in (Fraction(1, 50), Fraction(1, 5), Fraction(7, 10), 3):
-        carried = choices_carried(Fraction(epsilon), schema, candidates, most=40)
-        assert carried == min(40, max(1, round(80 * float(epsilon) / np.log(max(candidates, 2)))))
+    for epsilon in (0.02, 0.2, 0.7, 3):
+        carried = choices_carried(1000 * epsilon, candidates, most=40)
+        assert carried == min(40, max(1, round(80 * epsilon / np.log(max(candidates, 2)))))
 
 
 def test_matches_are_made_when_they_are_asked_for() -> None:
@@ -328,3 +340,25 @@ def _sets(block: Any, side: Any, tests: Any) -> list[Any]:
     missing = [(a.name, a.missing_code) for a in side if a.missing_code is not None]
     known = [block.codes(name) != code for name, code in missing]
     return [*(test.holds(block) for test in tests), *known, np.ones(block.rows, dtype=bool)]
+
+
+def test_a_given_cap_counts_where_it_is_smaller_and_only_if_it_was_planned() -> None:
+    table = table_of(np.random.default_rng(2).integers(0, len(KINDS), 60))
+    for cap, smaller in ((4, 4), (6, 6), (99, 6)):
+        fixed = MatchScores(LEFT, RIGHT, "0.4", smaller)
+        assert scored(GIVEN, table, known=KNOWN, cap=cap) == pytest.approx(scored(fixed, table, known=KNOWN))
+    assert (scored(GIVEN, table, cap=2) != scored(GIVEN, table, cap=3)).any()
+    open_one = MatchScores(LEFT, RIGHT, "0.4", given_cap=True)
+    assert (scored(open_one, table, cap=2) != scored(open_one, table)).any()
+    planned = MatchScores(LEFT, RIGHT, "0.4", 6)
+    np.testing.assert_array_equal(scored(planned, table, cap=2), scored(planned, table))
+
+
+def test_what_is_kept_of_one_cap_is_not_used_for_another() -> None:
+    table = table_of(np.random.default_rng(3).integers(0, len(KINDS), 80))
+    engine = dpf.InMemory()
+    rows = engine.load(table)
+    for cap in (2, 5, 2):
+        for known in ((), KNOWN[:1], KNOWN):
+            found = GIVEN.evaluate(engine, rows, known=known, cap=cap)
+            np.testing.assert_array_equal(found, scored(GIVEN, table, known=known, cap=cap))

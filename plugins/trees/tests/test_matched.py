@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from dpframework_trees import MatchedTrees
 from dpframework_trees.complete import CompleteTree
-from dpframework_trees.redescribe.joint_matches import CHOOSE_FROM, Arrangement
+from dpframework_trees.redescribe.arrangements import CHOOSE_FROM, PAYS, Arrangement
 from dpframework_trees.redescribe.matched_trees import MATCHED_SCHEMA, _trees, _unions
 from dpframework_trees.redescribe.sides import candidates_of_sides, sides_of
 
@@ -22,6 +22,7 @@ from dpframework.lab.evaluation import exact_counts, redescription_quality
 from dpframework.plan import Step, walk
 from dpframework.queries import Match, MatchScores
 from dpframework.results import DESIGNS, Redescriptions
+from dpframework.verify import audit
 from dpframework.verify.conformance import MinerConformance
 from dpframework.verify.replay import Weigher
 from dpframework.verify.subject import Subject
@@ -77,55 +78,97 @@ def test_the_plan_costs_exactly_epsilon_and_assumes_nothing(asked: dict[str, Any
 
 
 def test_the_number_of_trees_follows_from_epsilon_and_public_facts() -> None:
-    numbers = [MatchedTrees(epsilon, matches=0).number(bounded(None)) for epsilon in (0.01, 0.1, 0.5, 1, 10)]
+    def arranged(epsilon: Any, **rows: int | None) -> Arrangement:
+        return MatchedTrees(epsilon, matches=0).arranged(attrs.evolve(bounded(None), **rows))
+
+    numbers = [arranged(epsilon).trees for epsilon in ("0.01", "0.1", "0.5", 1, 10)]
     assert numbers == [1, 1, 3, 7, 9]
-    of_rows = [MatchedTrees(0.1, matches=0).number(bounded(rows)) for rows in (100, 10_000, 10**6)]
-    assert of_rows == [1, 3, 3]
-    assert MatchedTrees(0.1, matches=0).number(attrs.evolve(clinic_schema(), max_rows=None, rows=20_000)) == 5
-    assert [MatchedTrees(0.1).depth(bounded(rows)) for rows in (700, 800)] == [1, 2]
-    assert MatchedTrees(1, trees=4).number(bounded(10)) == 4
+    assert [arranged("0.1", max_rows=rows).trees for rows in (100, 10_000, 10**6)] == [1, 3, 3]
+    assert arranged("0.1", rows=20_000).trees == 5
+    assert [arranged("0.1", max_rows=rows).depth for rows in (700, 800)] == [1, 2]
+    assert MatchedTrees(1, trees=4).arranged(bounded(10)).trees == 4
 
 
-def test_what_is_read_together_follows_from_epsilon_and_public_facts() -> None:
-    """By epsilon * rows / ln(candidates): from 30, 60, 130 and 500 on, the last if there are 1,000 for each match."""
-    candidates = MatchedTrees(1).scores(clinic_schema(), root=True).answer_length
-    for carried, matches, groups, forest in (
-        (29, 0, 0, 1),
-        (31, 5, 1, 0),
-        (61, 7, 1, 0),
-        (131, 9, 1, 0),
-        (501, 9, 1, 0),
-    ):
-        epsilon = Fraction(round(carried * math.log(candidates)), 2000)
-        for schema in (bounded(2000), attrs.evolve(clinic_schema(), max_rows=None, rows=2000)):
-            arranged = MatchedTrees(epsilon).arranged(schema)
-            assert (arranged.matches, arranged.groups) == (matches, groups)
-            assert arranged.forest == Fraction(forest) * epsilon
-            assert arranged.epsilon == epsilon - arranged.forest
+def test_what_is_read_together_follows_from_epsilon_and_the_rows() -> None:
+    """By epsilon * rows: from 420, 620, 1,500 and 5,500 on, the last if there are 1,000 candidates for each match."""
+    for carried, matches in ((419, 0), (420, 5), (619, 5), (620, 7), (1_499, 7), (1_500, 9), (60_000, 9)):
+        miner = MatchedTrees(Fraction(carried, 2000))
+        arranged = miner.arranged(attrs.evolve(clinic_schema(), max_rows=None, rows=2000))
+        assert arranged == miner.arranged(bounded(None), 2000)
+        assert (arranged.matches, arranged.groups) == (matches, 1 if matches else 0)
+        assert (arranged.forest, bool(arranged.trees)) == ((0, False) if matches else (1, True))
     assert MatchedTrees(100).arranged(MATCHED_SCHEMA).matches == 0  # of 32 candidates
-    assert Arrangement.of(Fraction(1), bounded(10_000), CHOOSE_FROM * 9).groups == 1
-    for candidates, groups in ((18_000, 2), (17_999, 1)):
-        assert Arrangement.of(Fraction(1), bounded(10_000), candidates) == Arrangement(
-            9, groups, Fraction(1), Fraction(0)
-        )
+    assert Arrangement.of(10_000, CHOOSE_FROM * 9).groups == 1
+    for carried, candidates, groups in ((5_500, 18_000, 2), (5_499, 18_000, 1), (5_500, 17_999, 1)):
+        assert Arrangement.of(carried, candidates) == Arrangement(9, groups, 0, 0, Fraction(0))
+
+
+@pytest.mark.parametrize("candidates", [2, 32, 99, 6_670, 280_000])
+def test_a_plan_holds_a_branch_for_whatever_the_number_of_rows_may_choose(candidates: int) -> None:
+    carried = [*np.geomspace(1e-3, 1e6, 3_000), *(least + off for least, _, _ in PAYS for off in (-0.01, 0, 0.01))]
+    for most in (0.5, 90, 420, 619.5, 5_500, math.inf):
+        possible = Arrangement.possible(most, candidates)
+        assert {Arrangement.of(min(one, most), candidates) for one in carried} == set(possible)
+        assert len({one.name for one in possible}) == len(possible)
+
+
+def test_a_secret_number_of_rows_is_released_for_a_fiftieth_of_the_epsilon_if_it_chooses() -> None:
+    """Not if it is public, if it could choose but one arrangement, or if you choose yourself."""
+    steps = [node for node in walk(MatchedTrees(1).plan(bounded(10**6))) if isinstance(node, Step)]
+    assert (steps[0].name, steps[0].mechanism.epsilon) == ("rows", Fraction(1, 50))
+    assert {one.uses for one in steps if one.name in {"match", "root"}} == {("rows",)}
+    assert all(one.query.given_cap for one in steps if one.name in {"match", "root"})
+    assert not any(one.query.given_cap for one in steps if one.name == "split")
+    public = attrs.evolve(clinic_schema(), max_rows=None, rows=2000)
+    for schema, asked in (
+        (public, {}),
+        (bounded(10), {}),
+        (bounded(None), {"matches": 9}),
+        (bounded(None), {"trees": 2}),
+    ):
+        miner = MatchedTrees(1, **asked)
+        some = [node for node in walk(miner.plan(schema)) if isinstance(node, Step)]
+        assert "rows" not in {one.name for one in some}
+        assert not any(one.query.given_cap for one in some if one.name in {"match", "root"})
+        study = dpf.Study(schema, epsilon=1)
+        study.add("found", miner)
+        assert study.plan().total().epsilon == 1
+
+
+@pytest.mark.parametrize(("released", "branch"), [(-7, "1 tree of 1 level"), (700, "7 matches"), (10**9, "9 matches")])
+def test_the_released_number_of_rows_chooses_what_is_read_and_the_cap(
+    released: int, branch: str, clinic: dpf.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, release = list[tuple[str, Any]](), dpf.PrivateTable.release
+
+    def seen(self: dpf.PrivateTable, name: str, **inputs: Any) -> Any:
+        asked.append((name, inputs))
+        made = release(self, name, **inputs)
+        return released if name == "rows" else made
+
+    monkeypatch.setattr(dpf.PrivateTable, "release", seen)
+    table = dpf.Table.from_codes(bounded(6_000), clinic.codes, clinic.values)
+    run(table, MatchedTrees(1))
+    assert asked[0] == ("rows", {})
+    arranged = MatchedTrees(1).arranged(bounded(6_000), min(max(released, 1), 6_000))
+    assert arranged.name == branch
+    caps = [inputs["cap"] for name, inputs in asked if name in {"match", "root"}]
+    assert caps == [max(min(released, 6_000) * 3 // 10, 1)] * (arranged.matches or arranged.trees)
 
 
 def test_matches_and_trees_share_the_budget_as_asked() -> None:
     asked = {
-        (None, 3): (0, 0, 0, 1),
-        (7, None): (7, 1, 1, 0),
-        (18, None): (9, 2, 1, 0),
-        (5, 2): (5, 1, Fraction(1, 2), Fraction(1, 2)),
-        (0, None): (0, 0, 0, 1),
+        (None, 3): (0, 0, 3, 1),
+        (7, None): (7, 1, 0, 0),
+        (18, None): (9, 2, 0, 0),
+        (5, 2): (5, 1, 2, Fraction(1, 2)),
+        (27, 1): (9, 3, 1, Fraction(1, 2)),
+        (0, None): (0, 0, 9, 1),
+        (0, 2): (0, 0, 2, 1),
     }
-    for (matches, trees), (number, groups, epsilon, forest) in asked.items():
-        arranged = MatchedTrees(1, matches=matches, trees=trees).arranged(bounded(2000))
-        assert (arranged.matches, arranged.groups, arranged.epsilon, arranged.forest) == (
-            number,
-            groups,
-            epsilon,
-            forest,
-        )
+    for (matches, trees), expected in asked.items():
+        arranged = MatchedTrees(1, matches=matches, trees=trees).arranged(bounded(20_000))
+        assert (arranged.matches, arranged.groups, arranged.trees, arranged.forest) == expected
     for number in (-9, 1, 3, 8, 10, 99):
         with pytest.raises(dpf.InputError, match=rf"matches is {number}; accepted are 0, 5, 7, 9, and multiples of 9"):
             MatchedTrees(1, matches=number)
@@ -240,8 +283,9 @@ def test_a_delta_carries_more_trees() -> None:
         study.add("found", dpf.share(1, "matched-trees", matches=0))
         assert study.plan().total().epsilon <= Fraction(epsilon)
         assert study.miners["found"].epsilon >= Fraction(epsilon) * Fraction(999, 1000)
-        assert study.miners["found"].number(schema) >= MatchedTrees(epsilon, matches=0).number(schema)
-    assert study.miners["found"].number(schema) > MatchedTrees(1, matches=0).number(schema)
+        carried, alone = study.miners["found"].arranged(schema), MatchedTrees(epsilon, matches=0).arranged(schema)
+        assert carried.trees >= alone.trees
+    assert carried.trees > alone.trees
 
 
 def weakly_tied(share: float) -> dpf.Table:
@@ -409,3 +453,43 @@ def test_bounds_are_whole_numbers_of_a_range() -> None:
 def test_a_view_without_attributes_is_refused() -> None:
     with pytest.raises(dpf.InputError, match="no attribute of the right view"):
         MatchedTrees(1).plan(dpf.Schema([dpf.Boolean("a", view="left")]))
+
+
+@attrs.frozen
+class PlantedCount(dpf.Miner):
+    """Choose a branch of the plan of `MatchedTrees`, a cap and a match: by a released number of rows, or the true one.
+
+    The planted bug releases nothing that is not planned, and claims what the honest one does.
+    """
+
+    name = "planted-count"
+    epsilon: Fraction
+    true_rows_choose: bool = False
+    true_rows_cap: bool = False
+
+    def plan(self, schema: dpf.Schema) -> dpf.Node:
+        return MatchedTrees(self.epsilon).plan(schema)
+
+    def mine(self, table: dpf.PrivateTable) -> Any:
+        released = max(float(table.release("rows")), 1.0)
+        chosen_by = self._true(table) if self.true_rows_choose else released
+        arranged = MatchedTrees(self.epsilon).arranged(table.schema, chosen_by)
+        part = table.scope(arranged.name)
+        cap = max(int(self._true(table) if self.true_rows_cap else released) * 3 // 10, 1)
+        if arranged.matches:
+            return part.release("match", known=[], cap=cap)
+        return part.scope("tree 1").release("root", known=[], cap=cap)
+
+    @staticmethod
+    def _true(table: dpf.PrivateTable) -> int:
+        return max(sum(table._gate.engine.map(table._rows, lambda block: block.rows)), 1)
+
+
+def test_a_branch_or_a_cap_by_the_true_number_of_rows_is_caught() -> None:
+    def violations(**planted: bool) -> str:
+        miner = PlantedCount(Fraction(5), **planted)
+        return str(audit(miner, MATCHED_SCHEMA, "add-or-remove-one", replays=150).violations)
+
+    assert violations() == "()"
+    assert "where the recorded run did" in violations(true_rows_choose=True)
+    assert "the inputs given to" in violations(true_rows_cap=True)

@@ -23,7 +23,7 @@ from dpframework.facts import (
 )
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import Node, PlannedPart, repeat, sequential, step
-from dpframework.queries import CAP, Count, Match, MatchScores, choices_carried
+from dpframework.queries import CAP, Count, Match, MatchScores, choices_carried, rows_meant
 from dpframework.results import (
     ErrorBound,
     Redescription,
@@ -190,7 +190,8 @@ class Serenade(Miner):
         if self.pairs is not None:
             return self.pairs
         shares = self.budget or BY_ROWS
-        return choices_carried(shares.pairs * self.epsilon, schema, self.matches(schema).answer_length, MOST_PAIRS)
+        budget = float(shares.pairs * self.epsilon) * rows_meant(schema)
+        return choices_carried(budget, self.matches(schema).answer_length, MOST_PAIRS)
 
     def planned_together(self, schema: Schema) -> Node:
         """Plan pairs and tables where pairs are counted together."""
@@ -320,7 +321,8 @@ class _SerenadeOnSchema:
                 SERIOUS, shares.pairs * miner.epsilon, spread_of(score, rows_public=public), language.number_of_pairs
             )
         else:
-            carried = choices_carried(shares.pairs * miner.epsilon, schema, matches.answer_length, MOST_PAIRS)
+            budget = float(shares.pairs * miner.epsilon) * rows_meant(schema)
+            carried = choices_carried(budget, matches.answer_length, MOST_PAIRS)
         pairs = number_of_pairs(miner.pairs, carried, len(language.pairs))
         asked, made = _choices_asked(miner, shares, pairs), functools.partial(cls, language, score, extension_score)
         if not shares.extensions or (miner.budget is not None and miner.asked is not None):

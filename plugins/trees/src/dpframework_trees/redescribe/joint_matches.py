@@ -7,90 +7,64 @@ Half of the budget is for the selections, half for the tables; what is read off 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import final
+from typing import Any
 
-import attrs
 import numpy as np
 
-from dpframework.facts import Schema
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import Node, repeat, sequential, step
-from dpframework.queries import Match, MatchScores, TruthCells, rows_meant
+from dpframework.queries import Match, MatchScores, TruthCells
 from dpframework.results import DESIGNS, OverlappingTables, Redescription, Wanted, distinct
 from dpframework.run import PrivateTable
+from dpframework_trees.redescribe.arrangements import Arrangement
 
-MOST = max(DESIGNS)  # matches of one joint distribution
 TOGETHER = 3  # matches of a table
-# From which epsilon * rows / ln(matches to choose from) on: how many matches are read together, in how many groups.
-# Below the first there is a forest alone.
-PAYS = ((30, 5, 1), (60, 7, 1), (130, 9, 1), (500, 9, 2))
-CHOOSE_FROM = 20  # candidates for each match: of fewer, the last ones are no ties
-CHOOSE_FROM_IN_GROUPS = 1_000  # for each match of several groups: of fewer, those of the second group are weak
 
 
-@final
-@attrs.frozen
-class Arrangement:
-    """How a budget is shared between matches that are read together, and a forest.
+def plan_matches(scores: MatchScores, arranged: Arrangement, epsilon: Fraction, uses: Sequence[str] = ()) -> Node:
+    """Plan the selection of all matches, and the tables of each group.
 
-    Attributes
+    Parameters
     ----------
-    matches
-        How many are read together; 0 for none.
-    groups
-        How many times.
+    scores
+        The scores of matches.
+    arranged
+        How many there are.
     epsilon
         The epsilon of all of these.
-    forest
-        The epsilon of the forest; 0 for none.
+    uses
+        The step that says how many rows there are, if one does.
     """
-
-    matches: int
-    groups: int
-    epsilon: Fraction
-    forest: Fraction
-
-    @classmethod
-    def of(cls, epsilon: Fraction, schema: Schema, candidates: int) -> Arrangement:
-        """Return the settings that pay, by public facts alone."""
-        carried = float(epsilon) * rows_meant(schema) / math.log(max(candidates, 2))
-        matches, groups = 0, 0
-        for least, number, times in PAYS:
-            choose_from = CHOOSE_FROM if times == 1 else CHOOSE_FROM_IN_GROUPS
-            if carried >= least and candidates >= choose_from * number * times:
-                matches, groups = number, times
-        if not matches:
-            return cls(0, 0, Fraction(0), epsilon)
-        return cls(matches, groups, epsilon, Fraction(0))
-
-    @classmethod
-    def asked(cls, epsilon: Fraction, matches: int, *, forest: bool) -> Arrangement:
-        """Return the settings that a user asks for: these matches, in groups of at most `MOST`, and a forest or not."""
-        if not matches:
-            return cls(0, 0, Fraction(0), epsilon)
-        groups = -(-matches // MOST)
-        half = epsilon / 2 if forest else Fraction(0)
-        return cls(matches // groups, groups, epsilon - half, half)
-
-
-def plan_matches(scores: MatchScores, arranged: Arrangement) -> Node:
-    """Plan the selection of all matches, and the tables of each group."""
     number = arranged.matches * arranged.groups
     tables = len(DESIGNS[arranged.matches]) * arranged.groups
-    chosen = step("match", scores, Exponential(arranged.epsilon / 2 / number), threshold=scores.cap)
+    chosen = step("match", scores, Exponential(epsilon / 2 / number), uses=uses, threshold=scores.cap)
     cells = TruthCells(TOGETHER, among=scores.attributes)
-    counted = step("table", cells, DiscreteLaplace(arranged.epsilon / 2 / tables), uses=["match"])
+    counted = step("table", cells, DiscreteLaplace(epsilon / 2 / tables), uses=["match"])
     return sequential(repeat(number, chosen), repeat(tables, counted))
 
 
-def mine_matches(table: PrivateTable, arranged: Arrangement, wanted: Wanted) -> tuple[list[Redescription], int]:
-    """Release the matches and their tables. Return redescriptions, and how many candidates were looked at."""
+def mine_matches(
+    table: PrivateTable, arranged: Arrangement, wanted: Wanted, given: Mapping[str, Any]
+) -> tuple[list[Redescription], int]:
+    """Release the matches and their tables. Return redescriptions, and how many candidates were looked at.
+
+    Parameters
+    ----------
+    table
+        The table.
+    arranged
+        How many matches there are.
+    wanted
+        What redescriptions must be.
+    given
+        What scores are given at run time beside the matches before.
+    """
     chosen: list[Match] = []
     for _ in range(arranged.matches * arranged.groups):
-        chosen.append(table.release("match", known=[part for match in chosen for part in match.parts]))
+        known = [part for match in chosen for part in match.parts]
+        chosen.append(table.release("match", known=known, **given))
     found, looked_at = list[Redescription](), 0
     for start in range(0, len(chosen), arranged.matches):
         group = chosen[start : start + arranged.matches]

@@ -8,13 +8,16 @@ are a tree of that view, and one table of leaves by leaves holds the counts of a
 Claim: pure epsilon under either relation, and zCDP, without assumptions. The selections have spread 1 whatever the
 table (see `dpframework.queries.matches`), and what they are given comes from releases; a row is in one part, and in one
 cell of the table. There is no walk, and no test to start from.
+
+Where the number of rows is secret, a fiftieth of the budget releases it first. It chooses one branch of the plan, and
+the rows beyond which a match gains nothing. Each branch costs the rest.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import final
 
@@ -36,8 +39,8 @@ from dpframework.facts import (
     whole_number,
 )
 from dpframework.mechanisms import DiscreteLaplace, Exponential
-from dpframework.plan import FromRelease, Node, PlannedPart, parallel, sequential, step
-from dpframework.queries import CAP, Match, MatchScores, choices_carried, rows_meant
+from dpframework.plan import FromRelease, Node, PlannedPart, either, parallel, sequential, step
+from dpframework.queries import CAP, Count, Match, MatchScores, rows_meant
 from dpframework.results import (
     DESIGNS,
     CellTable,
@@ -53,19 +56,12 @@ from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.extraction import LeafUnions
 from dpframework_trees.queries import JointLeaves
-from dpframework_trees.redescribe.joint_matches import (
-    MOST,
-    TOGETHER,
-    Arrangement,
-    mine_matches,
-    plan_matches,
-)
+from dpframework_trees.redescribe.arrangements import CHOICES, MOST, Arrangement
+from dpframework_trees.redescribe.joint_matches import TOGETHER, mine_matches, plan_matches
 from dpframework_trees.redescribe.sides import candidates_of_sides, sides_of
 from dpframework_trees.splits import Candidates
 
-CHOICES = Fraction(3, 5)  # of the budget; the tables have the rest
-MOST_TREES = 9
-LOTTERY = 0.4  # of the rows: where a choice of two levels may be so far from the best, one level is all
+COUNT_SHARE = Fraction(1, 50)  # of the budget, for the number of rows if that is secret
 SLACK = Fraction(8, 100)  # above the index aimed at: less than that is not reported
 
 
@@ -85,7 +81,7 @@ class MatchedTrees(Miner):
     Parameters
     ----------
     epsilon
-        The budget.
+        The budget. Where the number of rows is secret and decides what the rest is for, a fiftieth releases it.
     trees
         How many pairs of trees. By default what the budget carries, from 1 to 9: each choice should be within 8 % of
         the rows of the best one, roughly. If it is given, and `matches` is not, there are trees alone.
@@ -127,87 +123,119 @@ class MatchedTrees(Miner):
             If the sides are refused (see `sides_of`), or no two attributes of them have a test.
         """
         sides = self.sides(schema)
-        cap = max(int(CAP * schema.row_bound), 1) if root and schema.row_bound is not None else None
-        return MatchScores(sides[View.LEFT], sides[View.RIGHT], self.target_jaccard, cap)
+        cap = _three_tenths(schema.row_bound) if root and schema.row_bound is not None else None
+        given = root and self.counts_rows(schema)
+        return MatchScores(sides[View.LEFT], sides[View.RIGHT], self.target_jaccard, cap, given)
 
-    def arranged(self, schema: Schema) -> Arrangement:
-        """Return how the budget is shared between matches that are read together and trees, from public facts."""
-        if self.matches is None and self.trees is None:
-            return Arrangement.of(self.epsilon, schema, self.scores(schema, root=True).answer_length)
-        return Arrangement.asked(self.epsilon, self.matches or 0, forest=self.trees is not None)
+    def counts_rows(self, schema: Schema) -> bool:
+        """Return whether the number of rows is released first: if it is secret, and decides what the budget is for."""
+        return schema.rows is None and len(self.arrangements(schema)) > 1
 
-    def number(self, schema: Schema) -> int:
-        """Return the number of trees, from epsilon and public facts alone."""
-        epsilon = self.arranged(schema).forest
-        if not epsilon:
-            return 0
-        if self.trees is not None:
-            return self.trees
-        return choices_carried(CHOICES / 2 * epsilon, schema, self.scores(schema, root=True).answer_length, MOST_TREES)
+    def arrangements(self, schema: Schema) -> tuple[Arrangement, ...]:
+        """Return how the budget may be shared between matches that are read together and trees, by public facts.
 
-    def depth(self, schema: Schema) -> int:
-        """Return 2, or 1 where a choice at half of the budget for choices would be a lottery."""
-        matches, epsilon = self.scores(schema, root=True).answer_length, self.arranged(schema).forest
-        return 1 if math.log(matches) > LOTTERY * rows_meant(schema) * float(CHOICES / 2 * epsilon) else 2
+        If there are several, the number of rows chooses one (`arranged`).
+        """
+        candidates = self._candidates(schema)
+        if self.matches is not None or self.trees is not None:
+            carried = float(self.epsilon) * rows_meant(schema)
+            return (Arrangement.asked(self.matches or 0, self.trees, carried, candidates),)
+        if schema.rows is not None:
+            return (Arrangement.of(float(self.epsilon) * schema.rows, candidates),)
+        most = math.inf if schema.max_rows is None else float(self.epsilon) * schema.max_rows
+        return Arrangement.possible(most, candidates)
+
+    def arranged(self, schema: Schema, rows: float | None = None) -> Arrangement:
+        """Return the arrangement for a number of rows that was released, or the only one."""
+        possible = self.arrangements(schema)
+        if rows is None or len(possible) == 1:
+            return possible[0]
+        return Arrangement.of(float(self.epsilon) * rows, self._candidates(schema))
+
+    def _candidates(self, schema: Schema) -> int:
+        sides = self.sides(schema)
+        return MatchScores(sides[View.LEFT], sides[View.RIGHT], self.target_jaccard).answer_length
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the matches that are read together; then, for each tree, its root, both halves, and the table."""
-        arranged, scopes = self.arranged(schema), list[Node]()
-        scores = self.scores(schema, root=True)
+        """Plan the number of rows if it is secret, and what it may choose: matches that are read together, or trees."""
+        if not self.counts_rows(schema):
+            return sequential(*self._steps(schema, self.arranged(schema), self.epsilon))
+        rest = (1 - COUNT_SHARE) * self.epsilon
+        counted = step("rows", Count(), DiscreteLaplace(COUNT_SHARE * self.epsilon))
+        branches = (
+            sequential(*self._steps(schema, one, rest, uses=["rows"]), name=one.name)
+            for one in self.arrangements(schema)
+        )
+        return sequential(counted, either(*branches))
+
+    def _steps(
+        self, schema: Schema, arranged: Arrangement, epsilon: Fraction, uses: Sequence[str] = ()
+    ) -> Iterator[Node]:
+        """Yield the matches that are read together; then, for each tree, its root, both halves, and the table."""
+        scores, forest = self.scores(schema, root=True), arranged.forest * epsilon
         if arranged.matches:
-            scopes.append(plan_matches(scores, arranged))
-        trees, depth = self.number(schema), self.depth(schema)
+            yield plan_matches(scores, arranged, epsilon - forest, uses)
+        trees, depth = arranged.trees, arranged.depth
         for k in range(trees):
-            choice, counts = CHOICES * arranged.forest / (depth * trees), (1 - CHOICES) * arranged.forest / trees
-            parts: list[Node] = [step("root", scores, Exponential(choice), threshold=scores.cap)]
+            choice, counts = CHOICES * forest / (depth * trees), (1 - CHOICES) * forest / trees
+            parts: list[Node] = [step("root", scores, Exponential(choice), uses=uses, threshold=scores.cap)]
             if depth == 2:
                 split = step("split", self.scores(schema, root=False), Exponential(choice))
                 parts.append(parallel(split, by=FromRelease("root", attributes=scores.attributes)))
             leaves = JointLeaves(2**depth, 2**depth, among=scores.attributes)
             parts.append(step("leaves", leaves, DiscreteLaplace(counts), uses=["root"]))
-            scopes.append(sequential(*parts, name=f"tree {k + 1}"))
-        return sequential(*scopes)
+            yield sequential(*parts, name=f"tree {k + 1}")
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the errors of supports, each a sum of cells of a table of leaves, and of the choices of matches."""
         if part.schema is None:
             return part.bounds_of_steps()
-        arranged = self.arranged(part.schema)
         ends = ("leaves", "table")
         paths = [one.path for one in part.steps if one.path.rpartition("/")[2] in ends]
-        cells = (2**TOGETHER - 1) ** 2 if arranged.matches else 0  # a side holds in all cells but one at most
-        if arranged.forest:
-            cells = max(cells, (2 ** self.depth(part.schema) - 1) ** 2)
+        bits = [bits for one in self.arrangements(part.schema) for bits in (TOGETHER * bool(one.matches), one.depth)]
+        cells = (2 ** max(bits) - 1) ** 2  # a side holds in all cells but one at most
         supports = bound_of_supports(part.sum_bound("", paths, cells), cells, self.max_support)
         return [supports, *part.bounds_of_others([supports])]
 
     def mine(self, table: PrivateTable) -> Redescriptions:
-        """Release the forest and its tables. The rest is post-processing."""
-        schema = table.schema
-        depth, roots = self.depth(schema), list[Match]()
-        tests = candidates_of_sides(schema, self.sides(schema))
-        arranged, wanted = self.arranged(schema), self._wanted()
+        """Release the number of rows if it is secret, then matches or the forest, and tables. The rest is reading."""
+        schema, released = table.schema, None
+        given: dict[str, int] = {}
+        if self.counts_rows(schema):
+            released = min(max(float(table.release("rows")), 1.0), schema.max_rows or math.inf)
+            given = {"cap": _three_tenths(released)}
+        arranged = self.arranged(schema, released)
+        part = table if released is None else table.scope(arranged.name)
         found: list[Redescription] = []
         looked_at, noise, rows = 0, list[float](), list[float]()
         if arranged.matches:
-            found, looked_at = mine_matches(table, arranged, wanted)
-            noise.append(table.calibration("table").variance)
-        for k in range(self.number(schema)):
+            found, looked_at = mine_matches(part, arranged, self._wanted(), given)
+            noise.append(part.calibration("table").variance)
+        for trees, counts, variance in self._forest(part, arranged, given):
+            noise.append(variance)
+            rows.append(float(counts.sum()))
+            some, number = self._read(trees, counts, variance, schema.rows)
+            found += some
+            looked_at += number
+        about = schema.rows or released or (float(np.mean(rows)) if rows else math.inf)
+        reason = "" if found else nothing_above(self.target_jaccard, min(noise), about)
+        return Redescriptions(distinct(found), looked_at, min_support=self.min_support or 0.0, reason=reason)
+
+    def _forest(
+        self, table: PrivateTable, arranged: Arrangement, given: Mapping[str, int]
+    ) -> Iterator[tuple[dict[View, CompleteTree], NDArray[np.int64], float]]:
+        """Release the trees one after another. Yield both of each, the counts of their leaves, and their variance."""
+        roots = list[Match]()
+        tests = candidates_of_sides(table.schema, self.sides(table.schema))
+        for k in range(arranged.trees):
             scope = table.scope(f"tree {k + 1}")
-            root = scope.release("root", known=[part for match in roots for part in match.parts])
+            root = scope.release("root", known=[part for match in roots for part in match.parts], **given)
             roots.append(root)
-            sides = scope.partition(Cases(root.parts))[:2] if depth == 2 else []
+            sides = scope.partition(Cases(root.parts))[:2] if arranged.depth == 2 else []
             below = PrivateTable.release_many((side, "split", {}) for side in sides)
             trees = _trees(tests, root, below)
             counts = np.asarray(scope.release("leaves", left=trees[View.LEFT], right=trees[View.RIGHT]))
-            noise.append(scope.calibration("leaves").variance)
-            rows.append(float(counts.sum()))
-            some, number = self._read(trees, counts, noise[-1], schema.rows)
-            found += some
-            looked_at += number
-        about = schema.rows or (float(np.mean(rows)) if rows else math.inf)
-        reason = "" if found else nothing_above(self.target_jaccard, min(noise), about)
-        return Redescriptions(distinct(found), looked_at, min_support=self.min_support or 0.0, reason=reason)
+            yield trees, counts, scope.calibration("leaves").variance
 
     def _wanted(self) -> Wanted:
         return Wanted(float(self.target_jaccard + SLACK), self.min_support, self.max_support)
@@ -234,7 +262,7 @@ class MatchedTrees(Miner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return one pair of trees, several, trees of one level, and a joint, each where it loses nearly all."""
+        """Return one pair of trees, several, one that a count chose, and a joint, each where it loses nearly all."""
         from dpframework_trees.redescribe.witnesses import (
             SIX,
             matched_trees,
@@ -246,9 +274,14 @@ class MatchedTrees(Miner):
         return {
             "default": Example(MATCHED_SCHEMA, cls(1, trees=1), witnesses=matched_trees()),
             "several": Example(MATCHED_SCHEMA, cls(2, trees=2), witnesses=several_matched_trees()),
-            "one level": Example(MATCHED_SCHEMA, cls("0.01"), witnesses=matched_trees_of_one_level()),
+            "counted": Example(MATCHED_SCHEMA, cls("0.01"), witnesses=matched_trees_of_one_level()),
             "joint": Example(_schema(*zip(*SIX, strict=True)), cls(2, matches=5), witnesses=matches_read_together()),
         }
+
+
+def _three_tenths(rows: float) -> int:
+    """Return the rows beyond which a match gains nothing, of so many in all."""
+    return max(int(CAP * int(rows)), 1)
 
 
 def _schema(left: Sequence[str], right: Sequence[str]) -> Schema:

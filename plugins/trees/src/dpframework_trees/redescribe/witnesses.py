@@ -254,9 +254,13 @@ def several_matched_trees() -> tuple[Witness, Witness]:
 
 
 def matched_trees_of_one_level() -> tuple[Witness, Witness]:
-    """Return a witness for each relation, for trees of one level with (wolf, rain), less likely than (moose, wind)."""
+    """Return a witness for each relation, for a tree of one level with (wolf, rain), less likely than (moose, wind).
+
+    The number of rows that is released, far below theirs, chooses one level.
+    """
     few = [(_held("wolf", "rain"), 5000), (_held("moose", "wind"), 20_000), (_held(), 20_000)]
-    after, before, outputs = _held("wolf", "rain", "moose"), _held("wolf", "moose", "wind"), {"tree 1/root": 0}
+    after, before = _held("wolf", "rain", "moose"), _held("wolf", "moose", "wind")
+    outputs = {"rows": 1, "1 tree of 1 level/tree 1/root": 0}
     return Witness(few, None, after, outputs), Witness(few, before, after, outputs)
 
 
