@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation, Relation, float_above, positive
 from dpframework.facts.unit import ONE_ROW, UnitChange
+from dpframework.mechanisms.lattice import AT_ONCE, LatticePoints, Scores, rounded
 from dpframework.mechanisms.laws import NoiseLaw
 from dpframework.mechanisms.losses import Losses, divided, doubled_at_most, either_way, half_square, times
 from dpframework.mechanisms.randomness import Randomness
@@ -23,9 +24,7 @@ from dpframework.queries.base import Norm, QueryFacts
 from dpframework.tables.counts import wide
 
 LATTICE_BITS = 20  # real answers are rounded to 2**-20 of their sensitivity
-LARGEST_REAL = 1 << 52  # in lattice steps: beyond, a float no longer tells neighbouring lattice points apart
 LARGEST_INTEGER = 1 << 62
-AT_ONCE = 1 << 18  # numbers that are rounded at a time
 LARGEST_SCALE = 1 << 52  # of noise, in lattice steps: leaves 2**10 scales before 64-bit integers overflow
 
 
@@ -109,6 +108,25 @@ class Calibration:
             If the answer is not finite, not integer although declared so, longer than declared, or of a type that may
             wrap round or round off (see `counts.wide`); no value is shown.
         """
+        array = self._usable(answer)
+        if not self.facts.integer:
+            return rounded(array, float(self.unit))
+        return np.asarray(np.minimum(np.maximum(array, -LARGEST_INTEGER), LARGEST_INTEGER))
+
+    def scores(self, answer: Any) -> Scores:
+        """Return an answer as lattice points in a row, as `on_lattice` does; many real ones when asked for.
+
+        Raises
+        ------
+        InputError
+            See `on_lattice`.
+        """
+        if self.facts.integer or np.size(answer) <= AT_ONCE:
+            return self.on_lattice(answer).ravel()
+        return LatticePoints(self._usable(answer).reshape(-1), float(self.unit))
+
+    def _usable(self, answer: Any) -> NDArray[Any]:
+        """Return an answer in 64 bits, if it is what is declared."""
         array = np.asarray(answer)
         if array.dtype != np.int64:
             array = self._numbers(array)
@@ -116,9 +134,7 @@ class Calibration:
             raise self._unusable(
                 f"answered with more than the {self.facts.answer_length} numbers of its declared answer_length"
             )
-        if not self.facts.integer:
-            return _rounded(array, float(self.unit))
-        return np.asarray(np.minimum(np.maximum(array, -LARGEST_INTEGER), LARGEST_INTEGER))
+        return array
 
     def _numbers(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return an answer of another type than int64 in 64 bits, as floats or int64."""
@@ -138,19 +154,6 @@ class Calibration:
 
     def _unusable(self, why: str) -> InputError:
         return InputError(f"the query '{self.facts.text}' {why}")
-
-
-def _rounded(array: NDArray[Any], unit: float) -> NDArray[np.int64]:
-    """Return whole numbers of a unit, clamped; some at a time, since an answer may have millions of numbers."""
-    steps = np.empty(array.shape, dtype=np.int64)
-    flat, given = steps.reshape(-1), array.reshape(-1)
-    for start in range(0, len(flat), AT_ONCE):
-        with np.errstate(over="ignore"):
-            some = given[start : start + AT_ONCE].astype(np.float64) / unit
-        np.rint(some, out=some)
-        np.maximum(some, -LARGEST_REAL, out=some)
-        flat[start : start + AT_ONCE] = np.minimum(some, LARGEST_REAL, out=some)
-    return steps
 
 
 @attrs.frozen

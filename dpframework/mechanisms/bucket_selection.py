@@ -29,15 +29,15 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.mechanisms.lattice import AT_ONCE, Scores
 from dpframework.mechanisms.uniforms import WORD_BITS, DrawWords, Uniform, WholeNumbers
 
-Integers = NDArray[np.int64]
 LARGEST_SCALE, SMALLEST_SCALE = 2.0**500, 2.0**-500
 FEWEST = 4096  # candidates for which passes over arrays pay
 _LAST = 63  # bucket
 
 
-def exponential_choice(words: DrawWords, scores: Integers, scale: float) -> int:
+def exponential_choice(words: DrawWords, scores: Scores, scale: float) -> int:
     """Return position i with probability proportional to exp(scores[i] / scale), exactly.
 
     Parameters
@@ -49,17 +49,17 @@ def exponential_choice(words: DrawWords, scores: Integers, scale: float) -> int:
     scale
         From `SMALLEST_SCALE` to `LARGEST_SCALE`.
     """
-    below, buckets = buckets_of(scores, scale)
-    weights = [number << _LAST - k for k, number in enumerate(np.bincount(buckets).tolist())]
+    buckets, members = buckets_of(scores, scale)
+    weights, top = [number << _LAST - k for k, number in enumerate(members)], int(scores.max())
     numbers = WholeNumbers(words)
     while True:
         bucket = _drawn_by_weight(weights, numbers)
         i = _member(buckets, bucket, numbers.below(weights[bucket] >> _LAST - bucket))
-        if _accepted(int(below[i]), bucket, scale, words):
+        if _accepted(top - int(scores[i]), bucket, scale, words):
             return i
 
 
-def permute_and_flip(words: DrawWords, scores: Integers, scale: float) -> int:
+def permute_and_flip(words: DrawWords, scores: Scores, scale: float) -> int:
     """Return the position that permute-and-flip ends with, if it accepts i with probability exp(-d_i / scale), exactly.
 
     Parameters
@@ -71,26 +71,30 @@ def permute_and_flip(words: DrawWords, scores: Integers, scale: float) -> int:
     scale
         From `SMALLEST_SCALE` to `LARGEST_SCALE`.
     """
-    below, buckets = buckets_of(scores, scale)
-    members = np.bincount(buckets).tolist()
+    buckets, members = buckets_of(scores, scale)
+    top = int(scores.max())
     left = [survivors(words, number, k) for k, number in enumerate(members)]
     numbers, visited = WholeNumbers(words), set[int]()
     while True:
         bucket = _drawn_by_weight(left, numbers)
         while (i := _member(buckets, bucket, numbers.below(members[bucket]))) in visited:
             pass
-        if _accepted(int(below[i]), bucket, scale, words):
+        if _accepted(top - int(scores[i]), bucket, scale, words):
             return i
         visited.add(i)
         left[bucket] -= 1
 
 
-def buckets_of(scores: Integers, scale: float) -> tuple[NDArray[np.uint64], Integers]:
-    """Return how far each score is below the largest, and its bucket."""
-    top = scores.max()
-    below = top.astype(np.uint64) - scores.astype(np.uint64)  # modulo 2**64: what two scores differ by is less
-    rate = (1 - 2.0**-40) / (scale * math.log(2))
-    return below, np.minimum(below.astype(np.float64) * rate, _LAST).astype(np.int64)
+def buckets_of(scores: Scores, scale: float) -> tuple[NDArray[np.uint8], list[int]]:
+    """Return the bucket of each score, and how many are in each bucket; some at a time, since there may be millions."""
+    top, rate = scores.max().astype(np.uint64), (1 - 2.0**-40) / (scale * math.log(2))
+    buckets, members = np.empty(len(scores), dtype=np.uint8), np.zeros(_LAST + 1, dtype=np.int64)
+    for start in range(0, len(scores), AT_ONCE):
+        below = top - scores[start : start + AT_ONCE].astype(np.uint64)  # modulo 2**64: what two differ by is less
+        some = np.minimum(below.astype(np.float64) * rate, _LAST).astype(np.int64)
+        members += np.bincount(some, minlength=_LAST + 1)
+        buckets[start : start + AT_ONCE] = some
+    return buckets, members.tolist()
 
 
 def _drawn_by_weight(weights: list[int], numbers: WholeNumbers) -> int:
@@ -103,9 +107,14 @@ def _drawn_by_weight(weights: list[int], numbers: WholeNumbers) -> int:
     raise AssertionError("the number is below the sum of the weights")
 
 
-def _member(buckets: Integers, bucket: int, rank: int) -> int:
+def _member(buckets: NDArray[np.uint8], bucket: int, rank: int) -> int:
     """Return the candidate of a rank in a bucket."""
-    return int(np.flatnonzero(buckets == bucket)[rank])
+    for start in range(0, len(buckets), AT_ONCE):
+        found = np.flatnonzero(buckets[start : start + AT_ONCE] == bucket)
+        if rank < len(found):
+            return start + int(found[rank])
+        rank -= len(found)
+    raise AssertionError("the rank is below the number of members")
 
 
 def survivors(words: DrawWords, number: int, rounds: int) -> int:

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation
-from dpframework.mechanisms.base import LARGEST_REAL, Calibration, Preview
+from dpframework.mechanisms.base import Calibration, Preview
+from dpframework.mechanisms.lattice import LARGEST_REAL
 from dpframework.mechanisms.randomness import Noise, Randomness
 from dpframework.mechanisms.selection import BoundedRange, with_relative_error
 from dpframework.queries.base import QueryFacts

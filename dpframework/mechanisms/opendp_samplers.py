@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.mechanisms.lattice import Scores
+
 Integers = NDArray[np.int64]
 KEPT = 256  # measurements of each kind
 
@@ -26,9 +28,9 @@ def noise(kind: str, scale: float, size: int) -> Integers:
     return _invoked(_noise(kind, scale), np.zeros(size, dtype=np.int64), np.int64)
 
 
-def noisy_max(scores: Integers, scale: float, *, gumbel: bool) -> int:
+def noisy_max(scores: Scores, scale: float, *, gumbel: bool) -> int:
     """Return the position of the largest score with Gumbel noise, or with exponential noise (permute-and-flip)."""
-    found = _invoked(_noisy_max(scale, gumbel), np.ascontiguousarray(scores, dtype=np.int64), np.uintp)
+    found = _invoked(_noisy_max(scale, gumbel), np.ascontiguousarray(np.asarray(scores), dtype=np.int64), np.uintp)
     return int(found[0])
 
 

@@ -28,11 +28,11 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.mechanisms import opendp_samplers
+from dpframework.mechanisms.lattice import AT_ONCE, LatticePoints, Scores
 from dpframework.mechanisms.uniforms import WORD_BITS, Uniform
 
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
-AT_ONCE = 1 << 18  # scores that get their noise at a time
 REAL_ARITHMETIC = "real-arithmetic"  # the assumption that sampling in floating point is as good as in real numbers
 KEY_BITS, PUBLIC_BITS = 256, 128
 
@@ -84,7 +84,7 @@ class Randomness(abc.ABC):
         """Draw `size` integers k with probability proportional to exp(-k**2 / (2 scale**2))."""
 
     @abc.abstractmethod
-    def noisy_max(self, scores: Integers, scale: float, noise: Noise) -> int:
+    def noisy_max(self, scores: Scores, scale: float, noise: Noise) -> int:
         """Return the position of the largest of `scores` plus independent noise of that scale."""
 
     @abc.abstractmethod
@@ -151,7 +151,7 @@ class _WithoutGenerator(Randomness):
     def discrete_gaussian(self, size: int, scale: float) -> Integers:
         return self._source.discrete_gaussian(size, scale)
 
-    def noisy_max(self, scores: Integers, scale: float, noise: Noise) -> int:
+    def noisy_max(self, scores: Scores, scale: float, noise: Noise) -> int:
         return self._source.noisy_max(scores, scale, noise)
 
     def apart(self) -> Randomness:
@@ -207,7 +207,7 @@ class SystemRandomness(Randomness):
                 return rejection_gaussian.discrete_gaussian(self.words, size, float(scale))
         return opendp_samplers.noise("gaussian", scale, size)
 
-    def noisy_max(self, scores: Integers, scale: float, noise: Noise) -> int:
+    def noisy_max(self, scores: Scores, scale: float, noise: Noise) -> int:
         """Choose as `Randomness` says, by `bucket_selection` or OpenDP's `make_noisy_max` on integers."""
         if len(scores) == 1:
             return 0
@@ -217,7 +217,8 @@ class SystemRandomness(Randomness):
 
             if self._draws(bucket_selection, len(scores), scale):
                 choose = bucket_selection.exponential_choice if gumbel else bucket_selection.permute_and_flip
-                return choose(self.words, np.asarray(scores, dtype=np.int64), float(scale))
+                given = scores if isinstance(scores, LatticePoints) else np.asarray(scores, dtype=np.int64)
+                return choose(self.words, given, float(scale))
         return opendp_samplers.noisy_max(scores, scale, gumbel=gumbel)
 
     def integers(self, below: int | Integers, size: int) -> Integers:
@@ -321,7 +322,7 @@ class SeededRandomness(Randomness):
             drawn = np.concatenate([drawn, proposals[kept]])
         return drawn[:size]
 
-    def noisy_max(self, scores: Integers, scale: float, noise: Noise) -> int:
+    def noisy_max(self, scores: Scores, scale: float, noise: Noise) -> int:
         """See `Randomness`. Some scores at a time: there may be millions, and the draws are the same."""
         draw = self._generator.exponential if noise is Noise.EXPONENTIAL else self._generator.gumbel
         top, largest, position = scores.max(), -math.inf, 0

@@ -81,7 +81,7 @@ class _NoisyMax(_ByScore):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> int:
         """Return the position of the chosen candidate."""
-        return randomness.noisy_max(calibration.on_lattice(answer).ravel(), calibration.lattice_scale, self.noise)
+        return randomness.noisy_max(calibration.scores(answer), calibration.lattice_scale, self.noise)
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the log-probability of choosing position `output`."""

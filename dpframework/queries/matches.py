@@ -159,6 +159,8 @@ class MatchScores(CandidateScores):
         The public number of rows beyond which a match gains nothing: c; None for no cap.
     given_cap
         Whether a cap may be given at run time, from a release; the smaller one counts.
+    followed
+        Whether another choice from the same rows follows, for which counts are kept. It changes no score.
 
     Raises
     ------
@@ -172,6 +174,7 @@ class MatchScores(CandidateScores):
     target: Fraction = attrs.field(default=Fraction(1, 2), converter=share_of_budget, validator=between_0_and_1)
     cap: int | None = None
     given_cap: bool = False
+    followed: bool = True
 
     def __attrs_post_init__(self) -> None:
         """Refuse views without a pair of tests."""
@@ -285,6 +288,8 @@ class MatchScores(CandidateScores):
 
         A score is a minimum, and one more known set adds one term to it: the scores so far are enough.
         """
+        if not self.followed:
+            return np.asarray(super().evaluate(engine, rows, **inputs))
         known, cap, kept = tuple(inputs.get("known", ())), self._cap(inputs), engine.kept(rows)
         last: _Last | None = kept.get(_Last)
         if last is not None and (last.query, last.cap) != (self, cap):

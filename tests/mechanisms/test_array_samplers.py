@@ -25,6 +25,7 @@ from dpframework.mechanisms import (
     rejection_gaussian,
 )
 from dpframework.mechanisms.digit_laplace import digits_of, discrete_laplace
+from dpframework.mechanisms.lattice import LatticePoints, rounded
 from dpframework.mechanisms.randomness import Noise, Samplers, SeededRandomness, SystemRandomness
 from dpframework.mechanisms.rejection_gaussian import discrete_gaussian, exact_exponent, exp_of_minus, exponents
 from dpframework.mechanisms.uniforms import exp_bounds
@@ -248,11 +249,26 @@ def test_a_candidate_is_never_likelier_than_its_bucket_says() -> None:
     for scale in (1.0, 3.0, 2.0**20 / 0.7, 1e-3, 1e9):
         near = {round(k * scale * math.log(2)) + off for k in range(70) for off in (-1, 0, 1)}
         gaps = np.array(sorted(gap for gap in near if 0 <= gap < 2**62))
-        below, buckets = bucket_selection.buckets_of(-gaps, scale)
-        assert below.tolist() == gaps.tolist()
+        buckets, members = bucket_selection.buckets_of(-gaps, scale)
+        assert members == np.bincount(buckets, minlength=64).tolist()
         for gap, bucket in zip(gaps.tolist(), buckets.tolist(), strict=True):
             assert gap == 0 or exp_bounds(-gap / Fraction(scale), 200)[1] <= 2 ** (200 - bucket)
             assert bucket == 63 or gap * (1 + 1e-9) / scale / math.log(2) < bucket + 1 + 1e-6
+
+
+@pytest.mark.parametrize("noise", CHOICES)
+def test_a_choice_is_the_same_however_many_scores_are_looked_at_at_once(
+    noise: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From real scores, too, which are rounded when they are looked at."""
+    real = np.random.default_rng(4).normal(0, 30, 500)
+    scores = rounded(real, 0.25)
+    at_once = [CHOICES[noise](words(seed), scores, 200.0) for seed in range(60)]
+    for number in (1, 7, 499, 500):
+        monkeypatch.setattr(bucket_selection, "AT_ONCE", number)
+        for given in (scores, LatticePoints(real, 0.25)):
+            assert [CHOICES[noise](words(seed), given, 200.0) for seed in range(60)] == at_once
+    assert len(set(at_once)) > 20
 
 
 @pytest.mark.parametrize(("number", "rounds"), [(100, 3), (64, 1), (65, 2), (7, 0), (1, 4)])

@@ -37,6 +37,7 @@ from dpframework.mechanisms import (
     permute_and_flip_log_probability,
     with_relative_error,
 )
+from dpframework.mechanisms.lattice import LatticePoints
 from dpframework.mechanisms.losses import doubled_at_most
 from dpframework.mechanisms.randomness import Noise, Randomness, Samplers, SeededRandomness, SystemRandomness
 from dpframework.mechanisms.shifts import unit_changes
@@ -772,9 +773,30 @@ def test_answers_are_rounded_some_at_a_time_and_keep_their_shape(monkeypatch: py
     answer = np.random.default_rng(5).normal(0, 1e3, (4, 6)).T
     at_once = real.on_lattice(answer)
     np.testing.assert_array_equal(at_once, np.rint(answer / float(real.unit)))
-    monkeypatch.setattr("dpframework.mechanisms.base.AT_ONCE", 5)
+    monkeypatch.setattr("dpframework.mechanisms.lattice.AT_ONCE", 5)
     np.testing.assert_array_equal(real.on_lattice(answer), at_once)
     assert real.on_lattice(2.0).shape == ()
+
+
+def test_many_real_scores_are_rounded_when_they_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = calibrated(Exponential(1), attrs.evolve(facts(sensitivity("linf", 1), integer=False), answer_length=24))
+    answer = np.append(np.random.default_rng(6).normal(0, 1e3, 22), [1e300, -1e300]).reshape(4, 6)
+    whole = chosen.on_lattice(answer).ravel()
+    assert isinstance(chosen.scores(answer), np.ndarray)
+    monkeypatch.setattr("dpframework.mechanisms.base.AT_ONCE", 23)
+    points = chosen.scores(answer)
+    assert isinstance(points, LatticePoints)
+    np.testing.assert_array_equal(np.asarray(points), whole)
+    np.testing.assert_array_equal(points[3:9], whole[3:9])
+    assert (len(points), points.max(), points[5]) == (24, whole.max(), whole[5])
+    for seed in range(20):
+        choices = [
+            SeededRandomness(seed).noisy_max(one, 1e3 / float(chosen.unit), Noise.GUMBEL) for one in (points, whole)
+        ]
+        assert choices[0] == choices[1]
+    for unusable in (np.full(24, np.nan), np.zeros(25)):
+        with pytest.raises(dpf.InputError):
+            chosen.scores(unusable)
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "float16", "float32"])

@@ -7,6 +7,7 @@ import itertools
 from fractions import Fraction
 from typing import Any, ClassVar
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -362,3 +363,14 @@ def test_what_is_kept_of_one_cap_is_not_used_for_another() -> None:
         for known in ((), KNOWN[:1], KNOWN):
             found = GIVEN.evaluate(engine, rows, known=known, cap=cap)
             np.testing.assert_array_equal(found, scored(GIVEN, table, known=known, cap=cap))
+
+
+def test_a_choice_that_none_follows_scores_the_same_and_keeps_nothing() -> None:
+    table = table_of(np.random.default_rng(5).integers(0, len(KINDS), 80))
+    engine = dpf.InMemory()
+    rows = engine.load(table)
+    last = attrs.evolve(GIVEN, followed=False)
+    for known in ((), KNOWN):
+        found = last.evaluate(engine, rows, known=known, cap=5)
+        assert not any(name.__name__ == "_Last" for name in engine.kept(rows) if isinstance(name, type))
+        np.testing.assert_array_equal(found, scored(GIVEN, table, known=known, cap=5))

@@ -41,6 +41,7 @@ def plan_pairs(scores: MatchScores, pairs: int, choices: Fraction, counts: Fract
         The epsilon of all choices, and of all tables.
     """
     tables = -(-pairs // TOGETHER)
+    scores = attrs.evolve(scores, followed=pairs > 1)
     chosen = step("pair", scores, Exponential(choices / pairs), threshold=scores.cap)
     cells = TruthCells(min(pairs, TOGETHER), among=scores.attributes)
     counted = step("table", cells, DiscreteLaplace(counts / tables), uses=["pair"])

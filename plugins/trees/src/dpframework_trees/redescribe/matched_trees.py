@@ -176,11 +176,13 @@ class MatchedTrees(Miner):
         if arranged.matches:
             yield plan_matches(scores, arranged, epsilon - forest, uses)
         trees, depth = arranged.trees, arranged.depth
+        of_root = attrs.evolve(scores, followed=trees > 1)
+        of_half = attrs.evolve(self.scores(schema, root=False), followed=False)
         for k in range(trees):
             choice, counts = CHOICES * forest / (depth * trees), (1 - CHOICES) * forest / trees
-            parts: list[Node] = [step("root", scores, Exponential(choice), uses=uses, threshold=scores.cap)]
+            parts: list[Node] = [step("root", of_root, Exponential(choice), uses=uses, threshold=scores.cap)]
             if depth == 2:
-                split = step("split", self.scores(schema, root=False), Exponential(choice))
+                split = step("split", of_half, Exponential(choice))
                 parts.append(parallel(split, by=FromRelease("root", attributes=scores.attributes)))
             leaves = JointLeaves(2**depth, 2**depth, among=scores.attributes)
             parts.append(step("leaves", leaves, DiscreteLaplace(counts), uses=["root"]))
@@ -232,7 +234,7 @@ class MatchedTrees(Miner):
             root = scope.release("root", known=[part for match in roots for part in match.parts], **given)
             roots.append(root)
             sides = scope.partition(Cases(root.parts))[:2] if arranged.depth == 2 else []
-            below = PrivateTable.release_many((side, "split", {}) for side in sides)
+            below = [side.release("split") for side in sides]  # one after the other: there may be millions of scores
             trees = _trees(tests, root, below)
             counts = np.asarray(scope.release("leaves", left=trees[View.LEFT], right=trees[View.RIGHT]))
             yield trees, counts, scope.calibration("leaves").variance
