@@ -7,11 +7,13 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import attrs
 import numpy as np
 import pytest
 from dpframework_greedy import SerenadeCS, SerenadeES
 from dpframework_greedy.language import literals_of
 from dpframework_greedy.match_tables import TruthCells, _combinations, as_literal, mine_pairs, plan_pairs, read
+from dpframework_greedy.pair_plan import NUMBERS
 
 import dpframework as dpf
 from dpframework.facts import Below, Equals
@@ -19,6 +21,7 @@ from dpframework.lab.clinic import clinic_schema, clinic_table
 from dpframework.lab.evaluation import exact_counts, redescription_quality
 from dpframework.lab.evaluation.rows import columns_of
 from dpframework.mechanisms import DiscreteLaplace, Exponential
+from dpframework.plan import Step, walk
 from dpframework.queries import Match, MatchScores
 from dpframework.results import CellTable, Redescriptions, Wanted
 from dpframework.verify.conformance import QueryConformance
@@ -149,18 +152,61 @@ def test_the_plan_costs_exactly_epsilon_and_assumes_nothing(kind: type[Any], ask
 
 
 def test_the_number_of_pairs_follows_from_epsilon_and_public_facts() -> None:
-    def plan_pairs(epsilon: float, rows: int | None) -> list[int]:
-        schema = dpf.Schema(list(clinic_schema()), max_rows=rows)
-        root = SerenadeES(epsilon=epsilon).plan(schema)
-        choices, tables = root.children
+    def plan_pairs(epsilon: float, rows: int, **asked: int) -> int:
+        schema = dpf.Schema(list(clinic_schema()), rows=rows)
+        choices, tables = SerenadeES(epsilon=epsilon, **asked).plan(schema).children
         assert isinstance(choices.part.mechanism, Exponential)
         assert isinstance(choices.part.query, MatchScores)
+        assert not choices.part.query.given_cap
         assert isinstance(tables.part.mechanism, DiscreteLaplace)
         assert tables.times == -(-choices.times // 3)
         return choices.times
 
-    assert [plan_pairs(epsilon, None) for epsilon in (0.01, 0.1, 1, 10)] == [1, 1, 14, 20]
-    assert [plan_pairs(0.1, rows) for rows in (100, 10_000, 200_000)] == [1, 5, 5]
+    assert [plan_pairs(epsilon, 2_500) for epsilon in (0.01, 0.1, 1, 10)] == [1, 1, 14, 20]
+    assert [plan_pairs(0.1, rows) for rows in (100, 10_000, 200_000)] == [1, 5, 20]
+    assert plan_pairs(0.1, 100, pairs=5) == 5
+
+
+@pytest.mark.parametrize("most", [None, 20_000, 400])
+def test_a_secret_number_of_rows_is_released_first_and_says_how_many_pairs(most: int | None) -> None:
+    """A branch for each number of pairs that it may choose; among 400 rows it can be but one."""
+    schema = dpf.Schema(list(clinic_schema()), max_rows=most)
+    plan, pairs = SerenadeES(epsilon="0.1"), SerenadeES(epsilon="0.1").pair_plan(schema)
+    steps = [node for node in walk(plan.plan(schema)) if isinstance(node, Step)]
+    if most == 400:
+        assert pairs.numbers == (1,)
+        assert [one.name for one in steps] == ["pair", "table"]
+        return
+    assert pairs.numbers == ((*NUMBERS,) if most is None else (1, 2, 3, 4, 6, 9))
+    assert (steps[0].name, steps[0].mechanism) == ("rows", DiscreteLaplace(Fraction(1, 500)))
+    assert [(one.uses, one.query.given_cap) for one in steps if one.name == "pair"] == [(("rows",), True)] * len(
+        pairs.numbers
+    )
+    chosen = [pairs.number(rows) for rows in (1, 3_000, 5_000, 10_000, 20_000)]
+    assert chosen == [1, 2, 3, 4, 9]
+    for relation in dpf.Relation:
+        study = dpf.Study(schema, epsilon="0.1", relation=relation.value)
+        study.add("found", plan)
+        assert study.plan().total().epsilon == Fraction(1, 10)
+
+
+@pytest.mark.parametrize(("released", "pairs"), [(-3, 1), (5_000, 3), (10**9, 9)])
+def test_the_released_number_chooses_the_pairs_and_the_cap(
+    released: int, pairs: int, clinic: dpf.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, release = list[tuple[str, Any]](), dpf.PrivateTable.release
+
+    def seen(self: dpf.PrivateTable, name: str, **inputs: Any) -> Any:
+        asked.append((name, inputs))
+        made = release(self, name, **inputs)
+        return released if name == "rows" else made
+
+    monkeypatch.setattr(dpf.PrivateTable, "release", seen)
+    table = dpf.Table.from_codes(attrs.evolve(clinic.schema, rows=None, max_rows=20_000), clinic.codes, clinic.values)
+    run(table, SerenadeES(epsilon="0.1"))
+    assert [name for name, _ in asked] == ["rows", *["pair"] * pairs, *["table"] * -(-pairs // 3)]
+    caps = [inputs["cap"] for name, inputs in asked if name == "pair"]
+    assert caps == [max(min(released, 20_000) * 3 // 10, 1)] * pairs
 
 
 @pytest.mark.parametrize("kind", MINERS)
@@ -308,7 +354,7 @@ def test_what_is_planned_of_so_many_pairs(pairs: int) -> None:
     assert chosen.part.mechanism == Exponential(Fraction(3, 7) / pairs)
     assert counted.part.mechanism == DiscreteLaplace(Fraction(4, 7) / tables)
     assert counted.part.query == TruthCells(min(pairs, 3), among=("wolf", "snow"))
-    assert chosen.part.query is scores
+    assert chosen.part.query == attrs.evolve(scores, followed=pairs > 1)
     assert (chosen.part.threshold, tuple(counted.part.uses)) == (30, ("pair",))
 
 

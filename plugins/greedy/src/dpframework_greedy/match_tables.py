@@ -9,8 +9,10 @@ disjunctions: what extensions would have to pay for.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
 
 import attrs
 import numpy as np
@@ -28,7 +30,9 @@ TOGETHER = 3  # pairs a table: with two of them a fifth fewer redescriptions are
 Masks = NDArray[np.bool_]
 
 
-def plan_pairs(scores: MatchScores, pairs: int, choices: Fraction, counts: Fraction) -> Node:
+def plan_pairs(
+    scores: MatchScores, pairs: int, choices: Fraction, counts: Fraction, *, uses: Sequence[str] = ()
+) -> Node:
     """Plan the choice of pairs, and their tables.
 
     Parameters
@@ -39,10 +43,12 @@ def plan_pairs(scores: MatchScores, pairs: int, choices: Fraction, counts: Fract
         The number of pairs.
     choices, counts
         The epsilon of all choices, and of all tables.
+    uses
+        The step that says how many rows there are, if one does.
     """
     tables = -(-pairs // TOGETHER)
     scores = attrs.evolve(scores, followed=pairs > 1)
-    chosen = step("pair", scores, Exponential(choices / pairs), threshold=scores.cap)
+    chosen = step("pair", scores, Exponential(choices / pairs), uses=uses, threshold=scores.cap)
     cells = TruthCells(min(pairs, TOGETHER), among=scores.attributes)
     counted = step("table", cells, DiscreteLaplace(counts / tables), uses=["pair"])
     return sequential(repeat(pairs, chosen), repeat(tables, counted))
@@ -61,11 +67,25 @@ def most_cells(pairs: int) -> int:
     return int((2 ** min(pairs, TOGETHER) - 1) ** 2)
 
 
-def mine_pairs(table: PrivateTable, pairs: int, wanted: Wanted) -> tuple[list[Redescription], int]:
-    """Release the pairs and their tables. Return the wanted redescriptions and the number of candidates."""
+def mine_pairs(
+    table: PrivateTable, pairs: int, wanted: Wanted, given: Mapping[str, Any] = MappingProxyType({})
+) -> tuple[list[Redescription], int]:
+    """Release the pairs and their tables. Return the wanted redescriptions and the number of candidates.
+
+    Parameters
+    ----------
+    table
+        The table.
+    pairs
+        The number of pairs.
+    wanted
+        What redescriptions must be.
+    given
+        What scores are given at run time beside the pairs before.
+    """
     chosen: list[Match] = []
     for _ in range(pairs):
-        chosen.append(table.release("pair", known=[part for match in chosen for part in match.parts]))
+        chosen.append(table.release("pair", known=[part for match in chosen for part in match.parts], **given))
     found, candidates = [], 0
     variance = table.calibration("table").variance
     for start in range(0, pairs, TOGETHER):

@@ -43,7 +43,8 @@ from dpframework_greedy.budgets import (
 )
 from dpframework_greedy.choices import SuccessiveExponential
 from dpframework_greedy.language import JoinedPart, Language, Redescribed
-from dpframework_greedy.match_tables import as_literal, mine_pairs, most_cells, plan_pairs
+from dpframework_greedy.match_tables import as_literal
+from dpframework_greedy.pair_plan import PairPlan
 from dpframework_greedy.queries import ExtensionScores, PairScores
 from dpframework_greedy.relative_scores import AnyScore, OpenSurplus, RelativeScore, Supports, supports_of, worth_of
 from dpframework_greedy.scores import Score, Surplus, spread_of
@@ -72,7 +73,8 @@ class Serenade(Miner):
         rows; else a tenth and seven tenths of the schema's `rows`, or seven times `min_support` where `rows` is not
         public. What is beyond them by more than the noise is not returned.
     pairs
-        The number of initial pairs; by default what the budget carries, 20 at most.
+        The number of initial pairs; by default what the budget carries, 20 at most. Where pairs are counted together
+        and the number of rows is secret, a fiftieth of the budget releases it first, and it says how many.
     budget
         How the budget is shared between initial pairs, extensions and qualities: "d1" to "d5", or three shares; with
         these, as many extensions are planned as are asked for. By default .6, 0 and .4 for pairs that are scored in
@@ -185,27 +187,16 @@ class Serenade(Miner):
         cap = None if rows is None else max(int(CAP * rows), 1)
         return MatchScores(language.left, language.right, self.target_jaccard, cap)
 
-    def number_of_matches(self, schema: Schema) -> int:
-        """Return how many pairs are chosen where they are scored in rows."""
-        if self.pairs is not None:
-            return self.pairs
-        shares = self.budget or BY_ROWS
-        budget = float(shares.pairs * self.epsilon) * rows_meant(schema)
-        return choices_carried(budget, self.matches(schema).answer_length, MOST_PAIRS)
-
-    def planned_together(self, schema: Schema) -> Node:
-        """Plan pairs and tables where pairs are counted together."""
+    def pair_plan(self, schema: Schema) -> PairPlan:
+        """Return what is planned where pairs are counted together."""
         self.check_supports(schema)
-        shares = self.budget or BY_ROWS
-        number, epsilon = self.number_of_matches(schema), self.epsilon
-        return plan_pairs(self.matches(schema), number, shares.pairs * epsilon, shares.quality * epsilon)
+        return PairPlan(schema, self.matches(schema), self.epsilon, self.budget or BY_ROWS, self.pairs)
 
     def mined_together(self, table: PrivateTable, min_jaccard: float = 0) -> Redescriptions:
         """Choose and count, where pairs are counted together."""
         wanted = self.wanted()
         wanted = attrs.evolve(wanted, min_jaccard=max(wanted.min_jaccard, min_jaccard))
-        found, candidates = mine_pairs(table, self.number_of_matches(table.schema), wanted)
-        return self.finished(found, candidates, table.calibration("table").variance, table.schema.rows or math.inf)
+        return self.finished(*self.pair_plan(table.schema).mine(table, wanted))
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the errors of supports, each a sum of cells of a table of pairs, and of all choices."""
@@ -213,7 +204,7 @@ class Serenade(Miner):
             return part.bounds_of_steps()
         paths, cells = ["quality", "parent"], 1
         if self.counts_together:
-            paths, cells = ["table"], most_cells(self.number_of_matches(part.schema))
+            paths, cells = ["table"], self.pair_plan(part.schema).most_cells
         supports = bound_of_supports(part.sum_bound("", paths, cells), cells, self.max_support)
         return [supports, *part.bounds_of_others([supports])]
 

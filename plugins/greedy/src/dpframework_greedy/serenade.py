@@ -111,7 +111,7 @@ class SerenadeCS(Serenade):
     def plan(self, schema: Schema) -> Node:
         """Plan the pairs, every extension that may come, and a quality for each of both."""
         if self.counts_together:
-            return self.planned_together(schema)
+            return self.pair_plan(schema).plan()
         resolved = self.resolved(schema)
         parts = [resolved.pairs_step()]
         if resolved.choices:
@@ -208,7 +208,7 @@ class SerenadeES(Serenade):
     def plan(self, schema: Schema) -> Node:
         """Plan the pairs, all rounds of extensions in one step, and a quality for each redescription."""
         if self.counts_together:
-            return self.planned_together(schema)
+            return self.pair_plan(schema).plan()
         resolved = self.resolved(schema)
         parts = [resolved.pairs_step()]
         quality = resolved.shares.quality * resolved.epsilon / resolved.pairs
@@ -251,13 +251,14 @@ class SerenadeES(Serenade):
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return all scores, views that share an attribute, and budgets for the pairs or the extensions alone."""
-        from dpframework_greedy.witnesses import EXTENDED_SUPPORTS, PLANTED, published_extension
+        from dpframework_greedy.witnesses import EXTENDED_SUPPORTS, PLANTED, matched_by_count, published_extension
 
         asked: dict[str, Any] = {"pairs": 1, "rounds": 2, "budget": "d3"}
         most: dict[str, Any] = {"pairs": 1, "rounds": 1, "budget": [0.05, 0.9, 0.05], "score": "logistic"}
         return {
             "default": _by_rows(cls),
             "several": _several(cls),
+            "by count": Example(PLANTED, cls("0.01"), witnesses=matched_by_count()),
             **_extended(cls, asked, {**asked, "rounds": 1}),
             "jaccard": _by_index(cls),
             "shared": _shared(cls),

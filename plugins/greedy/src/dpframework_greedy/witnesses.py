@@ -178,6 +178,15 @@ def matched() -> tuple[Witness, Witness]:
     return tuple(attrs.evolve(witness, outputs={"pair": 0}) for witness in witnesses())  # type: ignore[return-value]
 
 
+def matched_by_count() -> tuple[Witness, Witness]:
+    """Return the same for an epsilon of 0.01, where the number of rows that is released says that it is one pair.
+
+    (moose, wind) is likelier. The number is above the true one: it is likelier with one row more.
+    """
+    rows = [(_row("wolf", "rain"), 200), (_row("moose", "wind"), 2090), (_row(), 4500)]
+    return _both_relations(rows, rows, {"rows": 7_000, "1 pair/pair": 0})
+
+
 LEFT, RIGHT = ("wolf", "moose", "bear", "fox", "hare"), ("rain", "snow", "wind", "fog", "hail")
 FIVE = Schema([*(Boolean(name, view=View.LEFT) for name in LEFT), *(Boolean(name, view=View.RIGHT) for name in RIGHT)])
 _WANTED = (0, 6, 12, 18)  # matches of the first four of each view, in order

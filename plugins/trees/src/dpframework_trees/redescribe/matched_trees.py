@@ -268,7 +268,7 @@ class MatchedTrees(Miner):
         from dpframework_trees.redescribe.witnesses import (
             SIX,
             matched_trees,
-            matched_trees_of_one_level,
+            matched_trees_by_count,
             matches_read_together,
             several_matched_trees,
         )
@@ -276,7 +276,7 @@ class MatchedTrees(Miner):
         return {
             "default": Example(MATCHED_SCHEMA, cls(1, trees=1), witnesses=matched_trees()),
             "several": Example(MATCHED_SCHEMA, cls(2, trees=2), witnesses=several_matched_trees()),
-            "counted": Example(MATCHED_SCHEMA, cls("0.01"), witnesses=matched_trees_of_one_level()),
+            "counted": Example(MATCHED_SCHEMA, cls("0.01"), witnesses=matched_trees_by_count()),
             "joint": Example(_schema(*zip(*SIX, strict=True)), cls(2, matches=5), witnesses=matches_read_together()),
         }
 

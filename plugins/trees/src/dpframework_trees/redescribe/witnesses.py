@@ -253,14 +253,20 @@ def several_matched_trees() -> tuple[Witness, Witness]:
     return Witness(few, None, after, outputs), Witness(few, before, after, outputs)
 
 
-def matched_trees_of_one_level() -> tuple[Witness, Witness]:
-    """Return a witness for each relation, for a tree of one level with (wolf, rain), less likely than (moose, wind).
+def matched_trees_by_count() -> tuple[Witness, Witness]:
+    """Return the same as `matched_trees`, for an epsilon of 0.01, where a released number of rows chooses one tree.
 
-    The number of rows that is released, far below theirs, chooses one level.
+    That number is above the true one: it is likelier with one row more.
     """
-    few = [(_held("wolf", "rain"), 5000), (_held("moose", "wind"), 20_000), (_held(), 20_000)]
-    after, before = _held("wolf", "rain", "moose"), _held("wolf", "moose", "wind")
-    outputs = {"rows": 1, "1 tree of 1 level/tree 1/root": 0}
+    few = [(_held(*names), number) for names, number in (
+        (("wolf", "rain", "fox", "fog"), 1800),
+        (("wolf", "rain", "bear", "snow"), 60),
+        (("wolf", "rain"), 1800),
+        (("moose", "wind"), 6200),
+        ((), 9000),
+    )]  # fmt: skip
+    after, before = _held("wolf", "rain", "bear", "snow", "moose", "fox"), _held("moose", "wind", "bear")
+    outputs = {"rows": 21_000, "1 tree of 2 levels/tree 1/root": 0}
     return Witness(few, None, after, outputs), Witness(few, before, after, outputs)
 
 

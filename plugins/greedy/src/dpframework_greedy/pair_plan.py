@@ -1,0 +1,104 @@
+"""How many pairs are chosen and counted together: by the number of rows, which is public or released first."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import final
+
+import attrs
+
+from dpframework.facts import Schema
+from dpframework.mechanisms import DiscreteLaplace
+from dpframework.plan import Node, either, sequential, step
+from dpframework.queries import CAP, Count, MatchScores, choices_carried
+from dpframework.results import Redescription, Wanted
+from dpframework.run import PrivateTable
+from dpframework_greedy.budgets import MOST_PAIRS, BudgetShares
+from dpframework_greedy.match_tables import mine_pairs, most_cells, plan_pairs
+
+COUNT_SHARE = Fraction(1, 50)  # of the budget, for the number of rows if that is secret
+NUMBERS = (1, 2, 3, 4, 6, 9, 12, 15, 18, MOST_PAIRS)  # of pairs, that a released number of rows may choose
+MOST_ROWS = 10**12
+
+
+@final
+@attrs.frozen
+class PairPlan:
+    """The pairs that are counted together, on a schema.
+
+    Attributes
+    ----------
+    schema
+        The schema.
+    scores
+        The scores of pairs.
+    epsilon
+        The budget of all.
+    shares
+        How choices and tables share it.
+    asked
+        The number of pairs that a user asks for; None for what the budget carries.
+    """
+
+    schema: Schema
+    scores: MatchScores
+    epsilon: Fraction
+    shares: BudgetShares
+    asked: int | None
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of pairs that the number of rows may choose; one if it is public or nothing is to choose."""
+        if self.asked is not None:
+            return (self.asked,)
+        if self.schema.rows is not None:
+            return (self._carried(self.schema.rows),)
+        most = self._carried(self.schema.max_rows or MOST_ROWS)
+        return tuple(number for number in NUMBERS if number <= most)
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether the number of rows is released first."""
+        return self.schema.rows is None and len(self.numbers) > 1
+
+    @property
+    def most_cells(self) -> int:
+        """How many cells of a table a support adds up, at most."""
+        return most_cells(max(self.numbers))
+
+    def number(self, rows: float) -> int:
+        """Return how many pairs a released number of rows chooses."""
+        carried = self._carried(rows)
+        return max(number for number in self.numbers if number <= carried)
+
+    def _carried(self, rows: float) -> int:
+        return choices_carried(float(self.shares.pairs * self.epsilon) * rows, self.scores.answer_length, MOST_PAIRS)
+
+    def plan(self) -> Node:
+        """Plan the pairs and their tables, or a branch for each number of pairs and what chooses it."""
+        pairs, counts = self.shares.pairs * self.epsilon, self.shares.quality * self.epsilon
+        if not self.counts_rows:
+            return plan_pairs(self.scores, self.numbers[0], pairs, counts)
+        counted = step("rows", Count(), DiscreteLaplace(COUNT_SHARE * self.epsilon))
+        scores, rest = attrs.evolve(self.scores, given_cap=True), 1 - COUNT_SHARE
+        branches = (
+            sequential(plan_pairs(scores, number, rest * pairs, rest * counts, uses=["rows"]), name=_branch(number))
+            for number in self.numbers
+        )
+        return sequential(counted, either(*branches))
+
+    def mine(self, table: PrivateTable, wanted: Wanted) -> tuple[list[Redescription], int, float, float]:
+        """Release all of it. Return what is found, the number of candidates, a count's variance, and the rows."""
+        if not self.counts_rows:
+            found, candidates = mine_pairs(table, self.numbers[0], wanted)
+            return found, candidates, table.calibration("table").variance, self.schema.rows or math.inf
+        rows = min(max(float(table.release("rows")), 1.0), self.schema.max_rows or math.inf)
+        number = self.number(rows)
+        part, given = table.scope(_branch(number)), {"cap": max(int(CAP * int(rows)), 1)}
+        found, candidates = mine_pairs(part, number, wanted, given)
+        return found, candidates, part.calibration("table").variance, rows
+
+
+def _branch(pairs: int) -> str:
+    return f"{pairs} pair{'s' * (pairs > 1)}"
