@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, Schema
 from dpframework.mechanisms import Calibration
+from dpframework_trees.error_limits import upper_error_rate
 from dpframework_trees.splits import Split
 from dpframework_trees.tree import DecisionTree, Inner, Leaf, TreeNode, TreeResult
 
@@ -176,10 +177,8 @@ def expected_errors(counts: Counts | Sequence[float], probabilities: Counts | Se
     >>> round(expected_errors([6, 0], [1, 0]), 3)  # Quinlan's example: 6 * 0.206
     1.238
     """
-    from scipy.special import betaincinv
-
     total = float(np.sum(counts))
     right = float(np.asarray(counts)[int(np.argmax(probabilities))])
     if total <= 0:
         return 0.0
-    return total * float(betaincinv(total - right + 1, right, 0.75)) if right > 0 else total
+    return total * upper_error_rate(max(total - right, 0.0), right) if right > 0 else total
