@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.descriptions import Cases, Description
+from dpframework.facts.descriptions import And, Cases, Description
 from dpframework.tables.joint_counts import Crosstab, JointCounts
 
 
@@ -68,18 +68,38 @@ def in_common(
     JointCounts
         Whose counts have the shape (descriptions, left sets, right sets).
     """
-    chosen = [() if one is None else (Cases([one]),) for one in within]
-    tables = [Crosstab([*one.of, *other.of, *own]) for own in chosen for one in left for other in right]
+    chosen = _case_columns(within)
+    tables = [Crosstab([*one.of, *other.of, *own]) for own, _ in chosen for one in left for other in right]
 
     def assemble(counts: Sequence[NDArray[np.int64]]) -> NDArray[Any]:
         found = np.zeros((len(within), *shape), dtype=np.int64)
         for k, one in enumerate(left):
             members = one.members()
             for j, other in enumerate(right):
-                for d, own in enumerate(chosen):
-                    table = counts[(d * len(left) + k) * len(right) + j]
-                    joint = (table[..., 0] if own else table).reshape(members.shape[1], -1)
-                    found[d][np.ix_(one.places, other.places)] = members @ joint @ other.members().T
+                within_other = other.members().T
+                for c, (own, cells) in enumerate(chosen):
+                    table = counts[(c * len(left) + k) * len(right) + j]
+                    for d, held in cells.items():
+                        joint = table[..., held].sum(axis=-1) if own else table
+                        common = members @ joint.reshape(members.shape[1], -1) @ within_other
+                        found[d][np.ix_(one.places, other.places)] = common
         return found
 
     return JointCounts(tables, assemble)
+
+
+def _case_columns(within: Sequence[Description | None]) -> list[tuple[tuple[Cases, ...], dict[int, list[int]]]]:
+    """Return columns that tell who is described, each with the cells of the descriptions that it tells of.
+
+    A column tells of two descriptions: where both hold, the first, the second or none. So half as many tables are
+    counted as there are descriptions.
+    """
+    found: list[tuple[tuple[Cases, ...], dict[int, list[int]]]] = []
+    described = [(d, one) for d, one in enumerate(within) if one is not None]
+    found.extend(((), {d: []}) for d, one in enumerate(within) if one is None)
+    for (d, one), (e, other) in zip(described[::2], described[1::2], strict=False):
+        found.append(((Cases([And([one, other]), one, other]),), {d: [0, 1], e: [0, 2]}))
+    if len(described) % 2:
+        d, one = described[-1]
+        found.append(((Cases([one]),), {d: [0]}))
+    return found

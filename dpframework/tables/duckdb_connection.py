@@ -29,6 +29,7 @@ _SETTINGS = (
     "set python_enable_replacements = false",  # a name is that of a table, and of no variable
     "set default_collation = ''",  # texts are compared by their bytes
     "set preserve_insertion_order = true",
+    "set perfect_ht_threshold = 16",  # bits of groups that are counted by their place: two to three times as fast
 )
 _KINDS = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT"), CellKind.WHOLE),

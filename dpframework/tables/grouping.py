@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeAlias, final
 
 import attrs
@@ -22,7 +22,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
 from dpframework.tables.blocks import Block, cells_of
 from dpframework.tables.engines import Engine, Rows, rows_of
-from dpframework.tables.joint_counts import Crosstab, JointCounts, joint_counts_of
+from dpframework.tables.joint_counts import Column, Crosstab, JointCounts, joint_counts_of
 
 
 @final
@@ -78,12 +78,15 @@ class SelectedRows:
         How the rows come from those of the table, the first step first.
     made_of
         The attributes of the table that each derived one depends on.
+    kept
+        The counts of these rows that queries made, for none to count twice. Other rows have others.
     """
 
     table: Any
     schema: Schema
     lineage: tuple[Selection, ...] = ()
     made_of: MadeOf = NOTHING_DERIVED
+    kept: dict[Hashable, Any] = attrs.field(init=False, factory=dict)
 
     def with_part(self, by: Cut, part: int) -> SelectedRows:
         """Return the rows that are in one part of a cut."""
@@ -136,14 +139,19 @@ class GroupingEngine(Engine):
     def counts_of(
         self, asked: Sequence[tuple[Rows, Sequence[Callable[[Block], NDArray[Any]]]]]
     ) -> list[list[NDArray[Any]]]:
-        """Return the counts of queries on each of several rows (see `counts`). A table that several name is one."""
+        """Return the counts of queries on each of several rows (see `counts`).
+
+        A table that several name is counted once, and one that is a margin of another not at all.
+        """
         each = [[self._joint(rows, function) for function in functions] for rows, functions in asked]
-        tables = [list(dict.fromkeys(table for one in own for table in one.tables)) for own in each]
+        wanted = [whole_tables(table for one in own for table in one.tables) for own in each]
+        tables = [list(dict.fromkeys(of.values())) for of in wanted]
         counted = self.tables_of([(rows, own) for (rows, _), own in zip(asked, tables, strict=True)])
         found = []
-        for own, named, counts in zip(each, tables, counted, strict=True):
-            of = {table: self._checked(table, array) for table, array in zip(named, counts, strict=True)}
-            found.append([np.asarray(one.assemble([of[table] for table in one.tables])) for one in own])
+        for own, of, named, counts in zip(each, wanted, tables, counted, strict=True):
+            known = {table: self._checked(table, array) for table, array in zip(named, counts, strict=True)}
+            margins = {table: margin_of(table, whole, known[whole]) for table, whole in of.items()}
+            found.append([np.asarray(one.assemble([margins[table] for table in one.tables])) for one in own])
         return found
 
     def _joint(self, rows: SelectedRows, function: Callable[[Block], NDArray[Any]]) -> JointCounts:
@@ -163,6 +171,10 @@ class GroupingEngine(Engine):
             raise InputError(f"engine '{self.name}' must count a table in its shape, in integers of 64 bits")
         return counts
 
+    def kept(self, rows: SelectedRows) -> dict[Hashable, Any]:
+        """See `Engine`."""
+        return rows.kept
+
     def split(self, rows: SelectedRows, by: Cut) -> list[SelectedRows]:
         """See `Engine`."""
         return [rows.with_part(by, part) for part in range(number_of_parts(by))]
@@ -170,6 +182,49 @@ class GroupingEngine(Engine):
     def derive(self, rows: SelectedRows, attribute: Attribute, cases: Cases) -> SelectedRows:
         """See `Engine`."""
         return rows.with_derived(attribute, cases)
+
+
+def whole_tables(tables: Iterable[Crosstab]) -> dict[Crosstab, Crosstab]:
+    """Return each of some tables with the one that it is a margin of: the smallest, itself if there is no other.
+
+    Examples
+    --------
+    >>> from dpframework.facts.attributes import Boolean
+    >>> ill, old = Boolean("ill"), Boolean("old")
+    >>> pair = Crosstab([ill, old])
+    >>> found = whole_tables([pair, Crosstab([old]), Crosstab()])
+    >>> set(found.values()) == {pair}
+    True
+    """
+    ordered = sorted(dict.fromkeys(tables), key=lambda table: -len(table.columns))
+    found: dict[Crosstab, Crosstab] = {}
+    wholes: list[tuple[Crosstab, set[Column]]] = []
+    for table in ordered:
+        own = set(table.columns)
+        different = len(own) == len(table.columns)  # a column that is there twice makes a diagonal, and no margin
+        around = [whole for whole, columns in wholes if own <= columns and table.summed == whole.summed]
+        found[table] = min(around, key=lambda whole: whole.cells, default=table) if different else table
+        if different and not around:
+            wholes.append((table, own))
+    return found
+
+
+def margin_of(table: Crosstab, whole: Crosstab, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the counts of a table from those of one with all of its columns.
+
+    Examples
+    --------
+    >>> from dpframework.facts.attributes import Boolean
+    >>> ill, old = Boolean("ill"), Boolean("old")
+    >>> margin_of(Crosstab([old]), Crosstab([ill, old]), np.array([[1, 2], [3, 4]])).tolist()
+    [4, 6]
+    """
+    if table == whole:
+        return counts
+    axes = [whole.columns.index(column) for column in table.columns]
+    others = tuple(k for k in range(counts.ndim) if k not in axes)
+    summed = np.asarray(counts.sum(axis=others, dtype=np.int64))
+    return summed.transpose([sorted(axes).index(axis) for axis in axes])
 
 
 def selected(block: Block, lineage: Sequence[Selection]) -> Block:

@@ -195,7 +195,7 @@ class GroupingQuery:
             The tables of each part, where its tables are filled in.
         """
         cells = [answer[f"k{k}"] for k in self._columns.values()]
-        part = np.ma.filled(answer["p"], -1).astype(np.int64)
+        part = np.asarray(answer["p"], dtype=np.int64)
         signatures = np.zeros(len(part), dtype=np.int64)
         for k, column in enumerate(cells):
             signatures |= (~np.ma.getmaskarray(column)).astype(np.int64) << k

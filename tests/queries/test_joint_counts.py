@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+import attrs
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 import dpframework as dpf
-from dpframework.facts import Below, Boolean, Cases, Categorical, Equals, Numeric
+from dpframework.facts import Below, Boolean, Cases, Categorical, Equals, Not, Numeric
+from dpframework.queries import RowSets, in_common
 from dpframework.queries.answers import answer_of
 from dpframework.study.registry import registry
 from dpframework.tables.engines import InMemory, _Blocks
-from dpframework.tables.grouping import GroupingEngine, SelectedRows, selected
-from dpframework.tables.joint_counts import Crosstab, Steps, as_cases, joint_counts_of
+from dpframework.tables.grouping import GroupingEngine, SelectedRows, selected, whole_tables
+from dpframework.tables.joint_counts import Crosstab, JointCounts, Steps, as_cases, joint_counts_of
 from dpframework.verify import EngineConformance, QueryConformance
 
 EXAMPLES = {
@@ -184,6 +186,72 @@ def test_a_sum_by_a_column_adds_up_each_cell() -> None:
     expected = [int(np.rint(np.nan_to_num(ages[ill == k]) * 2).sum()) for k in (0, 1)]
     assert sums.tolist() == expected
     assert counts.sum() == len(AGES)
+
+
+class Noting(Grouping):
+    """It notes which tables it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Crosstab, ...]] = []
+
+    def tables(self, rows: SelectedRows, tables: Sequence[Crosstab]) -> list[NDArray[np.int64]]:
+        self.asked.append(tuple(tables))
+        return super().tables(rows, tables)
+
+
+@attrs.frozen
+class Named:
+    """A function of blocks that is the counts of these tables, one after another."""
+
+    tables: tuple[Crosstab, ...]
+
+    def __call__(self, block: Any) -> NDArray[Any]:
+        return self.joint_counts().count(block)
+
+    def joint_counts(self) -> JointCounts:
+        return JointCounts(self.tables, lambda counts: np.concatenate([one.ravel() for one in counts]))
+
+
+def test_a_margin_of_another_table_is_added_up_and_not_counted() -> None:
+    schema = dpf.Schema([Categorical("a", ["p", "q", "r"]), Boolean("b"), Numeric("c", 0, 40, bins=4)])
+    a, b, c = schema
+    old, steps = Cases([Below("c", 20)]), Steps("c", 0, 40, 0, 10)
+    three, pair, diagonal, sums = Crosstab([a, b, c]), Crosstab([b, old]), Crosstab([b, b]), Crosstab([b], steps)
+    margins = Crosstab([c, a]), Crosstab([b, a]), Crosstab([b]), Crosstab(), Crosstab([old]), Crosstab([c])
+    table, engine = table_of(schema, 200), Noting()
+    rows = engine.load(table)
+    given = Named((*margins, three, pair, diagonal, sums, Crosstab((), steps)))
+    (found,) = engine.counts(rows, [given])
+    assert found.tolist() == given(rows.table[0]).tolist()
+    assert [set(own) for own in engine.asked] == [{three, pair, diagonal, sums}]
+    assert whole_tables([Crosstab([b, b]), Crosstab([b, c])])[Crosstab([b, b])] == diagonal
+    small, large = Crosstab([b, a]), Crosstab([b, c])
+    assert whole_tables([large, small, Crosstab([b])])[Crosstab([b])] == small
+
+
+def test_two_descriptions_are_told_by_one_column_of_a_table() -> None:
+    """They may share rows, and a missing value is in neither; a third one has a column of its own."""
+    schema = dpf.Schema([Boolean("a", missing=True), Categorical("b", ["p", "q", "r"]), Numeric("c", 0, 40, bins=4)])
+    _, b, c = schema
+    within = [None, Equals("a", "true"), Below("c", 20), Not(Equals("a", "true"))]
+    joint = in_common([RowSets.codes(b), RowSets.everyone(b.size)], [RowSets.codes(c)], (b.size + 1, c.size), within)
+    assert len(joint.tables) == 3 * 2
+    block = InMemory().load(table_of(schema, 300))[0]
+    codes = np.stack([block.codes("b"), block.codes("c")])
+    for one, counted in zip(within, joint.count(block), strict=True):
+        held = np.ones(300, dtype=bool) if one is None else one.holds(block)
+        pairs = np.zeros((b.size, c.size), dtype=np.int64)
+        np.add.at(pairs, tuple(codes[:, held]), 1)
+        assert counted.tolist() == [*pairs.tolist(), pairs.sum(axis=0).tolist()]
+
+
+def test_counts_for_one_handle_are_for_no_other() -> None:
+    engine = Grouping()
+    rows = engine.load(table_of(dpf.Schema([Boolean("a"), Boolean("b")]), 30))
+    engine.kept(rows)["mark"] = 1
+    assert engine.kept(rows) == {"mark": 1}
+    derived = engine.derive(rows, Boolean("d"), Cases([Equals("a", "true")]))
+    assert [engine.kept(one) for one in (*engine.split(rows, rows.schema["a"]), derived)] == [{}] * 3
 
 
 class Lazy(dpf.Query):
