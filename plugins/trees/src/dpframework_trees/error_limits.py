@@ -7,15 +7,20 @@ longer than to grow a tree on 1,000 rows.
 from __future__ import annotations
 
 import math
+import statistics
 
 LEVEL = 0.75
-_MOST_STEPS = 200  # of Newton's method with bisection, which halves the interval at least every other step
+_NORMAL = statistics.NormalDist().inv_cdf(LEVEL)
+_MOST_STEPS = 200  # with bisection, which halves the interval at least every other step
+_NEAR = 1e-4  # of a standard deviation: a step of so little leaves an error of about its cube
 _TINY = 1e-300
 _EXACT = 1e-15
 
 
 def upper_error_rate(wrong: float, right: float) -> float:
     """Return the error rate p at which `wrong` errors or fewer have the probability 1/4.
+
+    By Halley's method, from the quantile of a normal distribution, with bisection where a step leaves the interval.
 
     Parameters
     ----------
@@ -36,15 +41,22 @@ def upper_error_rate(wrong: float, right: float) -> float:
     """
     a, b = wrong + 1, right
     low, high = 0.0, 1.0
-    rate = a / (a + b)
+    deviation = math.sqrt(a * b / (a + b + 1)) / (a + b)
+    rate = a / (a + b) + _NORMAL * deviation
+    if rate >= 1:
+        rate = a / (a + b)
     for _ in range(_MOST_STEPS):
         excess = regularized_beta(a, b, rate) - LEVEL
         low, high = (low, rate) if excess > 0 else (rate, high)
-        slope = math.exp(_log_power(a, b, rate)) / (rate * (1 - rate))
-        after = rate - excess / slope if slope > 0 else low
+        density = math.exp(_log_power(a, b, rate)) / (rate * (1 - rate))
+        step = excess / density if density > 0 else math.inf
+        step /= max(1 - step * ((a - 1) / rate - (b - 1) / (1 - rate)) / 2, 0.5)
+        after = rate - step
         if not low < after < high:
             after = (low + high) / 2
-        if abs(after - rate) <= _EXACT * rate or after in (0.0, 1.0):
+            if after in (low, high):
+                return after
+        elif abs(step) <= _NEAR * min(deviation, rate, 1 - rate):
             return after
         rate = after
     return rate
@@ -64,21 +76,19 @@ def _log_power(a: float, b: float, x: float) -> float:
 
 def _fraction(a: float, b: float, x: float) -> float:
     """Return the value of the continued fraction, by Lentz's method; it takes about sqrt(a + b) steps."""
-    above, below = 1.0, 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
+    above, below = 1.0, 1 / ((1 - (a + b) * x / (a + 1)) or _TINY)
     found = below
     for m in range(1, 10 * math.isqrt(math.ceil(a + b)) + 100):
-        for part in (
-            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
-        ):
-            below = 1 / _away_from_zero(1 + part * below)
-            above = _away_from_zero(1 + part / above)
-            factor = above * below
-            found *= factor
-        if abs(factor - 1) <= _EXACT:
+        place = a + 2 * m
+        part = m * (b - m) * x / ((place - 1) * place)
+        below = 1 / ((1 + part * below) or _TINY)
+        above = (1 + part / above) or _TINY
+        found *= above * below
+        part = -(a + m) * (a + b + m) * x / (place * (place + 1))
+        below = 1 / ((1 + part * below) or _TINY)
+        above = (1 + part / above) or _TINY
+        factor = above * below
+        found *= factor
+        if -_EXACT <= factor - 1 <= _EXACT:
             break
     return found
-
-
-def _away_from_zero(number: float) -> float:
-    return number if abs(number) > _TINY else _TINY
