@@ -347,7 +347,8 @@ def page(sentences: Mapping[tuple[str, str], str]) -> str:
     for group, mistakes in GROUPS.items():
         lines += ["", f"## {group}"]
         for one in mistakes:
-            lines += ["", one.what, "", "```text", *textwrap.wrap(sentences[group, one.what], 116), "```"]
+            told = textwrap.wrap(sentences[group, one.what], 116, break_on_hyphens=False)
+            lines += ["", one.what, "", "```text", *told, "```"]
     return "\n".join(lines) + "\n"
 
 
