@@ -6,7 +6,7 @@ import itertools
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dpframework.facts.notebook import html_line, html_table
 from dpframework.facts.output_text import csv_text
@@ -17,10 +17,12 @@ from dpframework.results.redescription import Redescription
 if TYPE_CHECKING:
     import polars as pl
 
+#: A redescription, whether it is starred, and how many others are about the same attributes and have no line.
+Finding: TypeAlias = "tuple[Redescription, bool, int]"
 #: Options of a new figure of bars.
 FIGURE = {"figsize": (11, 6), "layout": "constrained"}
 
-_SHOWN = 50  # rows of a printed table
+SHOWN = 50  # rows of a printed table: of more redescriptions, those about the same attributes share one
 _WIDTH = 100  # of the table: descriptions share what numbers leave, and are wrapped
 _NARROW = 16  # of a description, at least
 _BARS = 12  # redescriptions
@@ -45,9 +47,9 @@ _COLUMNS = (
 CSV_FILE = FileKind.of_pattern("a list of redescriptions", r'^"left","right","jaccard",')
 
 
-def table(items: Sequence[Redescription], trusted: Sequence[bool], candidates: int) -> str:
-    """Draw a table with long descriptions wrapped, of the first redescriptions only if there are many."""
-    shown = [_cells(item, mark) for item, mark in zip(items, trusted, strict=True)][:_SHOWN]
+def table(findings: Sequence[Finding], candidates: int) -> str:
+    """Draw a table with long descriptions wrapped, of the first findings only if there are many."""
+    shown = [_cells(*finding) for finding in findings[:SHOWN]]
     # The descriptions are wrapped to the width that the numbers leave. A cell of numbers may have two lines.
     rows = [_HEADINGS, *shown]
     numbers = [[cell.splitlines() or [""] for cell in row[2:]] for row in rows]
@@ -61,19 +63,30 @@ def table(items: Sequence[Redescription], trusted: Sequence[bool], candidates: i
         for row in wrapped
         for line in itertools.zip_longest(*row, fillvalue="")
     ]
-    if len(items) > _SHOWN:
-        printed.append(f"and {len(items) - _SHOWN} more, in to_csv and to_json")
-    return "\n".join([*printed, _LEGEND.format(candidates=candidates)])
+    return "\n".join([*printed, *_rest(findings, "to_csv and to_json"), _LEGEND.format(candidates=candidates)])
 
 
-def html(items: Sequence[Redescription], trusted: Sequence[bool], candidates: int) -> str:
-    """Return a table for a notebook, of the first redescriptions only if there are many."""
-    shown = [_cells(item, mark) for item, mark in zip(items, trusted, strict=True)][:_SHOWN]
+def html(findings: Sequence[Finding], candidates: int) -> str:
+    """Return a table for a notebook, of the first findings only if there are many."""
+    shown = [_cells(*finding) for finding in findings[:SHOWN]]
     rows = [[" ".join(cell.split("\n")) for cell in row] for row in shown]
-    more = [f"and {len(items) - _SHOWN} more, in to_frame, to_csv and to_json"] if len(items) > _SHOWN else []
     legend = " ".join(_LEGEND.format(candidates=candidates).split("\n"))
-    told = [*more, legend.replace("above those of the right one", "then those of the right one")]
+    told = [
+        *_rest(findings, "to_frame, to_csv and to_json"),
+        legend.replace("above those of the right one", "then those of the right one"),
+    ]
     return html_table((*_HEADINGS[:-1], "trusted"), rows) + "".join(map(html_line, told))
+
+
+def _rest(findings: Sequence[Finding], where: str) -> list[str]:
+    """Return what is said of redescriptions that have no line of their own."""
+    told = []
+    if len(findings) > SHOWN:
+        number = sum(1 + others for _, _, others in findings[SHOWN:])
+        told.append(f"and {number} more, in {where}")
+    if any(others for _, _, others in findings[:SHOWN]):
+        told.append(f"+: so many others are about the same attributes, in {where}, and in findings")
+    return told
 
 
 def frame(items: Sequence[Redescription], trusted: Sequence[bool]) -> pl.DataFrame:
@@ -153,7 +166,7 @@ def _pair(item: Redescription, place: int, axes: Any) -> float:
     return float(max(ends))
 
 
-def _cells(item: Redescription, trusted: bool) -> tuple[str, ...]:
+def _cells(item: Redescription, trusted: bool, others: int) -> tuple[str, ...]:
     low, high = item.jaccard_interval()
     least, most = item.support_interval()
     p, sides = item.p_value, "-"
@@ -169,7 +182,7 @@ def _cells(item: Redescription, trusted: bool) -> tuple[str, ...]:
         sides,
         "-" if item.lift is None else f"{item.lift:.1f}",
         "-" if p is None else f"{p:.1e}" if p >= 1e-99 else "<1e-99",  # an underflow is not 0
-        "*" if trusted else "",
+        " ".join(["*"] * trusted + [f"+{others}"] * bool(others)),
     )
 
 

@@ -163,17 +163,23 @@ class Redescriptions(Sequence[Redescription], Drawn):
         """Return the best redescription of each of the `findings`, whose other ones are its variants."""
         return attrs.evolve(self, items=[group[0] for group in self.findings])
 
+    def _lines(self) -> list[views.Finding]:
+        """Return what has a line of a table: each redescription or, of many, the best one about the same attributes."""
+        if len(self.items) <= views.SHOWN:
+            return [(item, mark, 0) for item, mark in zip(self.items, self.trusted, strict=True)]
+        return [(group.items[0], group.trusted[0], len(group) - 1) for group in self.findings]
+
     def __str__(self) -> str:
-        """Draw a table with long descriptions wrapped, of the first redescriptions only if there are many."""
+        """Draw a table, long descriptions wrapped; of more than fifty, those about the same attributes share a line."""
         if not self.items:
             why = f" {self.reason}" if self.reason else ""
             return (
                 f"No redescriptions; {self.candidates} were looked at." if self.candidates else "No redescriptions."
             ) + why
-        return views.table(self.items, self.trusted, self.candidates)
+        return views.table(self._lines(), self.candidates)
 
     def _repr_html_(self) -> str:
-        return views.html(self.items, self.trusted, self.candidates) if self.items else html_line(str(self))
+        return views.html(self._lines(), self.candidates) if self.items else html_line(str(self))
 
     def to_frame(self) -> pl.DataFrame:
         """Return a polars dataframe, one row a redescription, with the columns of `to_csv`; null where unknown."""

@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -565,9 +566,37 @@ def test_the_table_is_aligned_and_wraps_long_descriptions() -> None:
     assert max(map(len, lines)) <= 100
 
 
+def about(names: Iterable[str], count: float) -> Redescription:
+    """Return a redescription of the first of some names on the left, and of the others on the right."""
+    first, *others = (Equals(name, "true") for name in names)
+    return Redescription(first, And(others) if len(others) > 1 else others[0], both=Noisy(count, 1), apart=Noisy(9, 1))
+
+
 def test_long_results_print_their_head() -> None:
-    result = Redescriptions([redescription(Noisy(k, 1), Noisy(9, 1)) for k in range(70)])
+    result = Redescriptions([about(["ill", f"t{k}"], 900 - k) for k in range(70)])
     assert "and 20 more, in to_csv and to_json" in str(result)
+    assert "<p>and 20 more, in to_frame, to_csv and to_json</p>" in result._repr_html_()
+    for text in (str(result), result._repr_html_()):
+        assert "t49" in text
+        assert "t50" not in text
+        assert "about the same" not in text
+
+
+def test_of_many_those_about_the_same_attributes_share_a_line() -> None:
+    """Of 51, the best of each finding; of 50, all have a line of their own."""
+    items = [about(["ill", "old"], 900 - k) for k in range(30)] + [about(["ill", "weak"], 500 - k) for k in range(20)]
+    for result in (Redescriptions(items), Redescriptions([*items, about(["old", "weak"], 100)])):
+        shared = len(result) > 50
+        lines = [line for line in str(result).splitlines() if "ill" in line or "old" in line]
+        assert len(lines) == (3 if shared else 50)
+        rows = result._repr_html_().count("<tr>") - 1
+        assert rows == len(lines)
+        for text in (str(result), result._repr_html_()):
+            assert ("so many others are about the same attributes" in text) is shared
+            assert "more, in" not in text
+        if shared:
+            assert [line.split()[-1] for line in lines[:2]] == ["+29", "+19"]
+            assert ["900" in lines[0], "500" in lines[1], "+" in lines[2]] == [True, True, False]
 
 
 def test_an_empty_result_is_a_sentence() -> None:
