@@ -9,6 +9,7 @@ from .nodes import (
     Sample as Sample,
     Sequential as Sequential,
     Step as Step,
+    beside as beside,
     either as either,
     parallel as parallel,
     post as post,

@@ -424,3 +424,28 @@ def test_a_table_is_given_what_its_miner_names_and_its_parts_too():
     assert seen["own"] == {"found": results["found"]}
     assert seen["inner"] == seen["own"]
     assert seen["parts"] == [seen["own"]] * 2
+
+
+def test_a_run_that_is_resumed_goes_on_within_the_bounds_that_it_had_released(tmp_path, monkeypatch):
+    study = dpf.Study(SCHEMA, epsilon=1)
+    study.add("found", PrivateBoundsMiner("cost", outside="0.05", epsilon="0.5"))
+    study.add("sum", SumMiner("cost", bounds="found", epsilon="0.5"))
+    ledger = dpf.Ledger.create(tmp_path / "ledger")
+    ledger.open("people", epsilon=1)
+    ledger.approve("people", study.plan(), by="the board")
+    journal = tmp_path / "journal"
+
+    def stop(self, table):
+        released.append(table.given["found"])
+        raise KeyboardInterrupt
+
+    released: list[Any] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(SumMiner, "mine", stop)
+        with pytest.raises(dpf.RunStopped):
+            study.run(TABLE, ledger=ledger.run("people", journal=journal))
+    again = ledger.run("people", journal=journal)
+    results = study.run(TABLE, ledger=again)
+    assert again.before > 0
+    assert results["found"] == released[0]
+    assert ledger.data_set("people").left == 0
