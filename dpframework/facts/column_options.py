@@ -57,6 +57,14 @@ def null_texts(given: Any) -> tuple[str, ...]:
     return as_given_texts(given, "null")
 
 
+def _symbols(given: Any) -> tuple[str, ...]:
+    symbols = as_given_texts(given, "symbols")
+    for symbol in symbols:
+        if re.search(r"[0-9]|^[+.,-]|[+.,-]$", visible_text(symbol, "each symbol").strip()):
+            raise InputError(f"symbol '{symbol}' could be a part of a number; accepted are texts such as 'EUR' or '%'")
+    return tuple(symbol.strip() for symbol in symbols)
+
+
 def _formats(given: Any) -> tuple[str, ...]:
     formats = as_given_texts(given, "date")
     for text in formats:
@@ -138,6 +146,8 @@ class ColumnOptions:
         stands for that number in any spelling.
     decimal, thousands
         The decimal sign of numbers in texts, "." or ","; and the sign between groups of three digits.
+    symbols
+        Texts that may stand before or after a number, such as "EUR" or "%"; the number alone counts.
     date
         Formats of dates or times, the first that fits is taken: "iso", or of `%Y %y %m %d %b %B %j %H %I %M %S %p`.
     date_unit
@@ -166,6 +176,7 @@ class ColumnOptions:
     null: tuple[str, ...] = attrs.field(default=(), converter=null_texts)
     decimal: str | None = attrs.field(default=None, converter=_decimal)
     thousands: str | None = attrs.field(default=None, converter=_thousands)
+    symbols: tuple[str, ...] = attrs.field(default=(), converter=_symbols)
     date: tuple[str, ...] = attrs.field(default=(), converter=_formats)
     date_unit: DateUnit | None = attrs.field(default=None, converter=_date_unit)
     labels: tuple[tuple[str, tuple[str, ...]], ...] = attrs.field(default=(), converter=_labels)
@@ -214,7 +225,7 @@ class ColumnOptions:
     def to_dict(self) -> dict[str, Any]:
         """Return the options in a JSON-safe form, as a file writes them, defaults left out."""
         form: dict[str, Any] = {}
-        for name in ("null", "date"):
+        for name in ("null", "symbols", "date"):
             if getattr(self, name):
                 form[name] = list(getattr(self, name))
         for name in ("decimal", "thousands", "other"):

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from dpframework.facts.column_options import ISO, ColumnOptions
 from dpframework.facts.lists import first_of
+from dpframework.tables.columns import as_numbers
 from dpframework.tables.distinct_cells import DistinctCells
-from dpframework.tables.written_cells import number_pattern, styled_numbers
+from dpframework.tables.written_cells import number_pattern, styled_numbers, without_symbols
 from dpframework.tables.written_dates import parsed_times
 
 if TYPE_CHECKING:
@@ -47,6 +48,12 @@ _AMBIGUOUS = {"%d/%m": "%m/%d"}
 _WORDS = re.compile("[+-]?(inf|infinity|nan|true|false)", re.IGNORECASE)  # which are numbers in any style
 _ANSWERS = frozenset(("None", "none", "NONE", "unknown", "Unknown", "unbekannt"))  # which are labels of many columns
 _YES, _NO = frozenset(("yes", "y", "ja", "j", "oui", "si", "s\u00ed", "s\u00ec")), frozenset(("no", "n", "nein", "non"))
+_SYMBOLS = frozenset((
+    "%", "\u2030", "\u20ac", "$", "\u00a3", "\u00a5", "EUR", "USD", "GBP", "CHF", "JPY", "SEK", "NOK", "DKK", "PLN",
+    "mg", "g", "kg", "t", "mm", "cm", "m", "km", "ml", "l", "h", "min", "s", "ms", "\u00b0C", "\u00b0F", "mmHg", "bpm",
+    "kcal", "kJ", "kWh", "W", "kW", "Hz",
+))  # fmt: skip
+_BESIDE = re.compile(r"([^0-9+.,-]*)[+-]?[0-9][0-9.,' \u00a0\u202f]*?([^0-9.,'-]*)")
 _PADDED = r"^0[0-9]+$"
 _DAY_IN_DIGITS = r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$"
 _WHOLE, _GROUPED = r"^[+-]?[0-9]+$", r"^[+-]?[1-9][0-9]{0,2}([.][0-9]{3})+$"
@@ -102,7 +109,7 @@ def guess_column(cells: DistinctCells) -> Guess:
     if plain and empty.all():
         return _with_nulls(ColumnOptions(null=nulls.by_frequency()), rest, number, "numbers")
     others = cells.without(nulls.texts.to_list())
-    guess = _styled(others, nulls, number) or _dates(others, nulls, number)
+    guess = _styled(others, nulls, number) or _dates(others, nulls, number) or _with_symbols(others, nulls, number)
     if guess is not None:
         return guess
     if plain and 5 * rest.cells <= number and len(strange) - len(empty) > _FEW:
@@ -176,6 +183,27 @@ def _styled(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | 
     signs = f"decimal sign '{decimal}'" + (f", thousands '{thousands}'" if thousands else "")
     options = ColumnOptions(decimal=decimal, thousands=thousands, null=nulls.by_frequency())
     return Guess(options, True, found, f"read as numbers with {signs}{doubt}")
+
+
+def _with_symbols(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
+    """Return the guess of numbers beside a usual symbol, such as 3,5 kg or $ 10, None if they are none."""
+    sample = [_BESIDE.fullmatch(text) for text in cells.head(_FEW).texts.to_list()]
+    symbols = {beside.strip() for match in sample if match for beside in match.groups() if beside.strip()}
+    if not symbols or not all(sample) or not symbols <= _SYMBOLS:
+        return None
+    texts = without_symbols(cells.texts, sorted(symbols))
+    alone = DistinctCells(texts, cells.counts, *as_numbers(texts))
+    inner = (
+        _styled(alone, nulls, number) if alone.strange.any() else Guess(ColumnOptions(null=nulls.by_frequency()), True)
+    )
+    if inner is None:
+        return None
+    beside = " or ".join(sorted(symbols))
+    found = f"{_of(number - nulls.cells, number)} are numbers with {beside}, such as {cells.texts[0]}"
+    if nulls.cells:
+        found += f", and {_of(nulls.cells, number)} are not numbers: {_some(nulls)}"
+    proposal = f"{inner.proposal or 'read as numbers'}, without {beside}"
+    return Guess(attrs.evolve(inner.options, symbols=sorted(symbols)), True, found, proposal)
 
 
 def _fits(style: tuple[str, str | None], texts: pl.Series) -> bool:

@@ -139,7 +139,7 @@ def _numbers_of_series(options: ColumnOptions, series: pl.Series) -> tuple[NDArr
     gone = texts == ""
     if options.null:
         gone |= texts.is_in(list(map(str.strip, options.null)))
-    texts = texts.set(gone.fill_null(False), None)
+    texts = without_symbols(texts.set(gone.fill_null(False), None), options.symbols)
     if options.is_date:
         times = times_of_texts(texts, options.date, options.unit)
         rest = times.is_null() & texts.is_not_null()
@@ -150,6 +150,14 @@ def _numbers_of_series(options: ColumnOptions, series: pl.Series) -> tuple[NDArr
         return np.where(rest.to_numpy(), own, found), strange | foreign
     numbers, strange = styled_numbers(options, texts)
     return numbers, strange | foreign
+
+
+def without_symbols(texts: pl.Series, symbols: Sequence[str]) -> pl.Series:
+    """Return texts without what stands before or after a number, such as EUR or %, and the space between."""
+    if not symbols:
+        return texts
+    either = "|".join(re.escape(symbol) for symbol in sorted(symbols, key=len, reverse=True))
+    return texts.str.replace(rf"^(?:{either})", "").str.replace(rf"(?:{either})$", "").str.strip_chars(SPACE)
 
 
 def styled_numbers(options: ColumnOptions, texts: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

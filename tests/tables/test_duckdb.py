@@ -158,11 +158,11 @@ def test_cells_are_read_as_the_schema_says_that_they_are_written(tmp_path: Path)
     columns.append(dpf.Categorical("sex", ["female", "male"], missing=True))
     of_columns = {
         "day": {"date": ["%d.%m.%Y"], "date_unit": "days"},
-        "cost": {"decimal": ",", "null": ["-99"]},
+        "cost": {"decimal": ",", "null": ["-99"], "symbols": ["EUR"]},
         "sex": {"labels": {"female": ["f", "w"]}},
     }
     schema = dpf.Schema(columns, read={"columns": of_columns})
-    texts = {"day": ["02.01.1970", "x", None], "cost": ["2,5", "2.5", "-99"], "sex": ["w", "male", "?"]}
+    texts = {"day": ["02.01.1970", "x", None], "cost": ["EUR 2,5", "2.5", "-99 EUR"], "sex": ["w", "male", "?"]}
     for policy in ("clamp", "missing"):
         require_same_codes(pl.DataFrame(texts), tmp_path, schema, policy)
     stored = pl.DataFrame({**texts, "cost": [2.5, -99.0, 7.0]})

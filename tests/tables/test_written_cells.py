@@ -127,6 +127,13 @@ def test_what_cells_mean() -> None:
         ({"decimal": ".", "thousands": " "}, "1\u202f234.5", 1234.5),
         ({"decimal": ".", "thousands": ","}, "1,23", math.nan),
         ({"decimal": ",", "null": ["0"]}, "0,0", math.nan),
+        ({"symbols": ["EUR", "E"]}, "EUR -12.5", -12.5),
+        ({"symbols": ["E", "EUR"]}, "12EUR", 12),
+        ({"symbols": "%", "decimal": ",", "thousands": "."}, "1.084,1 %", 1084.1),
+        ({"symbols": "%"}, "7", 7),
+        ({"symbols": "%"}, "7 EUR", math.nan),
+        ({"symbols": "%"}, "%", math.nan),
+        ({"symbols": "%", "null": ["0"]}, "0 %", math.nan),
     ],
 )
 def test_one_number(options, cell, number) -> None:
@@ -177,6 +184,36 @@ def test_every_engine_reads_a_messy_file_alike(tmp_path) -> None:
     np.testing.assert_array_equal(
         NewRows.read(rows, schema, out_of_domain="clamp").block.codes("visit"), whole.codes[0]
     )
+
+
+@pytest.mark.parametrize(
+    ("cells", "symbols", "values"),
+    [
+        (["84,1 %", "7,5 %", "100 %"], ["%"], [84.1, 7.5, 100]),
+        (["EUR 1.028,94", "EUR 3,00"], ["EUR"], [1028.94, 3]),
+        (["$10", "$ 12.5", "$-3"], ["$"], [10, 12.5, -3]),
+        (["3 kg", "400 g", "n/a"], ["g", "kg"], [3, 400, None]),
+    ],
+)
+def test_numbers_beside_a_usual_symbol_are_drafted_as_numbers(cells, symbols, values) -> None:
+    draft = draft_schema(pl.DataFrame({"x": cells * 4}))
+    assert list(draft.schema.read.of_column("x").symbols) == symbols
+    assert isinstance(draft.schema["x"], dpf.Numeric)
+    (note,) = draft.notes
+    assert f"are numbers with {' or '.join(symbols)}, such as {cells[0]}" in note.found
+    assert note.proposal.endswith(f", without {' or '.join(symbols)}")
+    table = dpf.table_from_frame(pl.DataFrame({"x": cells}), draft.schema)
+    read = [None if math.isnan(value) else value for value in table.values["x"].tolist()]
+    assert read == values
+    assert dpf.Schema.loads(draft.dumps()).read == draft.schema.read
+
+
+@pytest.mark.parametrize(
+    "cells", [["St. 6", "St. 17"], ["P01", "P02"], ["12 kg", "heavy"], ["1-2 kg", "3 kg"], ["%", "5 %"]]
+)
+def test_labels_that_hold_numbers_stay_labels(cells) -> None:
+    draft = draft_schema(pl.DataFrame({"x": cells * 4}))
+    assert isinstance(draft.schema["x"], dpf.Categorical)
 
 
 def test_a_column_without_values_is_left_out_and_nothing_else_is_advised() -> None:
@@ -286,6 +323,8 @@ def test_options_are_part_of_plan_hash_and_report() -> None:
         ({"decimal": ";"}, "decimal ';' is unknown; accepted are '.', ','"),
         ({"decimal": ",", "thousands": ","}, "decimal and thousands are both ','; they must differ"),
         ({"null": 5}, "null must be a text or a list of texts, not int"),
+        ({"columns": {"cost": {"symbols": "1x"}}}, "symbol '1x' could be a part of a number"),
+        ({"columns": {"cost": {"symbols": ["-"]}}}, "symbol '-' could be a part of a number"),
         ({"date": "%Q"}, "date format '%Q' has '%Q', which is not known; accepted are %Y"),
         ({"date": "%Y"}, "date format '%Y' names neither a day of a year nor an hour"),
         ({"columns": {"sex": {"date": "iso"}}}, "holds dates, which become numbers; declare it numeric"),
