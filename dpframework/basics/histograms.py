@@ -17,6 +17,7 @@ from dpframework.facts.parameters import named_once
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node, beside
 from dpframework.queries.released_bounds import ReleasedBins
+from dpframework.queries.sums import require_bounds
 from dpframework.results.estimates import QuantileEstimate
 from dpframework.results.frequencies import Frequencies
 from dpframework.run.chain import MinerChain
@@ -119,12 +120,13 @@ class HistogramMiner(TableMiner):
 
     def cells(self, schema: Schema) -> tuple[Attribute, ...]:
         """Return the attribute, with the bins that were asked for; as many of equal width where they are released."""
-        bins = self.bins
+        attribute, bins = schema[self.attribute], self.bins
         if self.sources and isinstance(bins, tuple):
             bins = len(bins) + 1
-        elif isinstance(self.bounds, tuple) and isinstance(bins, int):
+        elif isinstance(self.bounds, tuple) and isinstance(bins, int) and isinstance(attribute, Numeric):
+            require_bounds(attribute, *self.bounds)
             bins = tuple(_cut_between(*self.bounds, bins))
-        return (_rebinned(schema[self.attribute], bins),)
+        return (_rebinned(attribute, bins),)
 
     def _released_bins(self, schema: Schema) -> ReleasedBins | None:
         """Return the query of bins that are released, None if they are public."""

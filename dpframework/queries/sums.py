@@ -43,6 +43,22 @@ def _bound(value: float) -> float:
     return finite_number(value, "a bound")
 
 
+def require_bounds(attribute: Numeric, lower: float, upper: float) -> None:
+    """Refuse bounds in the wrong order, and ones that no value can reach.
+
+    Raises
+    ------
+    InputError
+        Names the attribute and its bounds.
+    """
+    low, high = attribute.lower, attribute.upper
+    if not low <= lower < upper <= high:
+        raise InputError(
+            f"bounds [{lower:g}, {upper:g}] of '{attribute.name}' must be increasing, and within those of the schema, "
+            f"[{low:g}, {high:g}]"
+        )
+
+
 @attrs.frozen
 class WithinBounds(Query):
     """The attribute of a query, the bounds that its values are clamped to, and which rows it is about.
@@ -65,13 +81,8 @@ class WithinBounds(Query):
         return self.attribute.upper
 
     def __attrs_post_init__(self) -> None:
-        """Refuse bounds in the wrong order, and ones that no value can reach."""
-        low, high = self.attribute.lower, self.attribute.upper
-        if not low <= self.lower < self.upper <= high:
-            raise InputError(
-                f"bounds [{self.lower:g}, {self.upper:g}] of '{self.attribute.name}' must be increasing, and within "
-                f"those of the schema, [{low:g}, {high:g}]"
-            )
+        """Refuse bounds that are none of the attribute."""
+        require_bounds(self.attribute, self.lower, self.upper)
 
     @property
     def attributes(self) -> tuple[str, ...]:

@@ -455,6 +455,13 @@ def test_numbers_are_printed_as_far_as_their_intervals_bear_out() -> None:
             {"epsilon": 1, "attribute": "age", "bins": "ten"},
             "a list of edges or a list of steps",
         ),
+        ("histogram", {"epsilon": 1, "attribute": "age", "bins": 3, "bounds": [60, 30]}, "must be increasing"),
+        ("histogram", {"epsilon": 1, "attribute": "age", "bins": 3, "bounds": [0, 300]}, "within those of the schema"),
+        (
+            "histogram",
+            {"epsilon": 1, "attribute": "town", "bins": 3, "bounds": [0, 9]},
+            "only a numeric one is counted",
+        ),
         ("crosstab", {"epsilon": 1, "attributes": ["age"]}, "attributes has 1 names; a cross table is of two or three"),
         ("crosstab", {"epsilon": 1, "attributes": ["age", "age"]}, "names an attribute twice"),
         ("crosstab", {"epsilon": 1, "attributes": "age"}, "'age' is one text; give a list of names"),
