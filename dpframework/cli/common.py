@@ -222,7 +222,7 @@ SamplersName = Annotated[
     typer.Option(
         "--samplers",
         metavar="NAME",
-        help="Who turns random bits into noise: arrays, for many numbers at once, or opendp for all, as exactly.",
+        help="Who turns random bits into noise: arrays, samplers of dpframework, or opendp, as exactly.",
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""Exact choices among many candidates, by buckets of nearly equal probability: no sum of exponentials is formed.
+"""Exact choices among candidates, by buckets of nearly equal probability: no sum of exponentials is formed.
 
 Let d_i >= 0 be how far the score of candidate i is below the largest one, and p_i = exp(-d_i / s). Candidate i is in
 bucket k_i = min(63, floor(d_i c)), for a c of slightly less than 1 / (s ln 2): so p_i <= 2**-k_i, however the product
@@ -33,7 +33,6 @@ from dpframework.mechanisms.lattice import AT_ONCE, Scores
 from dpframework.mechanisms.uniforms import WORD_BITS, DrawWords, Uniform, WholeNumbers
 
 LARGEST_SCALE, SMALLEST_SCALE = 2.0**500, 2.0**-500
-FEWEST = 4096  # candidates for which passes over arrays pay
 _LAST = 63  # bucket
 
 
@@ -129,5 +128,7 @@ def survivors(words: DrawWords, number: int, rounds: int) -> int:
 
 def _accepted(below: int, bucket: int, scale: float, words: DrawWords) -> bool:
     """Tell whether a uniform number below 2**-bucket is below exp(-below / scale)."""
+    if not below:
+        return True
     uniform = Uniform(int(words(1).item()), WORD_BITS + bucket, words)
     return uniform.below_exp(-below / Fraction(scale))

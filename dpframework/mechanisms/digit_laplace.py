@@ -1,4 +1,4 @@
-"""Exact discrete Laplace noise on arrays, from independent digits in base 256.
+"""Exact discrete Laplace noise, from independent digits in base 256.
 
 Let G be a whole number of at least 0 with Pr[G >= k] = exp(-k / s), and r = exp(-1 / s). Then G = k has the probability
 (1 - r) r**k. Written in base 256, k = d_0 + 256 d_1 + ... + 256**(n-1) d_(n-1), where the last digit has no end. The
@@ -37,10 +37,9 @@ from dpframework.mechanisms.uniforms import WORD_BITS, DrawWords, Uniform, exp_b
 Integers = NDArray[np.int64]
 Halves = NDArray[np.uint32]
 BASE = 256
-FEWEST = 512  # numbers for which the tables pay
 BITS = 31  # of half a word, that a digit is drawn from
-LARGEST_SCALE = 2.0**50  # there, 64 bits are too few for a number with a probability of exp(-8192)
-SMALLEST_SCALE = 2.0**-20
+LARGEST_SCALE = 2.0**53  # there, 64 bits are too few for a number with a probability of exp(-1024)
+SMALLEST_SCALE = 2.0**-500
 TAIL = 45  # of exp(-TAIL), the probability that the last digit is not one of those that are tabulated
 _GUARD_BITS = 128  # beyond those of a bound, of the powers that it is computed from
 _KEPT = 256  # tables

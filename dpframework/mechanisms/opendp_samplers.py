@@ -9,16 +9,32 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.errors import InputError
 from dpframework.mechanisms.lattice import Scores
 
 Integers = NDArray[np.int64]
 KEPT = 256  # measurements of each kind
+
+
+def require_installed() -> None:
+    """Require the package opendp, and do not import it.
+
+    Raises
+    ------
+    InputError
+        If it is not installed.
+    """
+    if importlib.util.find_spec("opendp") is None:
+        raise InputError(
+            "samplers 'opendp' need the package opendp; install it with: pip install 'dpframework[opendp]'"
+        )
 
 
 def noise(kind: str, scale: float, size: int) -> Integers:

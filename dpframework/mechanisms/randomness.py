@@ -1,8 +1,8 @@
 """Sources of randomness, the operating system's generator with exact samplers, or a seed for experiments.
 
-A real run draws integers: noise and selections through exact samplers, OpenDP's (Canonne, Kamath and Steinke 2020) for
-few numbers and ours for many, uniform integers from ChaCha20, keyed by the operating system. A seeded run draws from
-the same distributions by fast sampling; its result says that it is not private.
+A real run draws integers: noise and selections through exact samplers, ours or, where that is chosen, OpenDP's
+(Canonne, Kamath and Steinke 2020), uniform integers from ChaCha20, keyed by the operating system. A seeded run draws
+from the same distributions by fast sampling; its result says that it is not private.
 
 Noise made in floating point from a uniform number of 53 bits lies in a bounded interval: outcomes beyond it become
 impossible, on one neighbour and not on the other. So a mechanism is not handed the generator that such noise is made
@@ -35,6 +35,7 @@ Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 REAL_ARITHMETIC = "real-arithmetic"  # the assumption that sampling in floating point is as good as in real numbers
 KEY_BITS, PUBLIC_BITS = 256, 128
+FEW_WORDS = 1 << 10  # that the operating system draws in about the same time
 
 
 def seed_of(*texts: str) -> int:
@@ -50,7 +51,7 @@ class Noise(enum.StrEnum):
 
 
 class Samplers(enum.StrEnum):
-    """Who turns random bits into noise and choices: OpenDP, or for arrays samplers of ours, which are as exact."""
+    """Who turns random bits into noise and choices: OpenDP, or samplers of ours, which are as exact."""
 
     OPENDP = "opendp"
     ARRAYS = "arrays"
@@ -166,67 +167,69 @@ class _WithoutGenerator(Randomness):
 
 @final
 class SystemRandomness(Randomness):
-    """Cryptographic randomness. OpenDP is imported when it first draws.
+    """Cryptographic randomness.
 
     No two processes draw the same numbers: a fork gets a new key, and so does a copy.
 
     Parameters
     ----------
     samplers
-        Who turns random bits into noise and choices.
+        Who turns random bits into noise and choices. OpenDP is imported when it first draws.
+
+    Raises
+    ------
+    InputError
+        If OpenDP is to draw, and is not installed.
     """
 
     private = True
 
     def __init__(self, samplers: Samplers = Samplers.ARRAYS) -> None:
         self.samplers = Samplers(samplers)
+        if self.samplers is Samplers.OPENDP:
+            opendp_samplers.require_installed()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle as another source, with a key of its own."""
         return SystemRandomness, (self.samplers,)
 
-    def _draws(self, sampler: Any, size: int, scale: float) -> bool:
-        """Tell whether a sampler of ours draws arrays of this size and noise of this scale."""
-        return bool(size >= sampler.FEWEST and sampler.SMALLEST_SCALE <= float(scale) <= sampler.LARGEST_SCALE)
-
     def discrete_laplace(self, size: int, scale: float) -> Integers:
         """Draw as `Randomness` says, by `digit_laplace` or OpenDP's `make_laplace` on integers."""
-        if self.samplers is Samplers.ARRAYS:
-            from dpframework.mechanisms import digit_laplace
+        if self.samplers is Samplers.OPENDP:
+            return opendp_samplers.noise("laplace", scale, size)
+        from dpframework.mechanisms import digit_laplace
 
-            if self._draws(digit_laplace, size, scale):
-                return digit_laplace.discrete_laplace(self.words, size, float(scale))
-        return opendp_samplers.noise("laplace", scale, size)
+        return digit_laplace.discrete_laplace(self.words, size, _within(digit_laplace, scale))
 
     def discrete_gaussian(self, size: int, scale: float) -> Integers:
         """Draw as `Randomness` says, by `rejection_gaussian` or OpenDP's `make_gaussian` on integers."""
-        if self.samplers is Samplers.ARRAYS:
-            from dpframework.mechanisms import rejection_gaussian
+        if self.samplers is Samplers.OPENDP:
+            return opendp_samplers.noise("gaussian", scale, size)
+        from dpframework.mechanisms import rejection_gaussian
 
-            if self._draws(rejection_gaussian, size, scale):
-                return rejection_gaussian.discrete_gaussian(self.words, size, float(scale))
-        return opendp_samplers.noise("gaussian", scale, size)
+        return rejection_gaussian.discrete_gaussian(self.words, size, _within(rejection_gaussian, scale))
 
     def noisy_max(self, scores: Scores, scale: float, noise: Noise) -> int:
         """Choose as `Randomness` says, by `bucket_selection` or OpenDP's `make_noisy_max` on integers."""
         if len(scores) == 1:
             return 0
         gumbel = noise is Noise.GUMBEL
-        if self.samplers is Samplers.ARRAYS:
-            from dpframework.mechanisms import bucket_selection
+        if self.samplers is Samplers.OPENDP:
+            return opendp_samplers.noisy_max(scores, scale, gumbel=gumbel)
+        from dpframework.mechanisms import bucket_selection
 
-            if self._draws(bucket_selection, len(scores), scale):
-                choose = bucket_selection.exponential_choice if gumbel else bucket_selection.permute_and_flip
-                given = scores if isinstance(scores, LatticePoints) else np.asarray(scores, dtype=np.int64)
-                return choose(self.words, given, float(scale))
-        return opendp_samplers.noisy_max(scores, scale, gumbel=gumbel)
+        choose = bucket_selection.exponential_choice if gumbel else bucket_selection.permute_and_flip
+        given = scores if isinstance(scores, LatticePoints) else np.asarray(scores, dtype=np.int64)
+        return choose(self.words, given, _within(bucket_selection, scale))
 
     def integers(self, below: int | Integers, size: int) -> Integers:
         """Draw as `Randomness` says. numpy's Generator rejects bits that would favour some integers (Lemire 2019)."""
         return self.generator.integers(0, below, size)
 
     def words(self, size: int) -> Words:
-        """See `Randomness`."""
+        """Draw as `Randomness` says. Few come from the operating system itself, which is there without an import."""
+        if size <= FEW_WORDS and "generator" not in vars(self):
+            return np.frombuffer(os.urandom(size * WORD_BITS // 8), dtype=np.uint64)
         return self.generator.bit_generator.random_raw(size)  # a fraction of the time of `Generator.integers`
 
     @functools.cached_property
@@ -235,6 +238,17 @@ class SystemRandomness(Randomness):
         made = _Generator(_newly_keyed())
         _generators.add(made)
         return made
+
+
+def _within(sampler: Any, scale: float) -> float:
+    """Return a scale as a float, which must be one that a sampler draws at."""
+    if not sampler.SMALLEST_SCALE <= float(scale) <= sampler.LARGEST_SCALE:
+        least, most = (math.log2(one) for one in (sampler.SMALLEST_SCALE, sampler.LARGEST_SCALE))
+        raise InputError(
+            f"the scale of the noise, 2**{math.log2(scale):.0f} steps, is not between 2**{least:.0f} and "
+            f"2**{most:.0f}; change epsilon, or the bounds of the answer"
+        )
+    return float(scale)
 
 
 class _Generator(np.random.Generator):

@@ -1,4 +1,4 @@
-"""Exact discrete Gaussian noise on arrays, by rejection from discrete Laplace noise.
+"""Exact discrete Gaussian noise, by rejection from discrete Laplace noise.
 
 Source: Canonne, Kamath and Steinke 2020, Algorithm 3. With t = floor(sigma) + 1, a whole number y with probability
 proportional to exp(-abs(y) / t) is kept with the probability exp(-g), for
@@ -11,9 +11,10 @@ so that what is kept has a probability proportional to exp(-y**2 / (2 sigma**2))
 U and a number near p wherever that is sure, else exactly. With x = sqrt(2 g), a rounding being a factor of at most
 1 + u, u = 2**-53:
 
-- sigma**2 / t is off by less than 2.1 u of itself, so by that many sigma, since t is larger than sigma. The difference
-  and the quotient add u x each. So x is off by less than (2.1 + 2.1 x) u, and g, with two roundings more, by less than
-  (2.2 x + 4.2 x**2) u: less than 2**-43 for g < 63, and so is p, whose slope in g is at most 1.
+- sigma**2 / t is off by less than 2.1 u of itself, so by that many sigma, since t is larger than sigma. As a float,
+  abs(y) is off by u of itself, and so by less than (1 + x) u sigma, since abs(y) is at most sigma**2 / t + x sigma. The
+  difference and the quotient add u x each. So x is off by less than (3.2 + 3.2 x) u, and g, with two roundings more, by
+  less than (3.3 x + 5.3 x**2) u: less than 2**-43 for g < 63, and so is p, whose slope in g is at most 1.
 - exp(-g) is T[k] times Taylor's polynomial of degree 9 of exp(-r), for k = floor(16 g) and r = g - k / 16, which floats
   hold exactly. T[k] is exp(-k / 16), rounded once. The rest of the series is below (1/16)**10 / 10! < 2**-61, the ten
   steps of Horner's scheme and the product are off by less than 2**-48.
@@ -36,9 +37,8 @@ from dpframework.mechanisms.uniforms import WORD_BITS, DrawWords, Uniform, exp_b
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
-LARGEST_SCALE = 2.0**45  # abs(y) is at least 2**53 with a probability of exp(-255) or less
-SMALLEST_SCALE = 2.0**-20
-FEWEST = digit_laplace.FEWEST
+LARGEST_SCALE = 2.0**53 - 2  # for which t is a float
+SMALLEST_SCALE = 2.0**-500
 MARGIN = 2.0**-42
 _STEPS, _END = 16, 63  # exp(-k / 16) is tabulated for k / 16 < 63
 _DEGREE = 9

@@ -370,8 +370,8 @@ class Study:
         seed
             For experiments only: draws are reproducible and the results say that they are not private.
         samplers
-            Who turns random bits into noise and choices: "arrays", which draws many numbers at once by samplers of
-            ours and the rest by OpenDP's, or "opendp", as exactly, for all. Results name them.
+            Who turns random bits into noise and choices: "arrays", samplers of ours that draw many numbers at once,
+            or "opendp", as exactly, which needs the package opendp. Results name them.
         engine
             Where counts are evaluated; by default in this process's memory.
         observers

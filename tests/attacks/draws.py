@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Iterator
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from mechanisms.test_mechanisms import CASES, SOURCES, calibrated, drawn_cells, expected
 from scipy import stats
-
-from dpframework.mechanisms import bucket_selection, digit_laplace, rejection_gaussian
 
 ONE_BY_ONE = {"exponential", "permute-and-flip", "above-threshold", "exponential-interval", "k-norm"}
 TOGETHER = 10_000  # draws at once
@@ -29,20 +25,10 @@ def problems(draws: int, names: list[str] | None = None) -> Iterator[tuple[str, 
         chances = np.array(expected(name, calibration))
         for source, make in SOURCES.items():
             started = time.process_time()
-            with arrays_of_any_size():
-                counts = counted(name, calibration, make(), number)
+            counts = counted(name, calibration, make(), number)
             found = wrong(counts, chances)
             seconds = time.process_time() - started
             yield f"{name}, {source}: {counts.sum():,} draws, {len(counts)} cells, {seconds:.1f} s", found
-
-
-@contextlib.contextmanager
-def arrays_of_any_size() -> Iterator[None]:
-    """Let our samplers draw few numbers, and choose among few candidates, too."""
-    with contextlib.ExitStack() as stack:
-        for sampler in (digit_laplace, rejection_gaussian, bucket_selection):
-            stack.enter_context(mock.patch.object(sampler, "FEWEST", 1))
-        yield
 
 
 def counted(name: str, calibration: Any, source: Any, number: int) -> Any:

@@ -1,4 +1,4 @@
-"""Samplers for arrays: their laws, by chi-square; what they are made of, beside mpmath; and decisions that are close.
+"""Samplers of ours: their laws, by chi-square; what they are made of, beside mpmath; and decisions that are close.
 
 Each test of draws rejects a right sampler with a probability of 1e-6, and its draws are seeded.
 """
@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpframework.facts.errors import InputError
 from dpframework.mechanisms import (
     bucket_selection,
     digit_laplace,
@@ -80,7 +81,7 @@ def test_laplace_noise_follows_its_law(scale: float, bits: int, size: int) -> No
     assert follows(draws, lambda k: head * math.exp(-abs(k) / scale))
 
 
-@pytest.mark.parametrize("scale", [3.3 * 2**20, 2.0**40, 2.0**50])
+@pytest.mark.parametrize("scale", [3.3 * 2**20, 2.0**40, 2.0**53])
 def test_wide_laplace_noise_follows_its_law_to_the_last_digit(scale: float) -> None:
     """By Kolmogorov and Smirnov's test of the whole, and of the lowest digits, which are nearly uniform."""
     draws = discrete_laplace(words(7), 20_000, scale)
@@ -89,7 +90,9 @@ def test_wide_laplace_noise_follows_its_law_to_the_last_digit(scale: float) -> N
     assert follows(draws // 256 % 256, lambda k: 1 / 256)
 
 
-@pytest.mark.parametrize("scale", [2.0**-20, 0.001, 0.3, 5.6, 5.7, 40.0, 1457.0, 3.3 * 2**20, 2.0**50])
+@pytest.mark.parametrize(
+    "scale", [2.0**-500, 2.0**-20, 0.001, 0.3, 5.6, 5.7, 40.0, 1457.0, 3.3 * 2**20, 2.0**50, 2.0**53]
+)
 def test_thresholds_are_floors_of_the_distribution(scale: float) -> None:
     digits = digits_of(scale, 31)
     assert [digit.place for digit in digits] == [*range(len(digits))]
@@ -179,7 +182,7 @@ def test_gaussian_noise_follows_its_law(scale: float, margin: float, size: int) 
     assert follows(draws, lambda k: math.exp(-(k**2) / (2 * scale**2)) / total)
 
 
-@pytest.mark.parametrize("scale", [3.3 * 2**20, 2.0**45])
+@pytest.mark.parametrize("scale", [3.3 * 2**20, 2.0**53 - 2])
 def test_wide_gaussian_noise_follows_its_law(scale: float) -> None:
     draws = discrete_gaussian(words(9), 20_000, scale)
     assert stats.kstest(draws / scale, stats.norm.cdf).pvalue >= LEVEL
@@ -197,7 +200,7 @@ def test_exponentials_and_exponents_are_within_their_share_of_the_margin() -> No
         assert max(errors) < mpmath.mpf(2) ** -48
         assert exp_of_minus(np.array([63.0, 64.0, 1e300, math.inf])).tolist() == [0.0] * 4
         worst = mpmath.mpf(0)
-        for scale in (2.0**-20, 0.3, 1.0, 6.7, 1e3, 3.3 * 2**20, 2.0**45):
+        for scale in (2.0**-500, 2.0**-20, 0.3, 1.0, 6.7, 1e3, 3.3 * 2**20, 2.0**45, 2.0**53 - 2):
             reach = 11 * scale + 2
             proposed = np.unique(random.uniform(-reach, reach, 300).astype(np.int64))
             for near, k in zip(exponents(proposed, scale).tolist(), proposed.tolist(), strict=True):
@@ -282,7 +285,7 @@ def test_as_many_survive_as_coins_say(number: int, rounds: int) -> None:
 
 
 @pytest.mark.parametrize("samplers", Samplers)
-def test_arrays_are_drawn_by_samplers_of_ours_where_that_is_asked_for(
+def test_everything_is_drawn_by_the_samplers_that_are_chosen(
     samplers: Samplers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, asked = copy.copy(SystemRandomness(samplers)), list[str]()
@@ -294,34 +297,46 @@ def test_arrays_are_drawn_by_samplers_of_ours_where_that_is_asked_for(
     monkeypatch.setattr(opendp_samplers, "noisy_max", noted("opendp", 0))
     monkeypatch.setattr(digit_laplace, "discrete_laplace", noted("ours", np.zeros(1)))
     monkeypatch.setattr(rejection_gaussian, "discrete_gaussian", noted("ours", np.zeros(1)))
-    few, many = digit_laplace.FEWEST - 1, digit_laplace.FEWEST
-    for size, scale in ((few, 1.0), (many, 1.0), (many, 2.0**60), (many, 2.0**-30)):
+    for name in ("exponential_choice", "permute_and_flip"):
+        monkeypatch.setattr(bucket_selection, name, noted("ours", 0))
+    for size, scale in ((1, 1.0), (1000, 2.0**52), (1000, 2.0**-30)):
         source.discrete_laplace(size, scale)
         source.discrete_gaussian(size, scale)
-    ours = "ours" if samplers is Samplers.ARRAYS else "opendp"
-    assert asked == ["opendp"] * 2 + [ours] * 2 + ["opendp"] * 4
-    asked.clear()
-    for number in (bucket_selection.FEWEST - 1, bucket_selection.FEWEST):
         for noise in Noise:
-            source.noisy_max(np.zeros(number, dtype=np.int64), 1.0, noise)
-    assert asked == ["opendp"] * (2 if samplers is Samplers.ARRAYS else 4)
+            source.noisy_max(np.zeros(size + 1, dtype=np.int64), scale, noise)
+    assert asked == ["ours" if samplers is Samplers.ARRAYS else "opendp"] * 12
+
+
+def test_samplers_of_opendp_are_refused_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"pip install 'dpframework\[opendp\]'"):
+        SystemRandomness(Samplers.OPENDP)
+    assert SystemRandomness(Samplers.ARRAYS).discrete_laplace(3, 2.0).shape == (3,)
+
+
+@pytest.mark.parametrize("scale", [2.0**-501, 2.0**54])
+def test_a_scale_that_no_table_holds_is_refused(scale: float) -> None:
+    source = SystemRandomness(Samplers.ARRAYS)
+    for draw in (source.discrete_laplace, source.discrete_gaussian):
+        with pytest.raises(InputError, match=r"steps, is not between 2\*\*-500 and 2\*\*53; change epsilon"):
+            draw(1, scale)
 
 
 def test_what_a_mechanism_hands_over_is_taken_as_64_bits() -> None:
     """A scale of 32 bits would put candidates into buckets that are too high; scores may be floats of whole numbers."""
-    source, scores = SystemRandomness(Samplers.ARRAYS), np.full(bucket_selection.FEWEST, -3673680.0)
+    source, scores = SystemRandomness(Samplers.ARRAYS), np.full(4096, -3673680.0)
     scores[7] = 0.0
     scale = np.float32(1e-3)
     assert {source.noisy_max(scores, scale, noise) for noise in Noise} == {7}
-    assert source.discrete_laplace(digit_laplace.FEWEST, scale).tolist() == [0] * digit_laplace.FEWEST
-    assert set(source.discrete_gaussian(digit_laplace.FEWEST, np.float32(0.01)).tolist()) == {0}
+    assert source.discrete_laplace(512, scale).tolist() == [0] * 512
+    assert set(source.discrete_gaussian(512, np.float32(0.01)).tolist()) == {0}
     assert SystemRandomness("arrays").samplers is Samplers.ARRAYS  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("noise", Noise)
 def test_the_source_gives_each_kind_of_noise_its_choice(noise: Noise) -> None:
     """Two best of 4,096 candidates, beside all others a little below: permute-and-flip takes them more often."""
-    scores = np.zeros(bucket_selection.FEWEST, dtype=np.int64)
+    scores = np.zeros(4096, dtype=np.int64)
     scores[:2] = 8
     source = SystemRandomness(Samplers.ARRAYS)
     best = sum(source.noisy_max(scores, 1.0, noise) < 2 for _ in range(4_000))

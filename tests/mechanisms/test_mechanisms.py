@@ -49,7 +49,7 @@ ADD, REPLACE = Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_ONE
 FALSE_FAILURE = 1e-6  # of each sampling test, exactly: binomial tests with Bonferroni's correction
 SOURCES = {
     "seeded": lambda: SeededRandomness(20100725),
-    "system": SystemRandomness,
+    "opendp": lambda: SystemRandomness(Samplers.OPENDP),
     "arrays": lambda: SystemRandomness(Samplers.ARRAYS),
 }
 

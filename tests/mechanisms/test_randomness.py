@@ -31,7 +31,7 @@ from dpframework.mechanisms.randomness import (
 
 SOURCES = {
     "seeded": lambda: SeededRandomness(11),
-    "system": SystemRandomness,
+    "opendp": lambda: SystemRandomness(Samplers.OPENDP),
     "arrays": lambda: SystemRandomness(Samplers.ARRAYS),
 }
 
