@@ -122,10 +122,14 @@ class Digit:
         precision = fine + _GUARD_BITS
         first = power = exp_bounds(-self.exponent, precision)
         whole = self._whole(precision)
-        found = []
+        one, largest, found = 1 << precision, (1 << self.bits) - 1, []
         for d in range(BASE):
-            found.append(self._threshold(d, fine, quotient_bounds(power, whole, precision, fine)))
+            least = ((one - power[1]) << self.bits) // (one - whole[0])  # the floors of `quotient_bounds`
+            most = min(((one - power[0]) << self.bits) // (one - whole[1]), largest)  # F(d) is below 1
+            found.append(least if least == most else self._threshold(d, fine))
             power = power[0] * first[0] >> precision, -(-power[1] * first[1] >> precision)
+        if not self.last:
+            found[-1] = 1 << self.bits
         return np.array(found, dtype=np.uint32)
 
     @functools.cached_property
@@ -165,16 +169,14 @@ class Digit:
         """Return bounds of q**256 * 2**precision, or 0 for a digit without an end."""
         return (0, 0) if self.last else exp_bounds(-BASE * self.exponent, precision)
 
-    def _threshold(self, d: int, fine: int, bounds: tuple[int, int]) -> int:
+    def _threshold(self, d: int, fine: int) -> int:
         """Return floor(2**bits F(d)), by closer bounds of F(d) * 2**fine until both have the same whole part."""
-        if not self.last and d == BASE - 1:
-            return 1 << self.bits
-        least, most = bounds
-        largest = (1 << self.bits) - 1  # F(d) is below 1
-        while (whole := least >> fine - self.bits) != min(most >> fine - self.bits, largest):
+        largest = (1 << self.bits) - 1
+        while True:
+            least, most = (bound >> fine - self.bits for bound in self.bounds(d, fine))
+            if least == min(most, largest):
+                return least
             fine += WORD_BITS
-            least, most = self.bounds(d, fine)
-        return whole
 
 
 def quotient_bounds(power: tuple[int, int], whole: tuple[int, int], precision: int, bits: int) -> tuple[int, int]:
