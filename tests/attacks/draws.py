@@ -10,7 +10,7 @@ import numpy as np
 from mechanisms.test_mechanisms import CASES, SOURCES, calibrated, drawn_cells, expected
 from scipy import stats
 
-ONE_BY_ONE = {"exponential", "permute-and-flip", "above-threshold", "exponential-interval", "k-norm"}
+ONE_BY_ONE = {"exponential", "permute-and-flip", "above-threshold", "exponential-interval", "k-norm", "block-norm"}
 TOGETHER = 10_000  # draws at once
 ALONE = 20  # a mechanism that is drawn from one by one gets a twentieth of the draws
 TINY = 1e-6  # the probability that a correct sampler fails, each
