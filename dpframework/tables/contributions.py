@@ -109,7 +109,7 @@ def chosen_places(
 def unit_codes(ids: Any, rows: pl.Series) -> NDArray[np.uint32]:
     """Return a number for each of some rows, equal for rows of one unit and different for others.
 
-    The numbers count the units of these rows and say nothing else.
+    The numbers count the units of these rows, in the order of their ids as texts, and say nothing else.
 
     Parameters
     ----------
@@ -118,9 +118,11 @@ def unit_codes(ids: Any, rows: pl.Series) -> NDArray[np.uint32]:
     rows
         Positions of rows that have an id.
     """
-    return ids_of(ids, "the column of ids").series.gather(rows).rank("dense").to_numpy().astype(np.uint32) - np.uint32(
-        1
-    )
+    import polars as pl
+
+    own = pl.DataFrame({"id": ids_of(ids, "the column of ids").series.gather(rows)})
+    units = own.unique("id").sort("id").with_row_index("unit")  # fewer to sort than rows, which `rank` would sort
+    return own.join(units, on="id", how="left", maintain_order="left")["unit"].to_numpy().astype(np.uint32, copy=False)
 
 
 def numbered(ids: Ids) -> tuple[NDArray[np.intp], int]:
