@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib.util
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -31,10 +31,12 @@ def require_installed() -> None:
     InputError
         If it is not installed.
     """
-    if importlib.util.find_spec("opendp") is None:
+    try:
+        version("opendp")
+    except PackageNotFoundError:
         raise InputError(
             "samplers 'opendp' need the package opendp; install it with: pip install 'dpframework[opendp]'"
-        )
+        ) from None
 
 
 def noise(kind: str, scale: float, size: int) -> Integers:

@@ -10,6 +10,7 @@ import copy
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from importlib.metadata import PackageNotFoundError
 from typing import Any
 
 import mpmath
@@ -308,7 +309,10 @@ def test_everything_is_drawn_by_the_samplers_that_are_chosen(
 
 
 def test_samplers_of_opendp_are_refused_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(opendp_samplers, "version", missing)
     with pytest.raises(InputError, match=r"pip install 'dpframework\[opendp\]'"):
         SystemRandomness(Samplers.OPENDP)
     assert SystemRandomness(Samplers.ARRAYS).discrete_laplace(3, 2.0).shape == (3,)
