@@ -49,7 +49,7 @@ class LatticePoints:
 
 
 #: Scores that a choice is made by. Both give their length, their largest, one of them, and some of them as an array.
-Scores: TypeAlias = "NDArray[np.int64] | LatticePoints"
+Scores: TypeAlias = NDArray[np.int64] | LatticePoints
 
 
 def rounded(array: Any, unit: float) -> NDArray[np.int64]:
