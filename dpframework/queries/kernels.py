@@ -75,7 +75,13 @@ def _cells(counts: Any, i: int, j: int, known_left: int, known_right: int) -> tu
 
 @njit(nogil=True, cache=True)
 def match_scores(
-    counts: NDArray[Any], known_left: Integers, known_right: Integers, target: float, cap: float, scores: Floats
+    counts: NDArray[Any],
+    known_left: Integers,
+    known_right: Integers,
+    target: float,
+    cap: float,
+    most: float,
+    scores: Floats,
 ) -> None:
     """Fill in the scores of all matches, shape (2, left tests, right tests), same orientation before opposite.
 
@@ -86,16 +92,18 @@ def match_scores(
         last is everyone.
     known_left, known_right
         For each test which set says where its attribute is known.
-    target, cap
-        w and c of the module `matches`.
+    target, cap, most
+        w, c and m of the module `matches`.
     scores
         Where they are filled in.
     """
     for i in range(len(known_left)):
         for j in range(len(known_right)):
             n11, n10, n01, n00, half = _cells(counts, i, j, known_left[i], known_right[j])
-            scores[0, i, j] = (1 - target) * min(n11, n00, cap) - target * (n10 + n01 + half)
-            scores[1, i, j] = (1 - target) * min(n10, n01, cap) - target * (n11 + n00 + half)
+            gain = min((1 - target) * min(n11, n00, cap), target * (most - n11))
+            scores[0, i, j] = gain - target * (n10 + n01 + half)
+            gain = min((1 - target) * min(n10, n01, cap), target * (most - n10))
+            scores[1, i, j] = gain - target * (n11 + n00 + half)
 
 
 @njit(nogil=True, cache=True)

@@ -15,6 +15,13 @@ match and its complement. A row that is added is in B, in N, in A or in none of 
 0; in A it lowers q by w. So q moves by something in [-w, 1 - w]: two scores move apart by 1 at most, for every w and c.
 A row that is replaced moves q by w + (1 - w) = 1 at most, from A to the smaller of B and N or back.
 
+**Few rows.** Large matches hide small ones, whose gain can be no more than their rows. With a public number m of rows,
+
+    q = min((1 - w) min(B, N, c), w (m - B)) - w A
+
+is positive only if fewer than m rows are in B, and largest at w m of them. A row in B lowers the second term by w, and
+one in A lowers q by w: so q moves within [-w, 1 - w] as before, and by w + (1 - w) at most if a row is replaced.
+
 **Different from what is known.** Let S be a set of rows given by public descriptions, and M one of B and N as a set.
 With d the largest Jaccard index of M and S that is wanted::
 
@@ -159,6 +166,8 @@ class MatchScores(CandidateScores):
         The public number of rows beyond which a match gains nothing: c; None for no cap.
     given_cap
         Whether a cap may be given at run time, from a release; the smaller one counts.
+    most
+        The public number of rows below which B is to be: m; None for any.
     followed
         Whether another choice from the same rows follows, for which counts are kept. It changes no score.
 
@@ -174,6 +183,7 @@ class MatchScores(CandidateScores):
     target: Fraction = attrs.field(default=Fraction(1, 2), converter=share_of_budget, validator=between_0_and_1)
     cap: int | None = None
     given_cap: bool = False
+    most: int | None = None
     followed: bool = True
 
     def __attrs_post_init__(self) -> None:
@@ -231,7 +241,10 @@ class MatchScores(CandidateScores):
             caps.append(GIVEN_CAP)
         smallest = least(both, neither, *caps)
         known = min((1 - w) / d, w / (1 - d)) * (d * (in_both + in_match + in_known) - in_both)
-        score = Cells((both, neither, one), (1 - w) * smallest - w * one)
+        gain = (1 - w) * smallest
+        if self.most is not None:
+            gain = least(gain, w * (self.most - both))
+        score = Cells((both, neither, one), gain - w * one)
         term = Cells((in_both, in_match, in_known), known)
         return (
             score_claims(self.name, score, 1 - w, w, 1, self._score_of_match),
@@ -245,7 +258,7 @@ class MatchScores(CandidateScores):
         both, neither, one = counts.tolist()
         scores = np.zeros((2, 1, 1))
         cap = self._cap({"cap": parameters["cap"]} if self.given_cap else {})
-        match_scores(_two_tests(both, one, neither), _KNOWN, _KNOWN, float(self.target), cap, scores)
+        match_scores(_two_tests(both, one, neither), _KNOWN, _KNOWN, float(self.target), cap, self._most, scores)
         return float(scores[0, 0, 0])
 
     def _score_of_known(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
@@ -314,6 +327,10 @@ class MatchScores(CandidateScores):
             return scores.reshape(-1)
         return np.asarray(scores.reshape(-1)[self._allowed])
 
+    @property
+    def _most(self) -> float:
+        return math.inf if self.most is None else float(self.most)
+
     def _cap(self, inputs: Mapping[str, Any]) -> float:
         """Return the rows beyond which a match gains nothing, by the schema and by a release."""
         caps = [math.inf if self.cap is None else float(self.cap)]
@@ -326,7 +343,7 @@ class MatchScores(CandidateScores):
 
         known = [side.known() for side in self._sides]
         scores = np.zeros((2, *map(len, known)))
-        match_scores(counts, *known, float(self.target), cap, scores)
+        match_scores(counts, *known, float(self.target), cap, self._most, scores)
         return scores
 
     def _lowered(self, counts: NDArray[Any], within: NDArray[Any], scores: Floats) -> Floats:

@@ -27,6 +27,7 @@ CELLS = 64  # of a table of three matches
 ITERATIONS = 150  # at most
 OF_NOISE = 0.8  # of the squared error that noise alone makes: a fit that is closer has learned the noise
 FIRST_STEP, FASTER, SLOWER = 200.0, 1.5, 0.5
+FARTHEST = 2.0  # of a parameter in a step: one that gives nearly all rows to one state does not come back
 
 #: Of each number of matches, those that each table is of. Every two meet in at least one; 7 are the points of the Fano
 #: plane and 9 those of the affine plane of order 3, where every two are in exactly one line. No table holds 0, 1 and 2.
@@ -162,7 +163,7 @@ def fit(matches: int, shares: Floats, variance: float = 0.0, *, pairs_only: bool
     for _ in range(ITERATIONS):
         if least <= enough:
             break
-        tried = theta - step * slope
+        tried = theta - min(step, FARTHEST / float(np.abs(slope).max())) * slope
         squares, next_slope = error(at(tried))
         if math.isfinite(squares) and squares < least:
             theta, least, slope, step = tried, squares, next_slope, step * FASTER

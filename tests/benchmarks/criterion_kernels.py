@@ -189,7 +189,7 @@ def show_parametrized(times: int, number: int = 500) -> None:
     runs = {
         "matches of 500 x 500 tests": (
             lambda: by_formula(counts, known, known, room, scores),
-            lambda: match_scores(counts, known, known, 0.6, 12_000.0, scores),
+            lambda: match_scores(counts, known, known, 0.6, 12_000.0, math.inf, scores),
         )
     }
     both, only = random.integers(0, 50_000, (2, 10**5))

@@ -106,6 +106,7 @@ def test_the_formula_of_a_match_is_the_score_that_runs() -> None:
         (MatchScores([schema["x"]], [schema["y"]], cap=9), {}),
         (MatchScores([schema["x"]], [schema["y"]], cap=9, given_cap=True), {"cap": 5}),
         (MatchScores([schema["x"]], [schema["y"]], given_cap=True), {"cap": 7}),
+        (MatchScores([schema["x"]], [schema["y"]], most=14), {}),
     ):
         scores = query.evaluate(engine, engine.load(table), **inputs)
         one, _ = query.scored_formulas

@@ -53,12 +53,15 @@ QUERIES = {
         (Fraction(1, 10), None, KNOWN),
     )
 }
+FEW = MatchScores(LEFT, RIGHT, "0.4", most=4)
 GIVEN = MatchScores(LEFT, RIGHT, "0.4", 6, given_cap=True)
 
 
 class TestMatchScores(QueryConformance):
     queries: ClassVar = {
         **QUERIES,
+        "few rows": (FEW, SCHEMA, {}),
+        "few rows, known": (attrs.evolve(FEW, target=Fraction(7, 10), cap=2), SCHEMA, {"known": KNOWN[:1]}),
         **{f"cap of {cap}, given": (GIVEN, SCHEMA, {"known": KNOWN, "cap": cap}) for cap in (0, 1, 5, 10**6)},
     }
     pairs = 120
@@ -374,3 +377,34 @@ def test_a_choice_that_none_follows_scores_the_same_and_keeps_nothing() -> None:
         found = last.evaluate(engine, rows, known=known, cap=5)
         assert not any(name.__name__ == "_Last" for name in engine.kept(rows) if isinstance(name, type))
         np.testing.assert_array_equal(found, scored(GIVEN, table, known=known, cap=5))
+
+
+@pytest.mark.parametrize("target", ["0.2", "0.5", "0.8"])
+def test_of_few_rows_the_score_is_largest_at_the_target_share_and_not_positive_from_their_number_on(
+    target: str,
+) -> None:
+    """All wolves have snow; there are many rows with neither."""
+    query = MatchScores(LEFT, RIGHT, target, most=40)
+    wolf, none = (KINDS.index((code, 0, code, 2)) for code in (1, 0))
+    match = next(
+        k
+        for k, one in enumerate(query.candidates())
+        if one == Match(Equals("wolf", "true"), Equals("snow", "true"), False)
+    )
+    scores = [scored(query, table_of([wolf] * rows + [none] * 100))[match] for rows in range(60)]
+    w = float(target)
+    assert scores == pytest.approx([min((1 - w) * rows, w * (40 - rows)) for rows in range(60)])
+    assert np.argmax(scores) == pytest.approx(40 * w)
+
+
+def test_a_score_of_few_rows_is_that_of_many_lowered_by_the_rows_of_both_sides() -> None:
+    table = table_of(np.random.default_rng(8).integers(0, len(KINDS), 60))
+    columns, few, many = columns_of(table), scored(FEW, table), scored(MatchScores(LEFT, RIGHT, "0.4"), table)
+    for k, match in enumerate(FEW.candidates()):
+        left, right = match.sides
+        both, neither = (
+            float((one.holds(columns) & other.holds(columns)).sum())
+            for one, other in ((left, right), (Not(left), Not(right)))
+        )
+        of_one_side = many[k] - 0.6 * min(both, neither)
+        assert few[k] == pytest.approx(min(many[k], 0.4 * (4 - both) + of_one_side))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 
@@ -106,6 +107,16 @@ def test_a_fit_comes_near_the_tables_that_it_is_given(matches: int, off: float) 
         axis=(1, 2, 3, 4)
     )
     assert of_pairs.max() < off
+
+
+@pytest.mark.parametrize("matches", DESIGNS)
+def test_a_fit_of_matches_that_few_rows_have_does_not_give_all_rows_to_one_state(matches: int) -> None:
+    """Each holds for one row in fifty, independently: nearly all rows are in neither side of any."""
+    of_one = np.array([0.97, 0.005, 0.005, 0.02])
+    cells = functools.reduce(np.multiply.outer, [of_one] * 3).ravel()
+    found = fit(matches, np.tile(cells, (len(DESIGNS[matches]), 1)))
+    of_trios = found.of_trios(trios(matches))
+    assert np.abs([as_cells(table) for table in of_trios] - cells).max() < 0.002
 
 
 def test_a_fit_stops_at_the_noise_and_loses_nothing_by_it() -> None:

@@ -493,3 +493,44 @@ def test_a_branch_or_a_cap_by_the_true_number_of_rows_is_caught() -> None:
     assert violations() == "()"
     assert "where the recorded run did" in violations(true_rows_choose=True)
     assert "the inputs given to" in violations(true_rows_cap=True)
+
+
+def test_what_few_rows_have_is_found_and_the_plan_says_what_noise_hides() -> None:
+    """Of 8,000 patients: hypothyroidism, heart failure and others, where by default larger supports are found."""
+    table = clinic_table(8_000)
+    schema = attrs.evolve(table.schema, max_rows=10**6)
+    table = dpf.Table.from_codes(schema, table.codes, table.values)
+    miner = MatchedTrees(5, rare=960)
+    found = run(table, miner)
+    quality = redescription_quality(found, table)
+    assert quality.different.sum() >= 8
+    assert quality.useful.mean() > 0.8
+    assert max(one.left_support.value for one in found) <= 960
+    assert min(one.both.value for one in found) >= 96
+    assert np.median([one.both.value for one in found]) < 700
+    # 5 epsilon, and supports half as large: the plan of 1,600 rows, without a release of their number
+    steps = [node for node in walk(miner.plan(schema)) if isinstance(node, Step)]
+    assert [one.name for one in steps] == ["match", "table"]
+    assert (steps[0].query.most, steps[0].threshold) == (960, 480)
+    assert miner.arranged(schema) == MatchedTrees(5).arranged(schema, 1_600)
+    for epsilon, warned in ((5, False), ("0.05", True)):
+        study = dpf.Study(schema, epsilon=epsilon)
+        study.add("found", MatchedTrees(epsilon, rare=960))
+        assert any(one.code == "DP007" for one in study.plan().check()) is warned
+
+
+def test_a_match_of_few_rows_differs_from_the_few_of_those_before_it(
+    clinic: dpf.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nearly all rows are in neither side of any of them."""
+    told, release = list[list[Any]](), dpf.PrivateTable.release
+
+    def seen(self: dpf.PrivateTable, name: str, **inputs: Any) -> Any:
+        told.extend([inputs["known"]] if "known" in inputs else [])
+        return release(self, name, **inputs)
+
+    monkeypatch.setattr(dpf.PrivateTable, "release", seen)
+    for asked in ({"matches": 5}, {"trees": 2}):
+        told.clear()
+        run(clinic, MatchedTrees(5, rare=600, **asked))
+        assert [len(known) for known in told] == list(range(len(told)))

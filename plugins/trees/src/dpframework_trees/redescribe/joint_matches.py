@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dpframework.facts import Description
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import Node, repeat, sequential, step
 from dpframework.queries import Match, MatchScores, TruthCells
@@ -23,7 +24,13 @@ from dpframework_trees.redescribe.arrangements import Arrangement
 TOGETHER = 3  # matches of a table
 
 
-def plan_matches(scores: MatchScores, arranged: Arrangement, epsilon: Fraction, uses: Sequence[str] = ()) -> Node:
+def plan_matches(
+    scores: MatchScores,
+    arranged: Arrangement,
+    epsilon: Fraction,
+    uses: Sequence[str],
+    threshold: Fraction | int | None,
+) -> Node:
     """Plan the selection of all matches, and the tables of each group.
 
     Parameters
@@ -36,17 +43,19 @@ def plan_matches(scores: MatchScores, arranged: Arrangement, epsilon: Fraction, 
         The epsilon of all of these.
     uses
         The step that says how many rows there are, if one does.
+    threshold
+        The rows by which noise hides all that a match can gain.
     """
     number = arranged.matches * arranged.groups
     tables = len(DESIGNS[arranged.matches]) * arranged.groups
-    chosen = step("match", scores, Exponential(epsilon / 2 / number), uses=uses, threshold=scores.cap)
+    chosen = step("match", scores, Exponential(epsilon / 2 / number), uses=uses, threshold=threshold)
     cells = TruthCells(TOGETHER, among=scores.attributes)
     counted = step("table", cells, DiscreteLaplace(epsilon / 2 / tables), uses=["match"])
     return sequential(repeat(number, chosen), repeat(tables, counted))
 
 
 def mine_matches(
-    table: PrivateTable, arranged: Arrangement, wanted: Wanted, given: Mapping[str, Any]
+    table: PrivateTable, arranged: Arrangement, wanted: Wanted, given: Mapping[str, Any], *, few: bool
 ) -> tuple[list[Redescription], int]:
     """Release the matches and their tables. Return redescriptions, and how many candidates were looked at.
 
@@ -60,10 +69,12 @@ def mine_matches(
         What redescriptions must be.
     given
         What scores are given at run time beside the matches before.
+    few
+        Whether a match is to hold for few rows.
     """
     chosen: list[Match] = []
     for _ in range(arranged.matches * arranged.groups):
-        known = [part for match in chosen for part in match.parts]
+        known = [part for match in chosen for part in news_of(match, few=few)]
         chosen.append(table.release("match", known=known, **given))
     found, looked_at = list[Redescription](), 0
     for start in range(0, len(chosen), arranged.matches):
@@ -72,6 +83,11 @@ def mine_matches(
         found += some
         looked_at += number
     return distinct(found), looked_at
+
+
+def news_of(match: Match, *, few: bool) -> Sequence[Description]:
+    """Return the sets of rows that other matches should differ from: not from nearly all rows, if a match has few."""
+    return match.parts[:1] if few else match.parts
 
 
 def _tables(table: PrivateTable, group: Sequence[Match]) -> OverlappingTables:

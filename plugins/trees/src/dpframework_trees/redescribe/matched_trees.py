@@ -57,7 +57,7 @@ from dpframework_trees.complete import CompleteTree
 from dpframework_trees.extraction import LeafUnions
 from dpframework_trees.queries import JointLeaves
 from dpframework_trees.redescribe.arrangements import CHOICES, MOST, Arrangement
-from dpframework_trees.redescribe.joint_matches import TOGETHER, mine_matches, plan_matches
+from dpframework_trees.redescribe.joint_matches import TOGETHER, mine_matches, news_of, plan_matches
 from dpframework_trees.redescribe.sides import candidates_of_sides, sides_of
 from dpframework_trees.splits import Candidates
 
@@ -95,6 +95,11 @@ class MatchedTrees(Miner):
     min_support, max_support
         Of rows that both sides of a redescription hold for, the fewest; of rows that either side holds for, the most.
         By default a fiftieth and seven tenths of the rows.
+    rare
+        To look for what few rows have: both sides of a match are to hold for fewer rows than this, and it gains most at
+        half as many. Then `max_support` is this by default, and `min_support` a tenth of it. Noise must be small beside
+        such supports: the plan is that of a table of five thirds as many rows, and DP007 says if a choice is a lottery.
+        On the left view, values and what is below a cut are looked at; name the views the other way round for the rest.
     left, right
         Names of the attributes of each side; by default those of the schema's views. No attribute may be on both.
     """
@@ -109,6 +114,7 @@ class MatchedTrees(Miner):
     left: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names, kw_only=True)
     right: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names, kw_only=True)
     matches: int | None = attrs.field(default=None, validator=attrs.validators.optional(_number_read), kw_only=True)
+    rare: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number(2)), kw_only=True)
 
     def sides(self, schema: Schema) -> dict[View, tuple[Attribute, ...]]:
         """Return the attributes of either side (see `sides_of`)."""
@@ -125,7 +131,7 @@ class MatchedTrees(Miner):
         sides = self.sides(schema)
         cap = _three_tenths(schema.row_bound) if root and schema.row_bound is not None else None
         given = root and self.counts_rows(schema)
-        return MatchScores(sides[View.LEFT], sides[View.RIGHT], self.target_jaccard, cap, given)
+        return MatchScores(sides[View.LEFT], sides[View.RIGHT], self.target_jaccard, cap, given, self.rare)
 
     def counts_rows(self, schema: Schema) -> bool:
         """Return whether the number of rows is released first: if it is secret, and decides what the budget is for."""
@@ -137,11 +143,12 @@ class MatchedTrees(Miner):
         If there are several, the number of rows chooses one (`arranged`).
         """
         candidates = self._candidates(schema)
+        meant = rows_meant(schema) if self.rare is None else float(self.rare * self.target_jaccard / CAP)
         if self.matches is not None or self.trees is not None:
-            carried = float(self.epsilon) * rows_meant(schema)
+            carried = float(self.epsilon) * meant
             return (Arrangement.asked(self.matches or 0, self.trees, carried, candidates),)
-        if schema.rows is not None:
-            return (Arrangement.of(float(self.epsilon) * schema.rows, candidates),)
+        if schema.rows is not None or self.rare is not None:
+            return (Arrangement.of(float(self.epsilon) * meant, candidates),)
         most = math.inf if schema.max_rows is None else float(self.epsilon) * schema.max_rows
         return Arrangement.possible(most, candidates)
 
@@ -168,19 +175,25 @@ class MatchedTrees(Miner):
         )
         return sequential(counted, either(*branches))
 
+    def _threshold(self, scores: MatchScores) -> Fraction | int | None:
+        """Return the rows by which noise hides all that a match can gain."""
+        return scores.cap if self.rare is None else self.rare * self.target_jaccard
+
     def _steps(
         self, schema: Schema, arranged: Arrangement, epsilon: Fraction, uses: Sequence[str] = ()
     ) -> Iterator[Node]:
         """Yield the matches that are read together; then, for each tree, its root, both halves, and the table."""
         scores, forest = self.scores(schema, root=True), arranged.forest * epsilon
         if arranged.matches:
-            yield plan_matches(scores, arranged, epsilon - forest, uses)
+            yield plan_matches(scores, arranged, epsilon - forest, uses, self._threshold(scores))
         trees, depth = arranged.trees, arranged.depth
         of_root = attrs.evolve(scores, followed=trees > 1)
         of_half = attrs.evolve(self.scores(schema, root=False), followed=False)
         for k in range(trees):
             choice, counts = CHOICES * forest / (depth * trees), (1 - CHOICES) * forest / trees
-            parts: list[Node] = [step("root", of_root, Exponential(choice), uses=uses, threshold=scores.cap)]
+            parts: list[Node] = [
+                step("root", of_root, Exponential(choice), uses=uses, threshold=self._threshold(scores))
+            ]
             if depth == 2:
                 split = step("split", of_half, Exponential(choice))
                 parts.append(parallel(split, by=FromRelease("root", attributes=scores.attributes)))
@@ -211,7 +224,7 @@ class MatchedTrees(Miner):
         found: list[Redescription] = []
         looked_at, noise, rows = 0, list[float](), list[float]()
         if arranged.matches:
-            found, looked_at = mine_matches(part, arranged, self._wanted(), given)
+            found, looked_at = mine_matches(part, arranged, self._wanted(), given, few=self.rare is not None)
             noise.append(part.calibration("table").variance)
         for trees, counts, variance in self._forest(part, arranged, given):
             noise.append(variance)
@@ -231,7 +244,8 @@ class MatchedTrees(Miner):
         tests = candidates_of_sides(table.schema, self.sides(table.schema))
         for k in range(arranged.trees):
             scope = table.scope(f"tree {k + 1}")
-            root = scope.release("root", known=[part for match in roots for part in match.parts], **given)
+            known = [part for match in roots for part in news_of(match, few=self.rare is not None)]
+            root = scope.release("root", known=known, **given)
             roots.append(root)
             sides = scope.partition(Cases(root.parts))[:2] if arranged.depth == 2 else []
             below = [side.release("split") for side in sides]  # one after the other: there may be millions of scores
@@ -240,7 +254,11 @@ class MatchedTrees(Miner):
             yield trees, counts, scope.calibration("leaves").variance
 
     def _wanted(self) -> Wanted:
-        return Wanted(float(self.target_jaccard + SLACK), self.min_support, self.max_support)
+        least, most = self.min_support, self.max_support
+        if self.rare is not None:
+            least = max(self.rare // 10, 1) if least is None else least
+            most = self.rare if most is None else most
+        return Wanted(float(self.target_jaccard + SLACK), least, most)
 
     def _read(
         self, trees: Mapping[View, CompleteTree], counts: NDArray[np.int64], variance: float, rows: int | None
