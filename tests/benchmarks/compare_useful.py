@@ -6,8 +6,9 @@
     python tests/benchmarks/compare_useful.py show useful.jsonl
 
 `run` appends a line for each miner and epsilon as soon as it is done, and `show` prints them as tables in Markdown.
-*Useful* is what `dpframework.lab.evaluation.redescription_quality` calls so. Runs are seeded, add-or-remove-one, on 16
-bins; with `--delta`, every miner gets the largest epsilon whose total under zCDP is the one named. Greedy mining and
+*Useful* is what `dpframework.lab.evaluation.redescription_quality` calls so, and `rare` those of them that hold for
+fewer than 6 % of the rows; `support` is the median of exact supports. Runs are seeded, add-or-remove-one, on 16 bins;
+with `--delta`, every miner gets the largest epsilon whose total under zCDP is the one named. Greedy mining and
 CARTwheels are not private: they are there to compare with.
 """
 
@@ -33,6 +34,7 @@ from dpframework.lab.evaluation.redescriptions import SIGNIFICANT
 from dpframework.results import Redescription, Redescriptions
 
 EPSILONS = ("0.1", "0.3", "1", "3", "10", "100")
+RARE = 0.06  # of the rows: useful redescriptions that hold for fewer are counted apart
 ALLOWED = ("mcmc-converged",)
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "matched-trees": ("matched-trees", {}),
@@ -109,12 +111,16 @@ class Runs:
             np.concatenate([getattr(quality, name) for quality in qualities]) for name in ("true", "noisy", "p_values")
         )
         stars = np.concatenate([_stars(one) for one in self.found])
+        support = np.array([exact.both.value for found in self.found for exact in exact_counts(found, self.table)])
+        rare = np.concatenate([quality.useful for quality in qualities]) & (support < RARE * self.table.codes.shape[1])
         some = len(true) > 0
         return {
             "runs": len(self.found),
             "useful": float(np.mean([quality.useful.sum() for quality in qualities])),
             "different": float(np.mean([quality.different.sum() for quality in qualities])),
             "empty": float(np.mean(np.concatenate([quality.nothing for quality in qualities]) > 0)) if some else None,
+            "rare": float(rare.sum()) / len(self.found),
+            "support": float(np.median(support)) if some else None,
             "shown": len(true) / len(self.found),
             "none": float(np.mean([len(one) == 0 for one in self.found])),
             "jaccard": float(np.median(true)) if some else None,
