@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import final
 
 import attrs
@@ -173,6 +173,27 @@ class PlannedPart:
             within = float(math.ceil(law.quantile(np.array((1 + CONFIDENCE) / 2))))
         others = (one.path for one in alike if one is not worst)
         return attrs.evolve(self.rows_bound(what, within, BoundKind.COUNTS), steps=(worst.path, *others))
+
+    def branch_bound(self, names: Collection[str], branch: str, cells: int) -> ErrorBound:
+        """Return `sum_bound` of steps in the branch that a plan's public facts make likely, and say that it is of that.
+
+        Parameters
+        ----------
+        names
+            The last part of the steps' paths.
+        branch
+            The name of the branch, or "" for the worst of all.
+        cells
+            The most counts that are added up.
+        """
+        found = [one.path for one in self.steps if one.path.rpartition("/")[2] in names]
+        bound = self.sum_bound("", [path for path in found if not branch or branch in path.split("/")], cells)
+        others = (path for path in found if path not in bound.steps)
+        return attrs.evolve(
+            bound,
+            steps=(*bound.steps, *others),
+            note=f"if the number of rows leads to {branch}" if branch else bound.note,
+        )
 
     def bounds_of_others(self, bounds: Iterable[ErrorBound]) -> tuple[ErrorBound, ...]:
         """Return the error bounds of the steps that none of these bounds rests on."""

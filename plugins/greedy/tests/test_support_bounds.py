@@ -56,3 +56,17 @@ def test_supports_that_noise_hides_carry_a_mark(miner):
     small = supports(miner, schema, "0.003").warning
     assert small == "weak: the noise is larger than a quarter of the table"
     assert not {"DP024", "DP025"} & {finding.code for finding in planned(miner, schema, "2").check()}
+
+
+@pytest.mark.parametrize("miner", MINERS)
+def test_where_a_released_number_of_rows_decides_the_likely_branch_is_told_or_the_worst(miner):
+    """About 7,252 rows lead to 4 pairs at this budget, and then a table has more noise than one of fewer pairs."""
+    about, any_rows = (supports(miner, attrs.evolve(SCHEMA, about_rows=rows), "0.03") for rows in (7252, None))
+    known = supports(miner, attrs.evolve(SCHEMA, rows=7252), "0.03")
+    assert about.note == "if the number of rows leads to 4 pairs"
+    assert known.amount < about.amount < 1.1 * known.amount  # a fiftieth is for the number
+    assert any_rows.note == ""
+    assert any_rows.amount > 3 * about.amount
+    assert (
+        len(about.steps) == len(any_rows.steps) > len(known.steps)
+    )  # others of its branches are no bounds of their own

@@ -63,9 +63,12 @@ class PairPlan:
         return self.schema.rows is None and len(self.numbers) > 1
 
     @property
-    def most_cells(self) -> int:
-        """How many cells of a table a support adds up, at most."""
-        return most_cells(max(self.numbers))
+    def likely(self) -> tuple[str, int]:
+        """The branch that about so many rows choose, else "" for any, and how many cells a support adds up at most."""
+        if not self.counts_rows or self.schema.about_rows is None:
+            return "", most_cells(max(self.numbers))
+        number = self.number(self.schema.about_rows)
+        return _branch(number), most_cells(number)
 
     def number(self, rows: float) -> int:
         """Return how many pairs a released number of rows chooses."""

@@ -202,10 +202,12 @@ class Serenade(Miner):
         """Return the errors of supports, each a sum of cells of a table of pairs, and of all choices."""
         if part.schema is None:
             return part.bounds_of_steps()
-        paths, cells = ["quality", "parent"], 1
         if self.counts_together:
-            paths, cells = ["table"], self.pair_plan(part.schema).most_cells
-        supports = bound_of_supports(part.sum_bound("", paths, cells), cells, self.max_support)
+            branch, cells = self.pair_plan(part.schema).likely
+            bound = part.branch_bound(["table"], branch, cells)
+        else:
+            bound, cells = part.sum_bound("", ["quality", "parent"], 1), 1
+        supports = bound_of_supports(bound, cells, self.max_support)
         return [supports, *part.bounds_of_others([supports])]
 
     def check_supports(self, schema: Schema) -> None:

@@ -205,11 +205,14 @@ class MatchedTrees(Miner):
         """Return the errors of supports, each a sum of cells of a table of leaves, and of the choices of matches."""
         if part.schema is None:
             return part.bounds_of_steps()
-        ends = ("leaves", "table")
-        paths = [one.path for one in part.steps if one.path.rpartition("/")[2] in ends]
-        bits = [bits for one in self.arrangements(part.schema) for bits in (TOGETHER * bool(one.matches), one.depth)]
+        likely, branch = self.arrangements(part.schema), ""
+        if self.counts_rows(part.schema) and part.schema.about_rows is not None:
+            likely = (self.arranged(part.schema, part.schema.about_rows),)
+            branch = likely[0].name
+        bits = [bits for one in likely for bits in (TOGETHER * bool(one.matches), one.depth)]
         cells = (2 ** max(bits) - 1) ** 2  # a side holds in all cells but one at most
-        supports = bound_of_supports(part.sum_bound("", paths, cells), cells, self.max_support)
+        supports = part.branch_bound(("leaves", "table"), branch, cells)
+        supports = bound_of_supports(supports, cells, self.max_support)
         return [supports, *part.bounds_of_others([supports])]
 
     def mine(self, table: PrivateTable) -> Redescriptions:
