@@ -89,6 +89,19 @@ def test_the_number_of_trees_follows_from_epsilon_and_public_facts() -> None:
     assert MatchedTrees(1, trees=4).arranged(bounded(10)).trees == 4
 
 
+def test_errors_are_those_of_the_branch_that_about_so_many_rows_lead_to() -> None:
+    def supports(**facts: int) -> Any:
+        study = dpf.Study(attrs.evolve(bounded(None), **facts), epsilon="0.3")
+        study.add("found", MatchedTrees("0.3"))
+        return study.plan().error_bounds()["found"][0]
+
+    few, many, any_rows = supports(about_rows=2000), supports(about_rows=20_000), supports()
+    assert few.note == "if the number of rows leads to 5 matches"
+    assert supports(rows=2000).amount < few.amount < 1.05 * supports(rows=2000).amount  # a fiftieth is for the number
+    assert few.amount < many.amount == any_rows.amount  # of all branches the one with most tables is the worst
+    assert any_rows.note == ""
+
+
 def test_what_is_read_together_follows_from_epsilon_and_the_rows() -> None:
     """By epsilon * rows: from 420, 620, 1,500 and 5,500 on, the last if there are 1,000 candidates for each match."""
     for carried, matches in ((419, 0), (420, 5), (619, 5), (620, 7), (1_499, 7), (1_500, 9), (60_000, 9)):
