@@ -103,6 +103,12 @@ class Runs:
 
     found: list[Sequence[Redescription]]
     table: dpf.Table
+    exact: list[tuple[Redescription, Redescription]] = attrs.field(init=False)
+
+    @exact.default
+    def _counted(self) -> list[tuple[Redescription, Redescription]]:
+        """Return each redescription of all runs with the one of exact counts."""
+        return [pair for one in self.found for pair in zip(one, exact_counts(one, self.table), strict=True)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the measures; medians and shares are over all redescriptions of all runs."""
@@ -111,7 +117,7 @@ class Runs:
             np.concatenate([getattr(quality, name) for quality in qualities]) for name in ("true", "noisy", "p_values")
         )
         stars = np.concatenate([_stars(one) for one in self.found])
-        support = np.array([exact.both.value for found in self.found for exact in exact_counts(found, self.table)])
+        support = np.array([exact.both.value for _, exact in self.exact])
         rare = np.concatenate([quality.useful for quality in qualities]) & (support < RARE * self.table.codes.shape[1])
         some = len(true) > 0
         return {
@@ -137,8 +143,7 @@ class Runs:
         """Return the share of intervals that hold the exact index, or support."""
         held = [
             low <= (exact.jaccard if of == "jaccard" else exact.both.value) <= high
-            for found in self.found
-            for one, exact in zip(found, exact_counts(found, self.table), strict=True)
+            for one, exact in self.exact
             for low, high in [getattr(read(one), f"{of}_interval")()]
         ]
         return float(np.mean(held))
