@@ -6,6 +6,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterator
+from types import ModuleType
 
 import attrs
 import pytest
@@ -16,24 +17,23 @@ TYPES = ("bytes", "bytes | None", "Mapping[str, str]", "tuple[tuple[str, str], .
 SECRET_NAMES = ("key", "options", "secret", "password", "token", "credentials")
 
 
-def values_of(package: object) -> Iterator[type]:
+def values_of(package: ModuleType) -> Iterator[type[attrs.AttrsInstance]]:
     """Yield the attrs classes of a package."""
-    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):  # type: ignore[attr-defined]
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         module = importlib.import_module(found.name)
         for one in vars(module).values():
             if inspect.isclass(one) and attrs.has(one) and one.__module__ == found.name:
                 yield one
 
 
-def shown_secrets(value: type) -> list[str]:
+def shown_secrets(value: type[attrs.AttrsInstance]) -> list[str]:
     """Return the fields of a class that hold a key or options, and that the text which attrs makes shows."""
     written = getattr(value.__repr__, "__code__", None)
     if written is None or "attrs generated" not in written.co_filename:
         return []
-    fields = attrs.fields(value)  # type: ignore[arg-type]
     return [
         f"{value.__module__}.{value.__name__}.{field.name}"
-        for field in fields
+        for field in attrs.fields(value)
         if field.name in SECRET_NAMES and str(field.type) in TYPES and field.repr is True
     ]
 
@@ -66,5 +66,5 @@ class Written:
 
 
 @pytest.mark.parametrize(("value", "shown"), [(Shown, ["key"]), (Hidden, []), (Written, [])])
-def test_what_shows_a_key_is_found(value: type, shown: list[str]) -> None:
+def test_what_shows_a_key_is_found(value: type[attrs.AttrsInstance], shown: list[str]) -> None:
     assert [name.rsplit(".", 1)[1] for name in shown_secrets(value)] == shown
