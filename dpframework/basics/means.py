@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.basics.budgets import EXAMPLE_DELTA
-from dpframework.basics.numbers import AT_MOST, NumberMiner, number_examples, released_examples
+from dpframework.basics.numbers import NumberMiner, number_examples, released_examples
 from dpframework.basics.shares import share_error
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.schema import Schema
@@ -170,8 +170,7 @@ def errors_by_rows(error: Callable[[float], float], miner: NumberMiner) -> str:
     """Return the errors for some numbers of rows, in words."""
     some = ", ".join(f"±{error(rows):.3g} for {rows:,}" for rows in (1000, 100_000))
     of = "rows of a group" if miner.by else "rows"
-    at_most = f"; {AT_MOST}" if miner.sources else ""
-    return f"depends on the number of {of} ({some}){at_most}"
+    return miner.note(f"depends on the number of {of} ({some})")
 
 
 def _between(bounds: WithinBounds, shares: tuple[float, float, float]) -> tuple[float, float, float]:
