@@ -14,6 +14,7 @@ from dpframework_greedy import SerenadeCS, SerenadeES
 from dpframework_greedy.language import literals_of
 from dpframework_greedy.match_tables import TruthCells, _combinations, as_literal, mine_pairs, plan_pairs, read
 from dpframework_greedy.pair_plan import NUMBERS
+from row_counts import choose_row_count
 
 import dpframework as dpf
 from dpframework.facts import Below, Equals
@@ -194,14 +195,7 @@ def test_a_secret_number_of_rows_is_released_first_and_says_how_many_pairs(most:
 def test_the_released_number_chooses_the_pairs_and_the_cap(
     released: int, pairs: int, clinic: dpf.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, release = list[tuple[str, Any]](), dpf.PrivateTable.release
-
-    def seen(self: dpf.PrivateTable, name: str, **inputs: Any) -> Any:
-        asked.append((name, inputs))
-        made = release(self, name, **inputs)
-        return released if name == "rows" else made
-
-    monkeypatch.setattr(dpf.PrivateTable, "release", seen)
+    asked = choose_row_count(monkeypatch, released)
     table = dpf.Table.from_codes(attrs.evolve(clinic.schema, rows=None, max_rows=20_000), clinic.codes, clinic.values)
     run(table, SerenadeES(epsilon="0.1"))
     assert [name for name, _ in asked] == ["rows", *["pair"] * pairs, *["table"] * -(-pairs // 3)]

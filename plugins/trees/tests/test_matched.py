@@ -14,6 +14,7 @@ from dpframework_trees.complete import CompleteTree
 from dpframework_trees.redescribe.arrangements import CHOOSE_FROM, PAYS, Arrangement
 from dpframework_trees.redescribe.matched_trees import MATCHED_SCHEMA, _trees, _unions
 from dpframework_trees.redescribe.sides import candidates_of_sides, sides_of
+from row_counts import choose_row_count
 
 import dpframework as dpf
 from dpframework.facts import Equals
@@ -152,14 +153,7 @@ def test_a_secret_number_of_rows_is_released_for_a_fiftieth_of_the_epsilon_if_it
 def test_the_released_number_of_rows_chooses_what_is_read_and_the_cap(
     released: int, branch: str, clinic: dpf.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, release = list[tuple[str, Any]](), dpf.PrivateTable.release
-
-    def seen(self: dpf.PrivateTable, name: str, **inputs: Any) -> Any:
-        asked.append((name, inputs))
-        made = release(self, name, **inputs)
-        return released if name == "rows" else made
-
-    monkeypatch.setattr(dpf.PrivateTable, "release", seen)
+    asked = choose_row_count(monkeypatch, released)
     table = dpf.Table.from_codes(bounded(6_000), clinic.codes, clinic.values)
     run(table, MatchedTrees(1))
     assert asked[0] == ("rows", {})
