@@ -34,7 +34,7 @@ from dpframework.tables.joint_counts import Crosstab, JointCounts, Steps
 
 #: Two numbers within the attribute's public bounds, the lower one first.
 Bounds: TypeAlias = "tuple[float, float]"
-#: Queries that count a row in widths of their bounds, or in ranks: whose sensitivity is the same for all bounds.
+#: Queries that count a row in widths of their bounds, or in ranks. Their sensitivity is the same for all bounds.
 SCALED = (BoundDistances, GroupMoments, QuantileScores)
 
 _RELEASED = "at released bounds"
@@ -86,7 +86,7 @@ class AtReleasedBounds(Query):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Those of the query."""
+        """The attributes that the query reads."""
         return self.query.attributes
 
     @property
@@ -96,26 +96,26 @@ class AtReleasedBounds(Query):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """Those of the query, which are the same for all bounds."""
+        """The sensitivities of the query, the same for all bounds."""
         return self.query.sensitivities
 
     @property
     def rounding(self) -> Fraction:
-        """That of the query."""
+        """The rounding of the query."""
         return self.query.rounding
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """Those of the query."""
+        """The formulas of the query."""
         return self.query.scored_formulas
 
     @property
     def tabled(self) -> bool:
-        """Whether the query is."""
+        """Whether the query follows from cross tables."""
         return self.query.tabled
 
     def candidates(self, *, bounds: Bounds | None = None, **inputs: Any) -> Sequence[Any]:
-        """Return those of the query at the bounds."""
+        """Return the candidates of the query at the bounds."""
         return self.at(bounds).candidates(**inputs)
 
     def count(self, block: Block, *, bounds: Bounds | None = None, **inputs: Any) -> NDArray[np.int64]:
@@ -195,7 +195,7 @@ class ScaledSums(GroupNumbers):
         return tuple(Sensitivity(norm, 1, most, rise=rise, fall=fall, source=source) for norm, most in replaced.items())
 
     def unit(self, bounds: Bounds | None = None) -> tuple[float, float]:
-        """Return the value of a share of 1 less that of 0, and the value of 0."""
+        """Return the width of a share of 1 in values, and the value of a share of 0."""
         lower, upper = bounds or (self.lower, self.upper)
         if self.centred:
             return (upper - lower) / 2, lower + (upper - lower) / 2
