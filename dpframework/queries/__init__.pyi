@@ -7,7 +7,9 @@ from .base import (
 )
 from .boxes import BoxCounts as BoxCounts
 from .choice_budgets import (
+    CAP as CAP,
     budget_of_choices as budget_of_choices,
+    cap_of as cap_of,
     choices_carried as choices_carried,
     rows_meant as rows_meant,
 )
@@ -30,7 +32,6 @@ from .grouped import GroupCounts as GroupCounts, GroupMoments as GroupMoments, G
 from .keys import KeyCounts as KeyCounts, Keys as Keys
 from .marginals import Marginals as Marginals
 from .matches import (
-    CAP as CAP,
     Match as Match,
     MatchScores as MatchScores,
     binary_tests as binary_tests,

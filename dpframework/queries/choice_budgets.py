@@ -1,13 +1,16 @@
-"""How many choices of a match a budget carries, by public facts."""
+"""How many choices of a match a budget carries, and how many rows a match gains by, from public facts."""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 from dpframework.facts.schema import Schema
 
 SOME_ROWS = 2_500  # meant where a schema says nothing of rows
 LOOSE = 10_000  # rows: a higher bound is taken for this one
+#: Of the rows: a match that holds for more of them gains nothing by it.
+CAP = Fraction(3, 10)
 WITHIN = 0.08  # of the rows: how far from the best a choice may be to be worth its budget
 
 
@@ -20,6 +23,17 @@ def rows_meant(schema: Schema) -> int:
     if schema.rows is not None:
         return schema.rows
     return SOME_ROWS if schema.max_rows is None else min(schema.max_rows, LOOSE)
+
+
+def cap_of(rows: float) -> int:
+    """Return the rows beyond which a match gains nothing, in a table of this many.
+
+    Examples
+    --------
+    >>> cap_of(1000), cap_of(1)
+    (300, 1)
+    """
+    return max(int(CAP * int(rows)), 1)
 
 
 def choices_carried(budget: float, candidates: int, most: int) -> int:

@@ -61,8 +61,6 @@ from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import JointCounts
 
 DISTINCT = Fraction(7, 10)  # the Jaccard index with a set of rows that is known, from which a match is no news
-#: Of the rows: a match that holds for more of them gains nothing by it.
-CAP = Fraction(3, 10)
 GIVEN_CAP = public("cap", 0, 10**18)  # any number of rows
 
 Floats = NDArray[np.float64]

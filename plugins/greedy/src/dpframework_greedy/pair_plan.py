@@ -9,15 +9,13 @@ from typing import final
 import attrs
 
 from dpframework.facts import Schema
-from dpframework.mechanisms import DiscreteLaplace
-from dpframework.plan import Node, either, sequential, step
-from dpframework.queries import CAP, Count, MatchScores, choices_carried
+from dpframework.plan import Node, either, sequential
+from dpframework.queries import MatchScores, cap_of, choices_carried
 from dpframework.results import Redescription, Wanted
-from dpframework.run import PrivateTable
+from dpframework.run import PrivateTable, left_by_row_count, plan_row_count, release_row_count
 from dpframework_greedy.budgets import MOST_PAIRS, BudgetShares
 from dpframework_greedy.match_tables import mine_pairs, most_cells, plan_pairs
 
-COUNT_SHARE = Fraction(1, 50)  # of the budget, for the number of rows if that is secret
 NUMBERS = (1, 2, 3, 4, 6, 9, 12, 15, 18, MOST_PAIRS)  # of pairs, that a released number of rows may choose
 MOST_ROWS = 10**12
 
@@ -64,7 +62,7 @@ class PairPlan:
 
     @property
     def likely(self) -> tuple[str, int]:
-        """The branch that about so many rows choose, else "" for any, and how many cells a support adds up at most."""
+        """The branch that `about_rows` chooses, else "" for any, and how many cells a support adds up at most."""
         if not self.counts_rows or self.schema.about_rows is None:
             return "", most_cells(max(self.numbers))
         number = self.number(self.schema.about_rows)
@@ -79,26 +77,26 @@ class PairPlan:
         return choices_carried(float(self.shares.pairs * self.epsilon) * rows, self.scores.answer_length, MOST_PAIRS)
 
     def plan(self) -> Node:
-        """Plan the pairs and their tables, or a branch for each number of pairs and what chooses it."""
-        pairs, counts = self.shares.pairs * self.epsilon, self.shares.quality * self.epsilon
+        """Plan the pairs and their tables; or the number of rows, and a branch for each number of pairs."""
+        epsilon = left_by_row_count(self.epsilon) if self.counts_rows else self.epsilon
+        pairs, counts = self.shares.pairs * epsilon, self.shares.quality * epsilon
         if not self.counts_rows:
             return plan_pairs(self.scores, self.numbers[0], pairs, counts)
-        counted = step("rows", Count(), DiscreteLaplace(COUNT_SHARE * self.epsilon))
-        scores, rest = attrs.evolve(self.scores, given_cap=True), 1 - COUNT_SHARE
+        scores = attrs.evolve(self.scores, given_cap=True)
         branches = (
-            sequential(plan_pairs(scores, number, rest * pairs, rest * counts, uses=["rows"]), name=_branch(number))
+            sequential(plan_pairs(scores, number, pairs, counts, uses=["rows"]), name=_branch(number))
             for number in self.numbers
         )
-        return sequential(counted, either(*branches))
+        return sequential(plan_row_count(self.epsilon), either(*branches))
 
     def mine(self, table: PrivateTable, wanted: Wanted) -> tuple[list[Redescription], int, float, float]:
-        """Release all of it. Return what is found, the number of candidates, a count's variance, and the rows."""
+        """Release all of it. Return redescriptions, the number of candidates, a count's variance, and the rows."""
         if not self.counts_rows:
             found, candidates = mine_pairs(table, self.numbers[0], wanted)
             return found, candidates, table.calibration("table").variance, self.schema.rows or math.inf
-        rows = min(max(float(table.release("rows")), 1.0), self.schema.max_rows or math.inf)
+        rows = release_row_count(table)
         number = self.number(rows)
-        part, given = table.scope(_branch(number)), {"cap": max(int(CAP * int(rows)), 1)}
+        part, given = table.scope(_branch(number)), {"cap": cap_of(rows)}
         found, candidates = mine_pairs(part, number, wanted, given)
         return found, candidates, part.calibration("table").variance, rows
 

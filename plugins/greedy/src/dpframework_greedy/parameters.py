@@ -23,7 +23,7 @@ from dpframework.facts import (
 )
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import Node, PlannedPart, repeat, sequential, step
-from dpframework.queries import CAP, Count, Match, MatchScores, choices_carried, rows_meant
+from dpframework.queries import Count, Match, MatchScores, cap_of, choices_carried, rows_meant
 from dpframework.results import (
     ErrorBound,
     Redescription,
@@ -184,7 +184,7 @@ class Serenade(Miner):
     def matches(self, schema: Schema) -> MatchScores:
         """Return the candidates for pairs that are scored in rows."""
         language, rows = self.language(schema), schema.row_bound
-        cap = None if rows is None else max(int(CAP * rows), 1)
+        cap = None if rows is None else cap_of(rows)
         return MatchScores(language.left, language.right, self.target_jaccard, cap)
 
     def pair_plan(self, schema: Schema) -> PairPlan:

@@ -20,12 +20,10 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.facts import InputError, Schema, list_of_names, positive
-from dpframework.mechanisms import DiscreteLaplace
-from dpframework.plan import Node, either, sequential, step
-from dpframework.queries import Count
+from dpframework.plan import Node, either, sequential
 from dpframework.results import Kept
-from dpframework.run import Example, Miner, PrivateTable
-from dpframework_trees.additive.miner import COUNT_SHARE, AdditiveFit
+from dpframework.run import Example, Miner, PrivateTable, left_by_row_count, plan_row_count
+from dpframework_trees.additive.miner import AdditiveFit
 from dpframework_trees.additive.model import AdditiveModel
 from dpframework_trees.additive.witnesses import SCHEMA, added, replaced
 from dpframework_trees.dptree import DPTree
@@ -132,9 +130,9 @@ class DPClassifierMiner(Miner):
         """Plan a count of the rows and a branch for each kind, or only one kind if the number of rows is public."""
         if schema.rows is not None:
             return self._branch(schema, self.kind(schema, schema.rows), self.epsilon)
-        rest = self.epsilon * (1 - COUNT_SHARE)
-        count = step("rows", Count(), DiscreteLaplace(self.epsilon * COUNT_SHARE))
-        return sequential(count, either(*(self._branch(schema, kind, rest) for kind in self._kinds(schema))))
+        rest = left_by_row_count(self.epsilon)
+        branches = (self._branch(schema, kind, rest) for kind in self._kinds(schema))
+        return sequential(plan_row_count(self.epsilon), either(*branches))
 
     def values_read(self, schema: Schema) -> Collection[str]:
         """Return no attribute, since bins and cuts are made of the schema's."""
@@ -146,7 +144,7 @@ class DPClassifierMiner(Miner):
         rows = float(table.release("rows")) if counted else float(schema.rows or 0)
         kind = self.kind(schema, rows)
         part = table.scope(kind)
-        epsilon = self.epsilon * (1 - COUNT_SHARE) if counted else self.epsilon
+        epsilon = left_by_row_count(self.epsilon) if counted else self.epsilon
         if kind == ADDITIVE:
             return ChosenModel(kind, self._fit(schema).model(part, rows, epsilon))
         return ChosenModel(kind, self._tree(kind, epsilon).mine(part).tree)

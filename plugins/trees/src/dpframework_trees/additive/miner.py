@@ -21,8 +21,8 @@ import numpy as np
 from dpframework.facts import MOST_ROWS, Attribute, InputError, Numeric, Schema, list_of_names, one_of, positive
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Node, either, sequential, step
-from dpframework.queries import Count, Marginals
-from dpframework.run import Example, Miner, PrivateTable
+from dpframework.queries import Marginals
+from dpframework.run import Example, Miner, PrivateTable, left_by_row_count, plan_row_count
 from dpframework_trees.additive.bins import (
     FEWEST_BINS,
     counts_tell,
@@ -44,7 +44,6 @@ from dpframework_trees.parameters import class_and_attributes
 from dpframework_trees.tree import DecisionTree
 
 STEP, BINS = "fit", "bins"
-COUNT_SHARE = Fraction(1, 50)
 TREE = "tree"
 INTERACTIONS = ("auto", "yes", "no")
 MANY = 2_000  # rows of an example whose bins are counted
@@ -106,8 +105,8 @@ class DPAdditive(Miner):
         fit = AdditiveFit.of(schema, self.target, self.attributes, self.epsilon, self.interactions)
         if schema.rows is not None:
             return sequential(*fit.steps(self.epsilon))
-        count = step("rows", Count(), DiscreteLaplace(self.epsilon * COUNT_SHARE))
-        return sequential(count, *fit.steps(self.epsilon * (1 - COUNT_SHARE), uses=["rows"]))
+        rest = left_by_row_count(self.epsilon)
+        return sequential(plan_row_count(self.epsilon), *fit.steps(rest, uses=["rows"]))
 
     def values_read(self, schema: Schema) -> Collection[str]:
         """Return no attribute, since bins are made of the schema's bins."""
@@ -117,7 +116,7 @@ class DPAdditive(Miner):
         """Count if that is planned, and fit."""
         fit = AdditiveFit.of(table.schema, self.target, self.attributes, self.epsilon, self.interactions)
         rows = table.release("rows") if table.schema.rows is None else table.schema.rows
-        epsilon = self.epsilon if table.schema.rows is not None else self.epsilon * (1 - COUNT_SHARE)
+        epsilon = self.epsilon if table.schema.rows is not None else left_by_row_count(self.epsilon)
         return fit.model(table, float(rows), epsilon)
 
 

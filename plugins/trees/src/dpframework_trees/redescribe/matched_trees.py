@@ -40,7 +40,7 @@ from dpframework.facts import (
 )
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import FromRelease, Node, PlannedPart, either, parallel, sequential, step
-from dpframework.queries import CAP, Count, Match, MatchScores, rows_meant
+from dpframework.queries import CAP, Match, MatchScores, cap_of, rows_meant
 from dpframework.results import (
     DESIGNS,
     CellTable,
@@ -52,7 +52,7 @@ from dpframework.results import (
     distinct,
     nothing_above,
 )
-from dpframework.run import Example, Miner, PrivateTable
+from dpframework.run import Example, Miner, PrivateTable, left_by_row_count, plan_row_count, release_row_count
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.extraction import LeafUnions
 from dpframework_trees.queries import JointLeaves
@@ -61,7 +61,6 @@ from dpframework_trees.redescribe.joint_matches import TOGETHER, mine_matches, n
 from dpframework_trees.redescribe.sides import candidates_of_sides, sides_of
 from dpframework_trees.splits import Candidates
 
-COUNT_SHARE = Fraction(1, 50)  # of the budget, for the number of rows if that is secret
 SLACK = Fraction(8, 100)  # above the index aimed at: less than that is not reported
 
 
@@ -129,7 +128,7 @@ class MatchedTrees(Miner):
             If the sides are refused (see `sides_of`), or no two attributes of them have a test.
         """
         sides = self.sides(schema)
-        cap = _three_tenths(schema.row_bound) if root and schema.row_bound is not None else None
+        cap = cap_of(schema.row_bound) if root and schema.row_bound is not None else None
         given = root and self.counts_rows(schema)
         return MatchScores(sides[View.LEFT], sides[View.RIGHT], self.target_jaccard, cap, given, self.rare)
 
@@ -164,16 +163,15 @@ class MatchedTrees(Miner):
         return MatchScores(sides[View.LEFT], sides[View.RIGHT], self.target_jaccard).answer_length
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the number of rows if it is secret, and what it may choose: matches that are read together, or trees."""
+        """Plan matches that are read together, or trees; first the number of rows, and branches, if it is secret."""
         if not self.counts_rows(schema):
             return sequential(*self._steps(schema, self.arranged(schema), self.epsilon))
-        rest = (1 - COUNT_SHARE) * self.epsilon
-        counted = step("rows", Count(), DiscreteLaplace(COUNT_SHARE * self.epsilon))
+        rest = left_by_row_count(self.epsilon)
         branches = (
             sequential(*self._steps(schema, one, rest, uses=["rows"]), name=one.name)
             for one in self.arrangements(schema)
         )
-        return sequential(counted, either(*branches))
+        return sequential(plan_row_count(self.epsilon), either(*branches))
 
     def _threshold(self, scores: MatchScores) -> Fraction | int | None:
         """Return the rows by which noise hides all that a match can gain."""
@@ -220,8 +218,8 @@ class MatchedTrees(Miner):
         schema, released = table.schema, None
         given: dict[str, int] = {}
         if self.counts_rows(schema):
-            released = min(max(float(table.release("rows")), 1.0), schema.max_rows or math.inf)
-            given = {"cap": _three_tenths(released)}
+            released = release_row_count(table)
+            given = {"cap": cap_of(released)}
         arranged = self.arranged(schema, released)
         part = table if released is None else table.scope(arranged.name)
         found: list[Redescription] = []
@@ -300,11 +298,6 @@ class MatchedTrees(Miner):
             "counted": Example(MATCHED_SCHEMA, cls("0.01"), witnesses=matched_trees_by_count()),
             "joint": Example(_schema(*zip(*SIX, strict=True)), cls(2, matches=5), witnesses=matches_read_together()),
         }
-
-
-def _three_tenths(rows: float) -> int:
-    """Return the rows beyond which a match gains nothing, of so many in all."""
-    return max(int(CAP * int(rows)), 1)
 
 
 def _schema(left: Sequence[str], right: Sequence[str]) -> Schema:
