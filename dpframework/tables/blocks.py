@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import NOTHING_DERIVED, Cut, MadeOf, attributes_of, with_sources
-from dpframework.facts.descriptions import Cases
+from dpframework.facts.descriptions import Below, Cases, Description, Equals
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
@@ -159,8 +159,11 @@ class Block:
         """
         if name in self.key_columns and isinstance(attribute := self.schema[name], Open):
             attribute.refuse()
-        column = self.derived[name] if name in self.derived else self.columns[self.schema.index(name)]
-        return self._own(column)
+        return self._own(self.whole_column(name))
+
+    def whole_column(self, name: str) -> Codes:
+        """Return the codes of an attribute for all rows of the arrays, of which `index` says which are this block's."""
+        return self.derived[name] if name in self.derived else self.columns[self.schema.index(name)]
 
     def values(self, name: str) -> NDArray[np.float64]:
         """Return the read-only raw values of a numeric attribute for this block's rows, shape (rows,)."""
@@ -257,9 +260,30 @@ def cells_of(by: Cut, block: Block) -> NDArray[np.integer]:
         return np.asarray(block.codes(by.name))
     names = attributes_of(by)
     shown = block.showing(names) if names else block
+    if (part_of := part_of_each_code(by, block.schema)) is not None and len(part_of) < block.rows:
+        return part_of.take(shown.codes(*names))
+    return _cells(by, shown)
+
+
+def part_of_each_code(by: Cut, schema: Schema) -> NDArray[np.integer] | None:
+    """Return the part of each code of an attribute, if the cut reads the codes of that attribute and nothing else."""
+    names = attributes_of(by)
+    if len(names) != 1 or isinstance(attribute := schema[names[0]], Open):
+        return None
+    codes = np.arange(attribute.size, dtype=np.min_scalar_type(attribute.size - 1))
+    if isinstance(by, Attribute):
+        return codes
+    descriptions = by.descriptions if isinstance(by, Cases) else by
+    for test in (test for one in descriptions for test in one.literals()):
+        if type(test) is not Equals and not (type(test) is Below and test.is_cut(schema)):
+            return None  # it may read raw values
+    return _cells(by, Block(Schema([attribute]), (codes,), {}))
+
+
+def _cells(by: Cases | tuple[Description, ...], block: Block) -> NDArray[np.integer]:
     if isinstance(by, Cases):
-        return by.cells(shown)
+        return by.cells(block)
     cells = np.full(block.rows, -1, dtype=np.int64)
     for k, description in enumerate(by):
-        cells[description.holds(shown)] = k
+        cells[description.holds(block)] = k
     return cells

@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.cuts import Cut, number_of_parts
+from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import is_whole_number
-from dpframework.tables.blocks import Block, cells_of, packed
+from dpframework.tables.block_parts import parts_of
+from dpframework.tables.blocks import Block, packed
 from dpframework.tables.counts import wide
 from dpframework.tables.keys import merged
 from dpframework.tables.related_caches import RelatedCaches
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from dpframework.tables.table import Table
 
 MOST_ROWS = 1 << 20  # of a block: what kernels need beside its codes stays small
-FEW_PARTS = 4  # up to here one pass over the rows a part is faster than sorting them
 Rows: TypeAlias = Any
 
 
@@ -191,33 +191,6 @@ def rows_of(block: Block) -> NDArray[np.int64]:
     return np.array([block.rows], dtype=np.int64)
 
 
-def _parts(by: Cut, block: Block, *, packs: bool) -> list[Block]:
-    """Return the parts of a block, each in the order of its rows, tile by tile."""
-    number, length = number_of_parts(by), block.length
-    own: list[list[NDArray[np.int32]]] = [[] for _ in range(number)]
-    start = 0
-    for tile in block.tiles():
-        cells = cells_of(by, tile)
-        for part, places in zip(own, _places(cells, number), strict=True):
-            part.append((places + start).astype(np.int32) if block.is_whole else tile.index.take(places))
-        start += tile.rows
-    del tile, cells
-    parts = []
-    while own:
-        index = np.concatenate(own.pop(0))
-        parts.append(block.at(packed(index, length) if packs else index))
-    return parts
-
-
-def _places(cells: NDArray[np.integer], number: int) -> list[NDArray[np.int64]]:
-    """Return the positions of some cells, by one stable sort where they are many."""
-    if number <= FEW_PARTS:
-        return [np.flatnonzero(cells == k) for k in range(number)]
-    order = np.argsort(cells, kind="stable")
-    edges = np.searchsorted(cells[order], np.arange(number + 1))
-    return [order[low:high] for low, high in itertools.pairwise(edges)]
-
-
 @final
 class _Rows(list[Block]):
     """Blocks of rows with their cache, and the rows that they are a part of."""
@@ -256,7 +229,7 @@ class _Blocks(Engine):
 
     def split(self, rows: Sequence[Block], by: Cut) -> list[_Rows]:
         """Split as `Engine` says, block by block, so that memory grows with the parts only."""
-        blocks = self.map(rows, functools.partial(_parts, by, packs=self.mapped))
+        blocks = self.map(rows, functools.partial(parts_of, by, packs=self.mapped))
         parts = [_Rows(part) for part in zip(*blocks, strict=True)]
         if isinstance(by, Attribute | Cases):  # each row is in a part
             kept = [part.kept for part in parts]

@@ -76,6 +76,44 @@ def add_class_counts(
         counts[cell // n_classes, cell % n_classes] += first[cell] + second[cell] + third[cell] + fourth[cell]
 
 
+@njit(nogil=True, cache=True)
+def halve_rows(
+    column: NDArray[Any],
+    index: NDArray[np.int32],
+    whole: bool,
+    second: NDArray[np.bool_],
+    positions: NDArray[np.int32],
+) -> int:
+    """Write the positions of rows to both ends of an array: in order from its start, and from its end backwards.
+
+    Each is written at both ends, and one of them is written over by the next: without a branch that is a third of the
+    time, since no processor foresees the codes.
+
+    Parameters
+    ----------
+    column
+        The codes of one attribute.
+    index, whole
+        Which rows of it are taken: those of an index, or all, and the index is not read.
+    second
+        Whether each code's rows go to the end, shape (codes,).
+    positions
+        What is written, of the length of the rows that are taken.
+
+    Returns
+    -------
+    int
+        How many were written from the start.
+    """
+    rows, first = len(positions), 0
+    for i in range(rows):
+        row = i if whole else index[i]
+        positions[first] = row
+        positions[rows - 1 - i + first] = row
+        first += 1 - second[column[np.uint32(row)]]
+    return first
+
+
 @intrinsic
 def popcount(context: Any, word: Any) -> Any:
     """Return the number of ones in a 64-bit word, by the processor's own instruction."""

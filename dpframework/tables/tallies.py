@@ -97,14 +97,14 @@ def counts_by_class(
         return counts
     from dpframework.tables.kernels import add_class_counts
 
-    whole, of_rows = block.is_whole, _to_read(classes)
-    index = _to_read(np.zeros(0, dtype=np.int32) if whole else block.index)
+    whole, of_rows = block.is_whole, read_only(classes)
+    index = read_only(np.zeros(0, dtype=np.int32) if whole else block.index)
     start = 0
     for attribute, size in zip(attributes, sizes, strict=True):
         end = start + int(size)
         cells = int(size) * number
         tables = np.zeros((4, cells if _are_small(cells, len(classes)) else 0), dtype=np.int32)
-        add_class_counts(_to_read(block.columns[attribute]), index, whole, of_rows, tables, counts[start:end])
+        add_class_counts(read_only(block.columns[attribute]), index, whole, of_rows, tables, counts[start:end])
         start = end
     return counts
 
@@ -114,7 +114,7 @@ def _are_small(cells: int, rows: int) -> bool:
     return 4 * cells <= rows
 
 
-def _to_read(array: NDArray[Any]) -> NDArray[Any]:
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return a read-only array, so that kernels are compiled for one kind of array only."""
     view = array.view()
     view.flags.writeable = False

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
-from dpframework.tables import engines
+from dpframework.tables import block_parts, engines
 from dpframework.tables.blocks import TILE, Block, HiddenColumn, PackedIndex, cells_of, packed
 from dpframework.tables.built_in import BUILT_IN
 from dpframework.tables.counts import wide
@@ -90,6 +90,34 @@ def test_parts_add_up_to_the_whole() -> None:
         assert np.array_equal(np.sum(parts, axis=0), whole)
     lacking = engine.split(rows, (dpf.Equals("c", "x"),))
     assert JOINT.evaluate(engine, lacking[0]).sum() < whole.sum()
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        SCHEMA["ill"],
+        dpf.Cases([dpf.Not(dpf.Below("age", 40))]),
+        dpf.Cases([dpf.Or([dpf.Equals("c", "y"), dpf.Equals("c", "z")])]),
+        dpf.Cases([dpf.Equals("group", "young")]),
+        (dpf.Equals("c", "z"), dpf.Equals("c", "x")),  # and some rows in no part
+        dpf.Cases([dpf.Below("age", 33.3)]),  # on raw values
+        dpf.Cases([dpf.And([dpf.Equals("c", "y"), dpf.Equals("ill", "true")])]),  # of two attributes
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("packs", [False, True])
+def test_each_row_is_in_the_part_of_its_values_in_order(cut: Any, packs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, data = 500, table(500, seed=3)
+    ages = np.random.default_rng(3).uniform(0, 100, rows)
+    whole = Block(SCHEMA, data.columns, {"age": ages}).with_derived(DERIVED, CASES)
+    for block in (whole, whole.at(np.flatnonzero(np.arange(rows) % 7 < 4).astype(np.int32))):
+        holds = cells_of(cut, block)
+        for many in (1, rows + 1):  # by the kernel for two parts if it can be, and without
+            monkeypatch.setattr(block_parts, "MANY", many)
+            parts = block_parts.parts_of(cut, block, packs=packs)
+            for k, part in enumerate(parts):
+                assert part.index.tolist() == block.index[holds == k].tolist()
+                assert part.index.dtype == np.int32
 
 
 def test_a_row_that_is_added_changes_one_part_only() -> None:

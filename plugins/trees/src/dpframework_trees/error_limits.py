@@ -20,7 +20,8 @@ _EXACT = 1e-15
 def upper_error_rate(wrong: float, right: float) -> float:
     """Return the error rate p at which `wrong` errors or fewer have the probability 1/4.
 
-    By Halley's method, from the quantile of a normal distribution, with bisection where a step leaves the interval.
+    By Halley's method, from formula 26.5.22 of Abramowitz and Stegun (1964), with bisection where a step leaves the
+    interval. For a thousand rows or more, the formula is mostly so near that one step is enough.
 
     Parameters
     ----------
@@ -42,9 +43,7 @@ def upper_error_rate(wrong: float, right: float) -> float:
     a, b = wrong + 1, right
     low, high = 0.0, 1.0
     deviation = math.sqrt(a * b / (a + b + 1)) / (a + b)
-    rate = a / (a + b) + _NORMAL * deviation
-    if rate >= 1:
-        rate = a / (a + b)
+    rate = _first_guess(a, b)
     for _ in range(_MOST_STEPS):
         excess = regularized_beta(a, b, rate) - LEVEL
         low, high = (low, rate) if excess > 0 else (rate, high)
@@ -60,6 +59,16 @@ def upper_error_rate(wrong: float, right: float) -> float:
             return after
         rate = after
     return rate
+
+
+def _first_guess(a: float, b: float) -> float:
+    """Return about the 3/4 quantile of a beta distribution, by the formula if it holds, else the mean."""
+    if min(a, b) <= 1:
+        return a / (a + b)
+    of_a, of_b = 1 / (2 * a - 1), 1 / (2 * b - 1)
+    size, bend = 2 / (of_a + of_b), (_NORMAL**2 - 3) / 6
+    shift = _NORMAL * math.sqrt(size + bend) / size + (of_b - of_a) * (bend + 5 / 6 - 2 / (3 * size))
+    return a / (a + b * math.exp(-2 * shift))
 
 
 def regularized_beta(a: float, b: float, x: float) -> float:
