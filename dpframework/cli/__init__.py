@@ -34,6 +34,7 @@ COMMANDS: Mapping[str, str] = {
     "plan": "plan",
     "check": "plan",
     "epsilon": "plan",
+    "forecast": "forecast",
     "run": "run",
     "report": "report",
     "statements": "dossiers",

@@ -181,7 +181,7 @@ class Table:
                 raise InputError(f"codes of '{attribute.name}' must be from 0 to {size - 1}")
         numeric = [attribute for attribute in schema if isinstance(attribute, Numeric)]
         columns = [np.array(own, dtype=stored_dtype(a)) for a, own in zip(schema, given, strict=True)]
-        raw = {a.name: _bin_middles(a)[columns[schema.index(a.name)]] for a in numeric}
+        raw = {a.name: bin_middles(a)[columns[schema.index(a.name)]] for a in numeric}
         if values is not None:
             if set(values) != set(raw):
                 raise InputError("values must hold one array for each numeric attribute and no others")
@@ -199,7 +199,7 @@ def _checked_keys(schema: Schema, given: Mapping[str, Sequence[str | None]], row
     return found
 
 
-def _bin_middles(attribute: Numeric) -> NDArray[np.float64]:
+def bin_middles(attribute: Numeric) -> NDArray[np.float64]:
     """Return the middle of each bin, and NaN for the missing code."""
     edges = np.array(attribute.edges)
     middles = edges[:-1] + np.diff(edges) / 2

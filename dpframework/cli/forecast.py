@@ -1,0 +1,43 @@
+"""The command `forecast`: what a run of a study will cost in time and memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import attrs
+import typer
+
+from dpframework.cli.common import AboutRows, Json, path_argument, print_json, warn_of_problems, write
+from dpframework.cli.parameters import Command
+from dpframework.facts.toml import begun_with
+from dpframework.study.study_file import load_study
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(cls=Command, epilog="Example: dpframework forecast study.toml --rows 1000000 --within 600")(forecast)
+
+
+def forecast(
+    study: Annotated[Path, path_argument("STUDY", "A study file (.toml).")],
+    rows: AboutRows = None,
+    patience: Annotated[
+        int, typer.Option(min=1, metavar="SECONDS", help="The CPU seconds that the runs on made-up rows may take.")
+    ] = 120,
+    within: Annotated[
+        int, typer.Option(min=1, metavar="SECONDS", help="The CPU seconds that the run itself may take, or be refused.")
+    ] = 3_600,
+    as_json: Json = False,
+) -> None:
+    """Say what a run will cost in time and memory, by runs on made-up rows. The data is not opened."""
+    from dpframework.lab.forecast import forecast as forecast_of
+
+    warn_of_problems()
+    planned = load_study(study).study
+    with begun_with(f"{study}: "):
+        found = forecast_of(planned, rows, patience=patience, within=within)
+    if as_json:
+        print_json(attrs.asdict(found))
+    else:
+        write(str(found))

@@ -1,0 +1,290 @@
+"""What a run will cost in time and memory, found by runs on made-up rows in another process. No data is opened.
+
+What a run does hardly depends on what the rows hold: candidates, rounds and thresholds are public. So rows drawn at
+random by the schema cost about what real ones do, and a straight line through two sizes says what more of them cost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import final
+
+import attrs
+import numpy as np
+
+from dpframework.facts.attributes import Numeric
+from dpframework.facts.errors import DPFrameworkError, InputError, first_line
+from dpframework.facts.open_attribute import Open
+from dpframework.facts.periods import PeriodKind
+from dpframework.facts.typechecks import typechecked
+from dpframework.study.data import values_read
+from dpframework.study.study import Study
+from dpframework.tables.encoding import stored_dtype
+from dpframework.tables.keys import KeyColumn, keys_of_texts
+from dpframework.tables.table import Table, bin_middles
+
+SIZES = (1_000, 10_000, 100_000, 1_000_000)  # rows that are tried, from few to many
+TENTH = 0.1  # CPU seconds
+ENOUGH = 1.0  # CPU seconds by which a trial exceeds the smallest: larger ones would say little more
+LONG = 10.0  # CPU seconds, beside which loading and compiling are little
+KEYS = 1_000  # of an open attribute
+PERIODS = {PeriodKind.DAY: "2000-01-01", PeriodKind.WEEK: "2000-W01", PeriodKind.MONTH: "2000-01"}
+MEGABYTE = 1 << 20
+
+
+@final
+@attrs.frozen
+class TriedRun:
+    """A run on made-up rows.
+
+    Attributes
+    ----------
+    rows
+        How many there were.
+    seconds
+        Its CPU seconds, without those of loading and compiling.
+    megabytes
+        The most memory of the process meanwhile, in MiB.
+    """
+
+    rows: int
+    seconds: float
+    megabytes: float
+
+
+@final
+@attrs.frozen
+class Forecast:
+    """About what a run costs on a machine such as this, reading apart.
+
+    Attributes
+    ----------
+    rows
+        The rows that it is for.
+    seconds
+        CPU seconds.
+    megabytes
+        The most memory of the process, in MiB.
+    trials
+        The runs that tell.
+    """
+
+    rows: int
+    seconds: float
+    megabytes: float
+    trials: tuple[TriedRun, ...]
+
+    def __str__(self) -> str:
+        """Say it in a sentence.
+
+        Examples
+        --------
+        >>> print(Forecast(10**6, 2.51, 310.2, (TriedRun(1_000, 0.1, 150), TriedRun(10_000, 0.122, 151))))
+        a run on 1,000,000 rows takes about 2.5 CPU s and 310 MiB, besides reading (tried on up to 10,000 made-up rows)
+        """
+        most = f"{self.trials[-1].rows:,}"
+        seconds = "less than .1" if self.seconds < TENTH else f"about {self.seconds:,.2g}"
+        return (
+            f"a run on {self.rows:,} rows takes {seconds} CPU s and "
+            f"{self.megabytes:.0f} MiB, besides reading (tried on up to {most} made-up rows)"
+        )
+
+
+@typechecked
+def forecast(
+    study: Study,
+    rows: int | None = None,
+    *,
+    patience: int = 120,
+    within: int = 3_600,
+    sizes: Sequence[int] = SIZES,
+) -> Forecast:
+    """Find out what a run of a study costs, by runs on made-up rows in another process. No data is opened.
+
+    Parameters
+    ----------
+    study
+        The study. Its plan must pass its checks.
+    rows
+        For how many rows; by default those of the schema (`rows`, else `about_rows`, else `max_rows`).
+    patience
+        The CPU seconds that the runs on made-up rows may take together.
+    within
+        The CPU seconds that the run itself may take.
+    sizes
+        The numbers of rows to try, ascending. It ends where a trial takes a second longer than the first.
+
+    Raises
+    ------
+    PlanRefused
+        If a check refuses the plan.
+    InputError
+        If nobody says how many rows there are; if the run would take more than `within`, or more memory than this
+        machine has; if not even the smallest trial ends; or if a miner cannot be sent to another process.
+
+    Examples
+    --------
+    >>> import dpframework as dpf
+    >>> study = dpf.Study(dpf.Schema([dpf.Boolean("ill")], max_rows=500), epsilon=1)
+    >>> study.add("ill", dpf.miner("histogram", epsilon=1, attribute="ill"))
+    >>> found = forecast(study)  # doctest: +SKIP
+    >>> print(found)  # doctest: +SKIP
+    a run on 500 rows takes less than .1 CPU s and 92 MiB, besides reading (tried on up to 500 made-up rows)
+    """
+    schema = study.schema
+    target = rows or schema.rows or schema.about_rows or schema.max_rows
+    if target is None:
+        raise InputError("the schema says nothing of the number of rows; say for how many the forecast is")
+    study.checked_plan()
+    trials = _trials(study, target, sizes, patience)
+    seconds, megabytes = (_continued([(one.rows, getattr(one, what)) for one in trials], target) for what in _WHAT)
+    found = Forecast(target, seconds, megabytes, tuple(trials))
+    _require_end(found, within)
+    return found
+
+
+_WHAT = ("seconds", "megabytes")
+_REMEDY = "mine fewer attributes, give numeric ones fewer bins, or take a miner or parameters that do less"
+
+
+def _require_end(found: Forecast, within: int) -> None:
+    if found.seconds > within:
+        raise InputError(f"{found}, which is more than the {within:,} that it may take; {_REMEDY}, or allow more")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / MEGABYTE
+    if found.megabytes > memory:
+        raise InputError(f"{found}, which is more than the {memory:,.0f} MiB of this machine; {_REMEDY}")
+
+
+def _continued(points: list[tuple[int, float]], target: int) -> float:
+    """Return what a straight line through the last two points says for `target`, never less than the last.
+
+    With one point, which patience allowed no other, the line is through nothing for no rows: too much rather than
+    too little.
+    """
+    (before, low), (last, high) = points[-2:] if len(points) > 1 else ((0, 0.0), points[0])
+    rise = max(high - low, 0) / (last - before)
+    return high + rise * (target - last)
+
+
+def _trials(study: Study, target: int, sizes: Sequence[int], patience: int) -> list[TriedRun]:
+    """Run a study on made-up rows in another process, on more and more of them."""
+    unsent = InputError("a miner of the study cannot be sent to another process; write it into a module of its own")
+    try:
+        sent = pickle.dumps((study, [*_sizes(sizes, target)], patience))
+    except Exception:  # a plugin's object, which may raise anything
+        raise unsent from None
+    if b"__main__" in sent:
+        raise unsent
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-c", f"from {__name__} import try_in_turn; try_in_turn()"]
+    ran = subprocess.run(command, input=sent, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
+    said = [json.loads(line) for line in ran.stdout.decode().splitlines()]
+    for one in said:
+        if "error" in one:
+            raise InputError(f"a run on made-up rows failed: {one['error']}")
+    if not said:
+        raise InputError(
+            f"the run does not end within {patience:,} CPU s on {min(sizes[0], target):,} made-up rows; {_REMEDY}, "
+            "or give more patience"
+        )
+    return list({one["rows"]: TriedRun(**one) for one in said}.values())
+
+
+def try_in_turn() -> None:
+    """Run the study on standard input on more and more rows, in the other process, and print each trial as it ends."""
+    import resource
+
+    study, sizes, patience = pickle.loads(sys.stdin.buffer.read())
+    resource.setrlimit(resource.RLIMIT_CPU, (patience, patience))
+    try:
+        tried = []
+        for rows in sizes:
+            tried.append(_try(study, rows))
+            if tried[-1].seconds - tried[0].seconds >= ENOUGH:
+                break
+        if len(tried) > 1:  # again, since the last one may have loaded a library, which more rows do not load again
+            _try(study, tried[-2].rows)
+    except DPFrameworkError as error:
+        print(json.dumps({"error": first_line(error)}), flush=True)
+
+
+def _try(study: Study, rows: int) -> TriedRun:
+    """Run a study on made-up rows, and print what that took."""
+    trial = TriedRun(rows, *measure(study, made_up_table(study, rows)))
+    print(json.dumps(attrs.asdict(trial)), flush=True)
+    return trial
+
+
+def _sizes(sizes: Sequence[int], target: int) -> Iterator[int]:
+    for size in sizes:
+        yield min(size, target)
+        if size >= target:
+            return
+
+
+def measure(study: Study, table: Table) -> tuple[float, float]:
+    """Run a study, with its plan and checks, and return its CPU seconds and the most memory of the process, in MiB.
+
+    A short run is made twice, and the second counts: the first one loads or compiles what tables of this size need.
+    """
+    _forget_most_memory()
+    for _ in range(2):
+        began = time.process_time()
+        study.run(table)
+        seconds = time.process_time() - began
+        if seconds >= LONG:
+            break
+    return seconds, _most_memory()
+
+
+def _forget_most_memory() -> None:
+    """Let the most memory of this process be what it has now, where the system can (Linux)."""
+    reset = Path("/proc/self/clear_refs")
+    if reset.exists():
+        reset.write_text("5")
+
+
+def _most_memory() -> float:
+    """Return the most memory of this process, in MiB."""
+    status = Path("/proc/self/status")
+    if status.exists():  # getrusage would count the process that started this one, too
+        (most,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(most.split()[1]) / 1024
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MEGABYTE
+
+
+def made_up_table(study: Study, rows: int) -> Table:
+    """Return a table with random values for a study, and as many rows of each unit as it may have.
+
+    Examples
+    --------
+    >>> import dpframework as dpf
+    >>> made_up_table(dpf.describe(dpf.Schema([dpf.Boolean("ill")]), epsilon=1), 3)
+    Table(1 attributes; rows are private)
+    """
+    rng, schema, unit = np.random.default_rng(0), study.schema, study.unit
+    sizes = [1 if isinstance(attribute, Open) else attribute.size for attribute in schema]
+    drawn = [rng.integers(0, size, rows, dtype=stored_dtype(a)) for a, size in zip(schema, sizes, strict=True)]
+    columns = dict(zip(schema.names, drawn, strict=True))
+    ready = study.prepare()
+    read = values_read(ready.miners, ready.nodes, schema)
+    numeric = [a for a in schema if isinstance(a, Numeric) and (read is None or a.name in read)]
+    values = {a.name: bin_middles(a)[columns[a.name]] for a in numeric}
+    keys = {a.name: _keys(a, rng, rows) for a in schema if isinstance(a, Open)}
+    if unit.period is not None:
+        unit = unit.during(PERIODS[unit.period])
+    table = Table(schema, tuple(columns.values()), values, unit, keys=keys)
+    return table if unit.id is None else table.with_units(np.arange(rows) // unit.rows)
+
+
+def _keys(attribute: Open, rng: np.random.Generator, rows: int) -> KeyColumn:
+    return keys_of_texts(attribute, rng.integers(0, KEYS, rows).astype(str).tolist())

@@ -1,0 +1,117 @@
+"""Forecasts: made-up rows fit any study, a line through trials is continued, and what cannot end is refused."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+import dpframework as dpf
+from dpframework.lab import forecast as forecasts
+from dpframework.lab.forecast import Forecast, TriedRun, forecast, made_up_table
+
+SCHEMA = dpf.Schema(
+    [
+        dpf.Boolean("ill", view="left"),
+        dpf.Categorical("c", ["x", "y", "z"], view="right", missing=True),
+        dpf.Numeric("age", 0, 100, bins=5, view="right", missing=True),
+    ],
+    max_rows=5_000,
+)
+OPEN = dpf.Schema([dpf.Open("word"), dpf.Boolean("ill")], max_rows=5_000)
+
+
+def study(schema: dpf.Schema = SCHEMA, miner: str = "histogram", **params: Any) -> dpf.Study:
+    whom = {key: params.pop(key) for key in ("unit", "rows_per_unit", "period", "date") if key in params}
+    made = dpf.Study(
+        schema, epsilon=1, delta=params.get("delta", 0), relation="replace-one", allow=["mcmc-converged"], **whom
+    )
+    made.add("it", dpf.miner(miner, **{"epsilon": 1} | params))
+    return made
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        study(attribute="c"),
+        study(miner="mean", attribute="age", bounds=[0, 100]),
+        study(miner="dp-id3", target="ill", max_depth=2),
+        study(miner="serenade-es"),
+        study(attribute="c", unit="who", rows_per_unit=3),
+        study(attribute="c", unit="who", rows_per_unit=3, period="week", date="day"),
+        study(OPEN, "keys", attribute="word", delta="1e-6", unit="who", rows_per_unit=2),
+    ],
+    ids=["codes", "values", "tree", "views", "units", "periods", "keys"],
+)
+def test_made_up_rows_can_be_mined(of: dpf.Study) -> None:
+    table = made_up_table(of, 60)
+    assert table.rows == 60
+    assert of.run(table, seed=1)["it"] is not None
+
+
+def test_a_forecast_is_found_in_another_process_and_its_trials_grow_to_the_rows_of_the_schema() -> None:
+    found = forecast(study(attribute="age"))
+    assert (found.rows, [trial.rows for trial in found.trials]) == (5_000, [1_000, 5_000])
+    assert 0 <= found.seconds < 10
+    assert 20 < found.megabytes < 2_000
+    assert "besides reading (tried on up to 5,000 made-up rows)" in str(found)
+    assert forecast(study(attribute="age"), 300).trials[-1].rows == 300
+
+
+@pytest.mark.parametrize(
+    ("points", "target", "found"),
+    [
+        ([(1_000, 0.5), (10_000, 1.4)], 10_000, 1.4),
+        ([(1_000, 0.5), (10_000, 1.4)], 20_000, 2.4),
+        ([(1_000, 0.1), (10_000, 0.5), (100_000, 0.5)], 10**6, 0.5),
+        ([(10_000, 0.5), (100_000, 0.4)], 10**6, 0.4),
+        ([(1_000, 2.0)], 1_000, 2.0),
+        ([(1_000, 2.0)], 10_000, 20.0),
+    ],
+)
+def test_the_last_two_trials_are_continued(points: list[tuple[int, float]], target: int, found: float) -> None:
+    assert forecasts._continued(points, target) == pytest.approx(found, rel=1e-12)
+
+
+def test_what_does_not_end_is_refused() -> None:
+    endless = study(miner="dp-tree", target="ill", sampler="mcmc", max_depth=3, iterations=10**7)
+    with pytest.raises(dpf.InputError, match="does not end within 1 CPU s on 1,000 made-up rows; mine fewer"):
+        forecast(endless, patience=1)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "megabytes", "why"),
+    [(61.0, 100.0, "more than the 60 that it may take"), (1.0, 1e9, "MiB of this machine"), (60.0, 100.0, None)],
+)
+def test_what_takes_more_than_there_is_is_refused(seconds: float, megabytes: float, why: str | None) -> None:
+    found = Forecast(1_000, seconds, megabytes, (TriedRun(1_000, seconds, megabytes),))
+    if why is None:
+        forecasts._require_end(found, 60)
+        return
+    with pytest.raises(dpf.InputError, match=why):
+        forecasts._require_end(found, 60)
+
+
+def test_a_schema_that_says_no_number_of_rows_needs_one() -> None:
+    with pytest.raises(dpf.InputError, match="says nothing of the number of rows"):
+        forecast(study(dpf.Schema([dpf.Boolean("c")]), attribute="c"))
+
+
+def test_a_plan_that_is_refused_is_not_run() -> None:
+    refused = dpf.Study(SCHEMA, epsilon="0.5")
+    refused.add("it", dpf.miner("histogram", epsilon=1, attribute="c"))
+    with pytest.raises(dpf.PlanRefused):
+        forecast(refused)
+
+
+def test_a_miner_that_cannot_be_sent_is_refused() -> None:
+    of = study(attribute="c")
+
+    def unsent(given: object) -> tuple[object, ...]:
+        raise pickle.PicklingError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(of), "__reduce_ex__", unsent)
+        with pytest.raises(dpf.InputError, match="cannot be sent to another process; write it into a module"):
+            forecast(of)
