@@ -72,12 +72,13 @@ def discrete_laplace(words: DrawWords, size: int, scale: float, *, bits: int = B
     while len(drawn) < size:
         missing = size - len(drawn)
         # more than are missing by the mean and four standard deviations; what is not needed is left
-        batch = math.ceil((missing + 4 * math.sqrt(missing)) / (1 - minus_zero))
+        batch = math.ceil((missing + 4 * math.sqrt(missing * minus_zero)) / (1 - minus_zero))
         batch += batch % 2
         halves = words(batch * len(digits) // 2).view(np.uint32).reshape(len(digits), batch)
-        found = np.zeros(batch, dtype=np.int64)
-        for digit, half in zip(digits, halves, strict=True):
-            found += digit.draw(half >> np.uint32(32 - bits), words) << 8 * digit.place
+        halves_of_digits = zip(digits, halves >> np.uint32(32 - bits), strict=True)
+        found, *higher = (digit.draw(half, words) for digit, half in halves_of_digits)
+        for place, part in enumerate(higher, start=1):
+            found += part << 8 * place
         negative = (halves[0] & np.uint32(1)).astype(np.bool_)
         np.negative(found, out=found, where=negative)
         kept = found[(found != 0) | ~negative]
@@ -142,11 +143,11 @@ class Digit:
     def draw(self, first: Halves, words: DrawWords) -> Integers:
         """Return digits, drawn from the first bits of as many uniform numbers."""
         found: Integers = self.known[first >> np.uint32(self.bits - min(self.bits, LOOKED_UP))]
-        at = np.flatnonzero(found < 0)
+        (at,) = (found < 0).nonzero()
         if len(at):
             searched = first[at]
-            digits = np.searchsorted(self.thresholds, searched)  # the first threshold that is not below
-            unsure = np.flatnonzero(self.thresholds[digits] == searched)
+            digits = self.thresholds.searchsorted(searched)  # the first threshold that is not below
+            (unsure,) = (self.thresholds[digits] == searched).nonzero()
             for i in unsure.tolist():
                 digits[i] = self._least_above(Uniform(int(searched[i]), self.bits, words), int(digits[i]))
             found[at] = digits
