@@ -19,7 +19,7 @@ import numpy as np
 
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.unit import PrivacyUnit
-from dpframework.tables.ids import Ids, ids_of
+from dpframework.tables.ids import Ids, ids_of, whole_numbers
 from dpframework.tables.silence import silenced
 
 if TYPE_CHECKING:
@@ -120,9 +120,13 @@ def unit_codes(ids: Any, rows: pl.Series) -> NDArray[np.uint32]:
     """
     import polars as pl
 
-    own = pl.DataFrame({"id": ids_of(ids, "the column of ids").series.gather(rows)})
-    units = own.unique("id").sort("id").with_row_index("unit")  # fewer to sort than rows, which `rank` would sort
-    return own.join(units, on="id", how="left", maintain_order="left")["unit"].to_numpy().astype(np.uint32, copy=False)
+    texts = ids_of(ids, "the column of ids").series.gather(rows).rename("id")
+    numbers = whole_numbers(texts)
+    own = texts if numbers is None else numbers
+    units = own.unique()  # fewer to sort than rows, which `rank` would sort
+    in_order = units.sort() if numbers is None else units.gather(units.cast(pl.String).arg_sort())
+    codes = in_order.to_frame().with_row_index("unit")
+    return own.to_frame().join(codes, on="id", how="left", maintain_order="left")["unit"].to_numpy()
 
 
 def numbered(ids: Ids) -> tuple[NDArray[np.intp], int]:

@@ -43,6 +43,7 @@ SPACE = (  # around a text: all that `str.strip` takes away
 )
 MARK = "\0"  # begins the id of what is no text that UTF-8 can write
 UUID_BYTES = 16
+_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 _NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 _FRACTION = r"^-?(0|[1-9][0-9]*)\.[0-9]+$"
 _UNFIT: Any = object()
@@ -191,7 +192,19 @@ def _of_floats(series: pl.Series) -> pl.Series:
     return _each(texts, series, others, id_of_float) if bool(others.any()) else texts
 
 
+def whole_numbers(ids: pl.Series) -> pl.Series | None:
+    """Return texts as numbers of 64 bits if each is a whole number in its only form, or null; else None.
+
+    Numbers are sorted and joined in a third of the time.
+    """
+    import polars as pl
+
+    return ids.cast(pl.Int64) if ids.str.contains(_WHOLE).all() else None
+
+
 def _of_texts(series: pl.Series) -> pl.Series:
+    if series.str.contains(_WHOLE).all():
+        return series
     series = series.str.strip_chars(SPACE)
     series = series.set(series == "", None)
     # A number in plain digits is its own id, so most texts are done. What is left is looked at one by one.
