@@ -55,7 +55,8 @@ def split_scores(
                     held[c] += counts[first + v, c]
             below = codes[i] + 1
         else:
-            held[:] = counts[first + codes[i]]
+            for c in range(n_classes):  # assigning to all of it at once would compile for a second longer
+                held[c] = counts[first + codes[i], c]
             below = -1
         for c in range(n_classes):
             rest[c] = whole[c] - held[c]
