@@ -26,9 +26,9 @@ def problems(draws: int, names: list[str] | None = None) -> Iterator[tuple[str, 
         for source, make in SOURCES.items():
             started = time.process_time()
             counts = counted(name, calibration, make(), number)
-            found = wrong(counts, chances)
+            p, found = chance_of(counts, chances), wrong(counts, chances)
             seconds = time.process_time() - started
-            yield f"{name}, {source}: {counts.sum():,} draws, {len(counts)} cells, {seconds:.1f} s", found
+            yield f"{name}, {source}: {counts.sum():,} draws, {len(counts)} cells, p = {p:.2g}, {seconds:.1f} s", found
 
 
 def counted(name: str, calibration: Any, source: Any, number: int) -> Any:
@@ -37,11 +37,18 @@ def counted(name: str, calibration: Any, source: Any, number: int) -> Any:
     return sum(drawn_cells(name, calibration, source, part) for part in parts)
 
 
-def wrong(counts: Any, chances: Any) -> str | None:
-    """Return how counts of draws differ from what is stated, or None."""
+def chance_of(counts: Any, chances: Any) -> float:
+    """Return the probability that counts differ from what is stated by so much, 0 if an output is impossible."""
     possible = chances > 0
     if counts[~possible].any():
-        return "an output came that is stated to be impossible"
+        return 0.0
     wanted = counts.sum() * chances / chances.sum()
-    p = float(stats.chisquare(counts[possible], wanted[possible]).pvalue)
+    return float(stats.chisquare(counts[possible], wanted[possible]).pvalue)
+
+
+def wrong(counts: Any, chances: Any) -> str | None:
+    """Return how counts of draws differ from what is stated, or None."""
+    if counts[chances == 0].any():
+        return "an output came that is stated to be impossible"
+    p = chance_of(counts, chances)
     return None if p > TINY else f"the draws do not have the stated probabilities (p = {p:.2g})"
