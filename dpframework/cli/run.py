@@ -39,6 +39,7 @@ from dpframework.study.results import PLAN, RESULTS, Results
 from dpframework.study.study_file import EngineChoice, StudyFile, load_study
 from dpframework.study.study_plan import StudyPlan
 from dpframework.study.study_run import StudyRun
+from dpframework.study.table_opener import require_joined
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.engines import Engine
 from dpframework.tables.files import TableFiles
@@ -183,7 +184,8 @@ def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, 
     if file.data.in_database and not engine.reads_tables:
         file.read()  # says which engine does
     if engine.reads_files or engine.reads_tables:
-        file.table_files()
+        with begun_with(f"{study}: "):
+            require_joined(engine, file.table_files())
     try:
         file.data.paths()
     except InputError as error:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dpframework.facts.attributes import Attribute, View
+from dpframework.facts.column_options import ColumnOptions
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import named_once
 from dpframework.facts.schema import Schema
+from dpframework.facts.unit import PrivacyUnit
 
 
 def attributes_of_side(schema: Schema, view: View, names: Iterable[str] | None = None) -> tuple[Attribute, ...]:
@@ -64,3 +66,28 @@ def attributes_of_views(schema: Schema) -> tuple[tuple[Attribute, ...], tuple[At
         if not schema.view(view):
             raise InputError(f"the schema has no attribute of the {view} view; a two-view table needs one")
     return schema.view(View.LEFT), schema.view(View.RIGHT)
+
+
+def require_joinable(schema: Schema, id: str | None, unit: PrivacyUnit) -> None:  # noqa: A002
+    """Refuse a schema whose two views no column joins, and a unit that is not who that column names.
+
+    Parameters
+    ----------
+    schema
+        The public facts.
+    id
+        The column of both views that joins their rows; None for rows that are matched by position.
+    unit
+        Whom the table is to protect.
+
+    Raises
+    ------
+    InputError
+        If it is so.
+    """
+    unit.require_joined_by(id)
+    attributes_of_views(schema)
+    if id in schema and schema.read.of_column(id or "") != ColumnOptions():
+        raise InputError(
+            f"column '{id}' joins the views and is an attribute; then [read] must say nothing of its cells"
+        )

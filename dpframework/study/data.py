@@ -253,13 +253,6 @@ class Data:
         """
         if self.in_database:
             raise NotOpened(f"table '{self.files[0]}' is read by an engine of its database; {_ENGINES}")
-        if self.two_views:
-            from dpframework.tables import read_two_views  # a plan does not wait for what reads
-
-            self.paths()
-            left, right = self.places()
-            policy = self.out_of_domain or OutOfDomain.CLAMP
-            return read_two_views(left, right, schema, id=self.id, out_of_domain=policy, unit=unit)
         files: Any = self.table_files(schema, unit, key, values)
         table: Table = files.read(mapped=mapped)
         return table
@@ -277,7 +270,7 @@ class Data:
         Raises
         ------
         NotOpened
-            If a file does not exist (see `paths`), or the rows of two views are to be joined.
+            If a file does not exist (see `paths`).
         """
         from dpframework.tables import DatabaseTable, TableFiles
 
@@ -293,11 +286,6 @@ class Data:
                 id=self.id,
                 order=self.order,
             )
-        if self.two_views:
-            raise NotOpened(
-                "the files of two views are joined by one process, and this engine's workers read files apart; "
-                "join them into one file, or use another engine"
-            )
         self.paths()
         options: Iterable[tuple[str, str]] = ()
         if self.place is not None:
@@ -307,9 +295,11 @@ class Data:
                 options = [(name, expanded(text)) for name, text in self.options]
             except InputError as error:
                 raise NotOpened(str(error)) from None
-        return TableFiles(
-            self.places(), schema, out_of_domain=policy, unit=unit, key=key, values=values, options=dict(options)
-        )
+        given: dict[str, Any] = {"out_of_domain": policy, "unit": unit, "key": key, "values": values}
+        if self.two_views:
+            left, right = self.places()
+            return TableFiles(left, schema, right=right, id=self.id, **given)
+        return TableFiles(self.places(), schema, options=dict(options), **given)
 
 
 def _end(files: Collection[str], kinds: tuple[str, ...]) -> bool:

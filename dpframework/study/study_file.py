@@ -159,7 +159,7 @@ class StudyFile:
         Raises
         ------
         InputError
-            If a file is missing, or they are the files of two views.
+            If a file is missing.
         """
         with self._name_file():
             return self.data.table_files(self.study.schema, self._unit(period), key, self._values_read())

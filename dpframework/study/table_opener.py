@@ -112,7 +112,23 @@ def _unread(
         )
     if isinstance(given, TableFiles) and not reads_files:
         raise NotOpened(f"engine '{engine.name}' reads no files; give the study {_given_to(engine)}")
+    require_joined(engine, given)
     return attrs.evolve(given, values=values, ordered=plan.index.samples)
+
+
+def require_joined(engine: Engine, given: TableFiles | DatabaseTable) -> None:
+    """Refuse the files of two views for an engine that reads files itself, and joins none.
+
+    Raises
+    ------
+    NotOpened
+        If it is so.
+    """
+    views = isinstance(given, TableFiles) and given.right is not None
+    if views and engine.reads_files and not engine.joins_views:
+        raise NotOpened(
+            f"engine '{engine.name}' joins no files of two views; join them into one file, or use another engine"
+        )
 
 
 def _given_to(engine: Engine) -> str:

@@ -15,6 +15,7 @@ from dpframework.facts.errors import InputError
 from dpframework.tables.files import Piece
 from dpframework.tables.holder import Derivation, Mask, SampleOf
 from dpframework.tables.related_caches import RelatedCaches
+from dpframework.tables.shuffle import Shuffle
 from dpframework.tables.worker_answers import Read
 
 
@@ -28,6 +29,8 @@ class OpenedTable:
         What workers call it.
     pieces, key
         Parts that are read apart; and what digests of them are made by.
+    shuffle
+        How pieces become rows where a row may follow from rows of other pieces; None where it does not.
     read, places
         What was found in each, and the worker that holds it.
     dropped, gone
@@ -39,6 +42,7 @@ class OpenedTable:
     number: int
     pieces: list[Piece]
     key: bytes = attrs.field(repr=False)
+    shuffle: Shuffle[Any] | None = None
     read: dict[int, Read] = attrs.field(factory=dict)
     places: dict[int, str] = attrs.field(factory=dict)
     dropped: list[int] = attrs.field(factory=list)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import os
 import secrets
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.tables.blocks import Block
+from dpframework.tables.cluster_reading import MOST_LOSSES, ClusterReader
 from dpframework.tables.cluster_rows import ClusterRows, OpenedTable, pickled
 from dpframework.tables.contributions import KEY_BYTES
 from dpframework.tables.dask_client import PATIENCE, Connection
@@ -30,13 +30,12 @@ from dpframework.tables.engines import Engine, rows_of
 from dpframework.tables.files import TableFiles
 from dpframework.tables.holder import CountRequest, Holder, Mask, SampleOf, packages_here, versions
 from dpframework.tables.keys import merged
-from dpframework.tables.progress import tell
+from dpframework.tables.read_in_pieces import shuffle_of
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import RowFindings, require_found
-from dpframework.tables.worker_answers import OTHERWISE, Absent, Answer, Read, Tallied, answer_of, require_answer
+from dpframework.tables.worker_answers import OTHERWISE, Absent, Answer, Tallied, answer_of, require_answer
 
 POLL = 0.5  # seconds after which a worker that has not answered is looked for
-MOST_LOSSES = 4  # of workers during one count: what is asked of them may be what ends them
 
 
 @final
@@ -64,6 +63,8 @@ class Dask(Engine):
     reads_files = True
     gathers = False
     sends_messages = True
+    bounds_units = True
+    joins_views = True
 
     def __init__(
         self,
@@ -117,7 +118,7 @@ class Dask(Engine):
         """
         self._connect()
         pieces = files.pieces(len(self._live()))
-        table = OpenedTable(next(self._numbers), pieces, secrets.token_bytes(KEY_BYTES))
+        table = OpenedTable(next(self._numbers), pieces, secrets.token_bytes(KEY_BYTES), shuffle_of(files, pieces))
         try:
             self._place(table, range(len(pieces)))
             found = functools.reduce(RowFindings.__add__, (read.found for read in table.read.values()))
@@ -291,47 +292,14 @@ class Dask(Engine):
             time.sleep(POLL)
 
     def _place(self, table: OpenedTable, pieces: Iterable[int]) -> None:
-        """Have pieces read by the workers that hold the fewest. Pieces read before must be as they were.
+        """Have pieces read by workers (see `ClusterReader`)."""
+        ClusterReader(self._live, self._answers, self._actor).place(table, pieces)
 
-        Raises
-        ------
-        InputError
-            If a piece cannot be read, or was changed since it was first read.
-        """
-        missing = list(pieces)
-        for piece in missing:
-            table.lost(piece)
-        for _ in range(MOST_LOSSES):
-            live = self._live()
-            share = {address: len(table.held_by(address)) for address in live}
-            given: dict[str, list[int]] = {address: [] for address in live}
-            for piece in missing:
-                least = min(live, key=lambda address: share[address])
-                share[least] += 1
-                given[least].append(piece)
-            while any(given.values()):
-                turn = {address: own.pop(0) for address, own in given.items() if own}
-                calls = {
-                    address: ("read", table.number, piece, pickled((table.pieces[piece], table.key, table.gone)))
-                    for address, piece in turn.items()
-                }
-                for address, answer in self._answers(calls):
-                    if answer is None:
-                        given.pop(address, None)
-                        continue
-                    self._keep(table, turn[address], require_answer(answer, Read, "while it read its files"))
-                    table.places[turn[address]] = address
-                    tell(len(table.places), len(table.pieces))
-            missing = [piece for piece in missing if piece not in table.places]
-            if not missing:
-                return
-        raise InputError("worker after worker was lost while it read; give each more memory, or use more of them")
-
-    def _keep(self, table: OpenedTable, piece: int, read: Read) -> None:
-        """Store the findings in a piece, or compare them with earlier ones."""
-        if table.read.setdefault(piece, read) != read:
-            name = os.path.basename(table.pieces[piece].file)
-            raise InputError(f"{name}: changed while the study ran, and a lost worker's rows cannot be had again")
+    def _actor(self, address: str) -> str:
+        """Return the name of a worker's actor, an empty one if the worker is lost: nobody has that."""
+        with contextlib.suppress(OSError, RuntimeError), self._connection.speaking():
+            return str(self._holder(address).key)
+        return ""
 
     def _answers(self, calls: dict[str, tuple[Any, ...]]) -> Iterator[tuple[str, Answer | None]]:
         """Call workers at the same time, and yield each one's answer, None for a lost one."""

@@ -7,11 +7,10 @@ from typing import final
 
 import attrs
 
-from dpframework.facts.column_options import ColumnOptions
 from dpframework.facts.errors import InputError
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
-from dpframework.facts.sides import attributes_of_views
+from dpframework.facts.sides import attributes_of_views, require_joinable
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.values import printable_name
 
@@ -102,12 +101,7 @@ class DatabaseTable:
                 require_table_name(name, "the table")
         self._require_read_so()
         if self.id is not None:
-            attributes_of_views(self.schema)
-            self.unit.require_joined_by(self.id)
-            if self.id in self.schema and self.schema.read.of_column(self.id) != ColumnOptions():
-                raise InputError(
-                    f"column '{self.id}' joins the views and is an attribute; then [read] must say nothing of its cells"
-                )
+            require_joinable(self.schema, self.id, self.unit)
 
     def _require_read_so(self) -> None:
         """Refuse a place that the schema, and so the plan, names otherwise."""

@@ -53,6 +53,8 @@ class Engine(abc.ABC):
     reads_tables: ClassVar[bool] = False
     #: Whether `open` bounds what each unit contributes. An engine that is given tables need not.
     bounds_units: ClassVar[bool] = False
+    #: Whether `open` joins the rows of two views in files of their own. An engine that is given tables need not.
+    joins_views: ClassVar[bool] = False
     #: Whether it has `map`, so that queries may gather what they need of each row.
     gathers: ClassVar[bool] = True
     #: Whether it counts cross tables only (see `GroupingEngine`).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, final
 
 import attrs
@@ -11,11 +11,13 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
+from dpframework.facts.sides import attributes_of_views, require_joinable
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.places import files_of, is_url, name_of
 from dpframework.tables.silence import silenced
 
 if TYPE_CHECKING:
+    from dpframework.tables.sources import Source
     from dpframework.tables.table import Table
     from dpframework.tables.table_builder import RowFindings
 
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 def _places(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
     several = [given] if isinstance(given, str | os.PathLike) else given
     return tuple(os.fspath(place) for place in several)
+
+
+def _place(given: str | os.PathLike[str] | None) -> str | None:
+    return None if given is None else os.fspath(given)
 
 
 def _names(given: Collection[str] | None) -> frozenset[str] | None:
@@ -33,8 +39,8 @@ def _policy(given: OutOfDomain | str) -> OutOfDomain:
     return OutOfDomain.parse(given)
 
 
-def _options(given: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
-    return tuple((given or {}).items())
+def _options(given: Mapping[str, str] | Iterable[tuple[str, str]] | None) -> tuple[tuple[str, str], ...]:
+    return tuple(dict(given or ()).items())
 
 
 @final
@@ -49,7 +55,10 @@ class TableFiles:
     schema, out_of_domain, unit, key, values, options
         As for `read_table`.
     ordered
-        Whether samples may be drawn, for which a database numbers the rows.
+        Whether samples may be drawn, for which the rows must be in their order.
+    right, id
+        Of two views in files of their own: the right one, while `path` is the left one; and the column that joins them
+        (see `read_two_views`).
 
     Examples
     --------
@@ -66,15 +75,27 @@ class TableFiles:
     values: frozenset[str] | None = attrs.field(default=None, converter=_names, kw_only=True)
     options: tuple[tuple[str, str], ...] = attrs.field(default=None, converter=_options, kw_only=True, repr=False)
     ordered: bool = attrs.field(default=True, kw_only=True)
+    right: str | None = attrs.field(default=None, converter=_place, kw_only=True)
+    id: str | None = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
+        if self.right is not None:
+            if len(self.path) > 1:
+                raise InputError("the left view has one path; give a folder or a pattern for several files")
+            require_joinable(self.schema, self.id, self.unit)
+        elif self.id is not None:
+            raise InputError(f"id '{self.id}' joins two views, and there is one; give the right one, or leave id out")
         if self.schema.per_unit is not None:  # else whoever reads them says so
             self.unit.require_fits(self.schema)
 
     def read(self, *, mapped: bool = False) -> Table:
         """Read them here. Raise as `read_table` does."""
         from dpframework.tables.reading import read_table  # what reads, a plan does without
+        from dpframework.tables.views import read_two_views
 
+        if self.right is not None:
+            left, policy = self.path[0], self.out_of_domain
+            return read_two_views(left, self.right, self.schema, id=self.id, out_of_domain=policy, unit=self.unit)
         return read_table(
             self.path,
             self.schema,
@@ -97,41 +118,65 @@ class TableFiles:
         return [file for place in self.path for file in files_of(place)]
 
     @property
+    def views(self) -> tuple[tuple[str, ...], ...]:
+        """The paths of the table, or of the left and of the right view."""
+        return (self.path,) if self.right is None else (self.path, (self.right,))
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """What errors call the table, or the left and the right view, as where one process reads it.
+
+        Raises
+        ------
+        NotOpened
+            If there are no such files.
+        """
+        return tuple(name_of(places, [file for place in places for file in files_of(place)]) for places in self.views)
+
+    @property
     def sources(self) -> dict[str, str]:
         """The name of each attribute's table in errors, as where one process reads it."""
-        return dict.fromkeys(self.schema.names, name_of(self.path, self.files()))
+        return self.sources_by(self.shown)
+
+    def sources_by(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the name of each attribute's table, given that of the table or of either view."""
+        if len(names) == 1:
+            return dict.fromkeys(self.schema.names, names[0])
+        sides = attributes_of_views(self.schema)
+        return {one.name: name for side, name in zip(sides, names, strict=True) for one in side}
 
     def pieces(self, number: int) -> list[Piece]:
         """Return parts of the table that can be read apart, in the order of its rows, files or parts of Parquet.
 
+        Those of the left view come first. What becomes of their rows may follow from rows of others (see `shuffle_of`).
+
         Parameters
         ----------
         number
-            How many there should be, at least: Parquet files are cut into equal parts until there are.
+            How many there should be, at least, of each view: Parquet files are cut into equal parts until there are.
 
         Raises
         ------
         NotOpened
             If there are no such files.
         InputError
-            If rows of several files may be one unit's: which of them it keeps cannot be told from one file.
+            If the rows can be read by one process only.
         """
-        if self.unit.period is not None:
-            raise InputError(
-                "a study with periods is read by one process, not file by file; choose another engine, such as memory"
-            )
-        if self.schema.read.of_database:
+        if self.schema.in_files.read.of_database:
             raise InputError("a database is read by one process; choose another engine, such as memory")
-        if self.unit.id is not None:
+        if self.right is not None and self.id is None:
             raise InputError(
-                f"the rows of one '{self.unit.id}' may lie in several files, so that files cannot be read apart; "
-                "choose another engine, or a study whose unit is one row"
+                "the rows of two views are matched by their positions, which one process alone can tell; name the "
+                "column that joins them, or choose another engine, such as memory"
             )
-        files = [file if is_url(file) else os.path.abspath(file) for file in self.files()]
-        each = -(-number // len(files))
-        parts = [(file, each if file.lower().endswith(".parquet") or is_url(file) else 1) for file in files]
-        read = attrs.evolve(self, path=(), key=None)
-        return [Piece(file, (k, n), read) for file, n in parts for k in range(n)]
+        read, found = attrs.evolve(self, path=(), key=None), list[Piece]()
+        for side, places in enumerate(self.views):
+            files = [file if is_url(file) else os.path.abspath(file) for place in places for file in files_of(place)]
+            each = -(-number // len(files))
+            for file in files:
+                parts = each if file.lower().endswith(".parquet") or is_url(file) else 1
+                found += [Piece(file, (k, parts), read, side) for k in range(parts)]
+        return found
 
 
 @final
@@ -147,11 +192,14 @@ class Piece:
         Which of how many equal parts of its rows.
     how
         How it is read.
+    side
+        The number of its view, 0 or 1 for the right one.
     """
 
     file: str
     part: tuple[int, int]
     how: TableFiles
+    side: int = 0
 
     @silenced(streams=True)
     def read(self) -> tuple[Table, RowFindings]:
@@ -162,17 +210,27 @@ class Piece:
         InputError
             If it cannot be read; one sentence that shows nothing of its rows.
         """
-        from dpframework.tables.sources import open_source
+        from dpframework.tables.reading import add_blocks
         from dpframework.tables.table_builder import TableBuilder
-        from dpframework.tables.written_cells import as_written
 
-        schema = self.how.schema
-        source = open_source([self.file], dict(self.how.options) or None, self.part, schema.read)
-        source = as_written(source, schema, self.how.unit)
-        builder = TableBuilder(
-            schema, dict.fromkeys(schema.names, source.name), self.how.out_of_domain, self.how.values
-        )
-        for block in source.blocks(schema.column_names):
-            builder.add(block)
+        how = self.how
+        source = self.source()
+        builder = TableBuilder(how.schema, how.sources_by([source.name]), how.out_of_domain, how.values)
+        add_blocks(builder, source, how.schema, how.unit, how.out_of_domain)
         found = builder.found
         return builder.part(), found
+
+    def source(self, name: str | None = None) -> Source:
+        """Return its rows as they are written, under the name of the whole table in errors, or of its file.
+
+        Raises
+        ------
+        InputError
+            If it cannot be read.
+        """
+        from dpframework.tables.sources import open_source
+        from dpframework.tables.written_cells import as_written
+
+        schema = self.how.schema.in_files
+        opened = open_source([self.file], dict(self.how.options) or None, self.part, schema.read)
+        return as_written(opened if name is None else attrs.evolve(opened, name=name), schema, self.how.unit)

@@ -28,7 +28,18 @@ from dpframework.tables.files import Piece
 from dpframework.tables.keys import merged
 from dpframework.tables.silence import silenced
 from dpframework.tables.table import Table
-from dpframework.tables.worker_answers import Absent, Answer, Failed, Read, Tallied, packed_answer
+from dpframework.tables.table_builder import RowFindings
+from dpframework.tables.worker_answers import (
+    Absent,
+    Answer,
+    Failed,
+    Read,
+    Shuffled,
+    Tallied,
+    Unreached,
+    packed_answer,
+)
+from dpframework.tables.worker_shuffle import ShuffledPieces, UnreachableError
 
 T = TypeVar("T")
 
@@ -118,6 +129,7 @@ class Holder:
     def __init__(self) -> None:
         self._engine = Mapped()  # whatever a table lies in, parts of it take a bit a row
         self._pieces: dict[tuple[int, int], dict[int, Any]] = {}  # by table and piece: rows by their number
+        self._shuffled = ShuffledPieces()
         self._gone: dict[int, set[int]] = {}  # by table: numbers of rows that nobody will ask for again
 
     def versions(self, packages: Sequence[str]) -> bytes:
@@ -133,12 +145,69 @@ class Holder:
             described, key, gone = cloudpickle.loads(given)
             if not isinstance(described, Piece):
                 raise TypeError("a piece of a table is expected")
-            rows, found = described.read()
-            self._pieces[table, piece] = {table: self._engine.load(rows)}
-            self._gone.setdefault(table, set()).update(gone)
-            return Read(found, _digest(rows, key))
+            return self._keep(table, piece, described.read(), key, gone)
 
         return _guarded(reading, telling=True)
+
+    def _keep(self, table: int, piece: int, read: tuple[Table, RowFindings], key: bytes, gone: Iterable[int]) -> Read:
+        rows, found = read
+        self._pieces[table, piece] = {table: self._engine.load(rows)}
+        self._gone.setdefault(table, set()).update(gone)
+        return Read(found, _digest(rows, key))
+
+    def spread(self, table: int, piece: int, given: bytes) -> bytes:
+        """Spread a piece of a table (see `Shuffle`). `given` is how, that `Piece`, and the number of buckets."""
+
+        def spreading() -> Shuffled:
+            import cloudpickle
+
+            return Shuffled(self._shuffled.spread(table, piece, *cloudpickle.loads(given)))
+
+        return _guarded(spreading, telling=True)
+
+    def gather(self, table: int, bucket: int, given: bytes) -> bytes:
+        """Gather a bucket. `given` is how, and the `Place` of each piece."""
+
+        def gathering() -> Shuffled | Unreached:
+            import cloudpickle
+
+            try:
+                return Shuffled(self._shuffled.gather(table, bucket, *cloudpickle.loads(given)))
+            except UnreachableError:
+                return Unreached()
+
+        return _guarded(gathering)
+
+    def settle(self, table: int, piece: int, given: bytes) -> bytes:
+        """Settle a piece and keep it.
+
+        `given` is how, that `Piece`, a key, numbers of rows to drop, and the `Place` of each bucket.
+        """
+
+        def settling() -> Read | Unreached:
+            import cloudpickle
+
+            how, described, key, gone, places = cloudpickle.loads(given)
+            try:
+                read = self._shuffled.settle(table, piece, how, described, places)
+            except UnreachableError:
+                return Unreached()
+            return self._keep(table, piece, read, key, gone)
+
+        return _guarded(settling, telling=True)
+
+    async def hand(self, *given: Any) -> list[bytes] | None:
+        """Hand over what another worker asks for (see `ShuffledPieces.hand`), while this one may ask others."""
+        return self._shuffled.hand(*given)
+
+    def handed(self, *given: Any) -> list[bytes] | None:
+        """Hand over what this very worker asks for."""
+        return self._shuffled.hand(*given)
+
+    def end(self, table: int) -> bytes:
+        """Forget what a shuffle of a table has left."""
+        self._shuffled.end(table)
+        return packed_answer(table)
 
     def counts(self, table: int, pieces: Sequence[int], given: bytes) -> bytes:
         """Return the sums of functions' counts over the rows of some pieces.
@@ -211,6 +280,7 @@ class Holder:
         """Forget all pieces of a table."""
         for place in [place for place in self._pieces if place[0] == table]:
             del self._pieces[place]
+        self._shuffled.end(table)
         self._gone.pop(table, None)
 
     def _forget(self, held: dict[int, Any], numbers: Iterable[int]) -> None:

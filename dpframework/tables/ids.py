@@ -90,11 +90,36 @@ class Ids:
         DoesNotFit
             If there are some.
         """
-        if bool(self.unfit.any()):
-            raise DoesNotFit(f"{what} holds values that cannot be ids, such as dates or lists; {ACCEPTED}")
+        if self.any_unfit:
+            raise DoesNotFit(unfit_ids(what))
+        if self.any_missing:
+            raise DoesNotFit(missing_ids(what))
+
+    @property
+    def any_unfit(self) -> bool:
+        """Whether a cell holds a value that cannot be an id (private)."""
+        return bool(self.unfit.any())
+
+    @property
+    def any_missing(self) -> bool:
+        """Whether a row that needs an id has none (private)."""
         missing = self.series.is_null().to_numpy()
-        if bool((missing if self.wanted is None else missing & self.wanted).any()):
-            raise DoesNotFit(f"{what} has missing values; each row needs an id")
+        return bool((missing if self.wanted is None else missing & self.wanted).any())
+
+
+def exact_ids(series: pl.Series) -> Ids:
+    """Return the ids of rows whose texts are ids already."""
+    return Ids(series, np.zeros(len(series), dtype=np.bool_))
+
+
+def unfit_ids(what: str) -> str:
+    """Return the sentence about cells that cannot be ids. `what` names the ids."""
+    return f"{what} holds values that cannot be ids, such as dates or lists; {ACCEPTED}"
+
+
+def missing_ids(what: str) -> str:
+    """Return the sentence about rows without an id. `what` names the ids."""
+    return f"{what} has missing values; each row needs an id"
 
 
 def ids_of(values: Any, where: str) -> Ids:

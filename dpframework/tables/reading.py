@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,11 +21,14 @@ from dpframework.tables.contributions import KEY_BYTES, kept_rows, numbered, uni
 from dpframework.tables.dates import pl_positions, rows_in
 from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.silence import silenced
-from dpframework.tables.sources import Source, columns_as_source, open_source
+from dpframework.tables.sources import Source, changed, columns_as_source, open_source
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import TableBuilder
 from dpframework.tables.unit_columns import ColumnEncoder, UnitColumns
 from dpframework.tables.written_cells import as_written
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def bounded(
@@ -38,34 +41,79 @@ def bounded(
     mapped: bool = False,
 ) -> Table:
     """Encode the rows of one source block by block, of each privacy unit those that are kept."""
-    names, span = names_to_read(schema, unit), unit.require_span()
+    names_to_read(schema, unit)
+    unit.require_span()
     if schema.per_unit is not None:
         return _table_of_units(schema, schema.per_unit, source, policy, unit, key, values, mapped)
     source = as_written(source, schema, unit)
     builder = TableBuilder(schema, dict.fromkeys(schema.names, source.name), policy, values, mapped=mapped)
     if unit.id is None:
-        for block in source.blocks(names):
-            builder.add(block if span is None else _of_period(block, schema, span, unit, policy, source.name))
-        return builder.table() if span is None else builder.table(unit)
+        add_blocks(builder, source, schema, unit, policy)
+        return builder.table() if unit.period is None else builder.table(unit)
     own = secrets.token_bytes(KEY_BYTES) if key is None else key
-    source, ids = _with_ids(source, schema, unit, policy)
+    source, ids = with_ids(source, schema, unit, policy)
     rows = kept_rows(ids, unit, policy=policy, source=source.name, key=own)
-    positions, first = rows.to_numpy(), 0
-    for block in source.blocks(schema.column_names):
-        columns = {name: as_column(block[name], f"{source.name}: column '{name}'") for name in schema.column_names}
-        number = len(next(iter(columns.values())))
-        low, high = np.searchsorted(positions, (first, first + number))
-        here = rows[low:high] - first
-        builder.add({name: column.take(here) for name, column in columns.items()})
-        first += number
-    if first != len(ids):
-        raise InputError(f"{source.name}: changed while it was read; read it again")
+    add_rows(builder, source, schema, rows, len(ids))
     table = builder.table(unit, own)
     return table.with_units(unit_codes(ids, rows)) if unit.groups_rows else table
 
 
-def _with_ids(source: Source, schema: Schema, unit: PrivacyUnit, policy: OutOfDomain) -> tuple[Source, Ids]:
-    """Return a source that can be read again, and the ids of its rows, of those in the period that is read."""
+def add_blocks(builder: TableBuilder, source: Source, schema: Schema, unit: PrivacyUnit, policy: OutOfDomain) -> None:
+    """Encode all rows of a source, or those in the period that is read, block by block.
+
+    Raises
+    ------
+    InputError
+        If the source lacks a column.
+    DoesNotFit
+        If the policy refuses rows without a date, and there are some.
+    """
+    span = unit.require_span()
+    for block in source.blocks(names_to_read(schema, unit)):
+        builder.add(block if span is None else _of_period(block, schema, span, unit, policy, source.name))
+
+
+def add_rows(builder: TableBuilder, source: Source, schema: Schema, rows: pl.Series, number: int) -> None:
+    """Encode some rows of a source, block by block.
+
+    Parameters
+    ----------
+    builder
+        What encodes them.
+    source, schema
+        Where they are, and the columns that are read.
+    rows
+        Their positions, in order.
+    number
+        How many rows the source has.
+
+    Raises
+    ------
+    InputError
+        If it has another number, so that it was changed.
+    """
+    positions, first = rows.to_numpy(), 0
+    for block in source.blocks(schema.column_names):
+        columns = {name: as_column(block[name], f"{source.name}: column '{name}'") for name in schema.column_names}
+        length = len(next(iter(columns.values())))
+        low, high = np.searchsorted(positions, (first, first + length))
+        here = rows[low:high] - first
+        builder.add({name: column.take(here) for name, column in columns.items()})
+        first += length
+    if first != number:
+        raise changed(source.name)
+
+
+def with_ids(source: Source, schema: Schema, unit: PrivacyUnit, policy: OutOfDomain) -> tuple[Source, Ids]:
+    """Return a source that can be read again, and the ids of its rows, of those in the period that is read.
+
+    Raises
+    ------
+    InputError
+        If the source lacks a column, or the type of the ids is none of ids.
+    DoesNotFit
+        If the policy refuses rows without a date, and there are some.
+    """
     names, span = names_to_read(schema, unit), unit.require_span()
     source.require(source_columns(schema))
     source.require(names, "the study's unit names it, so correct the unit, or the name in the table")
@@ -89,7 +137,7 @@ def _table_of_units(
     mapped: bool,
 ) -> Table:
     """Return the table with one row for each unit, in the order of their first rows, made of all rows of each."""
-    source, ids = _with_ids(as_written(source, schema.in_files, unit), schema, unit, policy)
+    source, ids = with_ids(as_written(source, schema.in_files, unit), schema, unit, policy)
     if policy is OutOfDomain.ERROR:
         ids.require_all(f"{source.name}: the id column '{unit.id}'")
     whose, number = numbered(ids)
@@ -101,7 +149,7 @@ def _table_of_units(
         made.add(whose[first : first + length], encoded)
         first += length
     if first != len(ids):
-        raise InputError(f"{source.name}: changed while it was read; read it again")
+        raise changed(source.name)
     encoder.require_fit()
     builder = TableBuilder(schema, sources, policy, values, mapped=mapped)
     builder.add({}, made.encoded(schema))

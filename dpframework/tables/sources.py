@@ -68,7 +68,8 @@ class Source:
         first, *others = self.blocks(names)
         if not others:
             return first
-        return {name: _whole([block[name] for block in (first, *others)], f"{self.name}: '{name}'") for name in names}
+        blocks = (first, *others)
+        return {name: whole_column([block[name] for block in blocks], f"{self.name}: '{name}'") for name in names}
 
     def fixed(self, names: Collection[str]) -> Source:
         """Return a source of these columns that can be read again and has the same rows then, in the same order."""
@@ -102,8 +103,26 @@ class Source:
                 raise InputError(f"{self.name}: column '{name}' occurs more than once; rename one of them in the table")
 
 
-def _whole(parts: Sequence[Any], where: str) -> Any:
-    """Return one column of all its blocks, as texts if files hold it in several types."""
+def changed(name: str) -> InputError:
+    """Return the error of rows that are others when they are read again. `name` is what errors call them."""
+    return InputError(f"{name}: changed while it was read; read it again")
+
+
+def whole_column(parts: Sequence[Any], where: str) -> Any:
+    """Return one column of all its blocks, as texts if files hold it in several types.
+
+    Parameters
+    ----------
+    parts
+        The blocks, each as `as_column` takes it.
+    where
+        How an error's sentence begins.
+
+    Raises
+    ------
+    InputError
+        If one is no column.
+    """
     import polars as pl
 
     if all(isinstance(part, pl.Series) for part in parts) and len({part.dtype for part in parts}) == 1:

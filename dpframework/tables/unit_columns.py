@@ -194,11 +194,16 @@ class ColumnEncoder:
         What errors call them.
     policy
         What to do with a value that the schema does not hold.
+
+    Attributes
+    ----------
+    unfit
+        For each column in which ways some cells so far are none that the schema holds; none where no policy asks.
     """
 
     def __init__(self, schema: Schema, source: str, policy: OutOfDomain) -> None:
         self._schema, self._source, self._policy = schema, source, policy
-        self._unfit: dict[str, set[Unfit]] = {name: set() for name in schema.column_names}
+        self.unfit: dict[str, set[Unfit]] = {name: set() for name in schema.column_names}
 
     def encoded(self, block: Mapping[str, Any]) -> dict[str, EncodedColumn]:
         """Return the codes and values of a block, a column of each attribute that files hold."""
@@ -207,7 +212,7 @@ class ColumnEncoder:
             name = attribute.name
             cells = cells_of(attribute, as_column(block[name], self._where(name)))
             if self._policy is OutOfDomain.ERROR:
-                self._unfit[name] |= unfit(attribute, cells)
+                self.unfit[name] |= unfit(attribute, cells)
             found[name] = settled(attribute, cells, self._policy)
         return found
 
@@ -219,7 +224,7 @@ class ColumnEncoder:
         DoesNotFit
             If there are some.
         """
-        for name, ways in self._unfit.items():
+        for name, ways in self.unfit.items():
             if ways:
                 require_fit(self._schema[name], ways, self._where(name))
 

@@ -6,17 +6,16 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dpframework.facts.column_options import ColumnOptions
 from dpframework.facts.errors import DoesNotFit, InputError
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
-from dpframework.facts.sides import attributes_of_views
+from dpframework.facts.sides import attributes_of_views, require_joinable
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import Column, as_column
 from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.silence import silenced
-from dpframework.tables.sources import Source, open_source
+from dpframework.tables.sources import Source, changed, open_source
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import TableBuilder
 from dpframework.tables.written_cells import as_written
@@ -61,14 +60,10 @@ def read_two_views(
     DoesNotFit
         If the rows break what the schema or the policy says of them.
     """
-    unit.require_joined_by(id)
+    require_joinable(schema, id, unit)
     policy = OutOfDomain.parse(out_of_domain)
     views = attributes_of_views(schema)
     left_names, right_names = ([a.name for a in side if a.name in schema.column_names] for side in views)
-    if id in schema and schema.read.of_column(id or "") != ColumnOptions():
-        raise InputError(
-            f"column '{id}' joins the views and is an attribute; then [read] must say nothing of its cells"
-        )
     left, right = (as_written(open_source(path, read=schema.read), schema) for path in (left_path, right_path))
     columns = joined((left, left_names), (right, right_names), id, strict=policy is OutOfDomain.ERROR)
     sources = dict.fromkeys(left_names, left.name) | dict.fromkeys(right_names, right.name)
@@ -111,7 +106,7 @@ def joined(
         if key_name is not None:
             keys.append(ids_in(source, key_name))
             if {len(column) for column in sides[-1].values()} != {len(keys[-1])}:
-                raise InputError(f"{source.name}: changed while it was read; read it again")
+                raise changed(source.name)
     files = f"{left[0].name} and {right[0].name}"
     if key_name is None:
         if len({len(column) for side in sides for column in side.values()}) > 1:
@@ -122,7 +117,7 @@ def joined(
             _require_ids(key, f"{source.name}: the id column '{key_name}'")
     pairs = _matched(*(key.series for key in keys))
     if strict and pairs.height == 0:
-        raise DoesNotFit(f"{files}: have no id in common in the column '{key_name}'")
+        raise DoesNotFit(no_common_id(files, key_name or ""))
     return {
         name: side[name].take(pairs[view])
         for view, side, names in zip(("left", "right"), sides, (left[1], right[1]), strict=True)
@@ -144,7 +139,17 @@ def _matched(left: pl.Series, right: pl.Series) -> pl.DataFrame:
 def _require_ids(ids: Ids, what: str) -> None:
     ids.require_all(what)
     if ids.series.n_unique() < len(ids):
-        raise DoesNotFit(f"{what} holds an id twice; each must differ")
+        raise DoesNotFit(id_twice(what))
+
+
+def id_twice(what: str) -> str:
+    """Return the sentence about ids that occur twice in a view. `what` names the ids."""
+    return f"{what} holds an id twice; each must differ"
+
+
+def no_common_id(files: str, column: str) -> str:
+    """Return the sentence about two views without a common id."""
+    return f"{files}: have no id in common in the column '{column}'"
 
 
 def _where(source: Source, name: str) -> str:

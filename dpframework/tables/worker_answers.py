@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import DoesNotFit, InputError, NotOpened
 from dpframework.tables.encoding import Unfit
+from dpframework.tables.shuffle import IdFinding, ShuffleFindings
 from dpframework.tables.table_builder import RowFindings
 
 OTHERWISE = "a worker answered something else than it was asked for; is it another program?"
@@ -53,6 +54,18 @@ class Absent:
     """A worker's answer that it does not hold a piece, since it is not the process that read it."""
 
 
+@attrs.frozen
+class Shuffled:
+    """A worker's answer about a piece that it has spread, or a bucket that it has gathered, with the findings."""
+
+    found: ShuffleFindings
+
+
+@attrs.frozen
+class Unreached:
+    """A worker's answer that another one, of which it needs something, is not there."""
+
+
 @attrs.frozen(repr=False)
 class Tallied:
     """A worker's answer with counts by texts."""
@@ -65,7 +78,9 @@ class Tallied:
 
 
 #: What a worker answers: counts, versions by name, or the number of a sample that it made, besides the above.
-Answer: TypeAlias = Read | Failed | Absent | Tallied | list[NDArray[Any]] | Mapping[str, str] | int
+Answer: TypeAlias = (
+    Read | Failed | Absent | Shuffled | Unreached | Tallied | list[NDArray[Any]] | Mapping[str, str] | int
+)
 
 
 def packed_answer(answer: Answer) -> bytes:
@@ -75,6 +90,11 @@ def packed_answer(answer: Answer) -> bytes:
     match answer:
         case Absent():
             form: dict[str, Any] = {"absent": True}
+        case Unreached():
+            form = {"unreached": True}
+        case Shuffled():
+            of_ids = sorted((one.name, side) for one, side in answer.found.ids)
+            form = {"ids": of_ids, "unfit": sorted((name, way.name) for name, way in answer.found.unfit)}
         case Failed():
             form = {"failed": answer.kind, "error": None if answer.error is None else _error_form(answer.error)}
         case Read():
@@ -152,6 +172,12 @@ def _read(form: Mapping[str, Any]) -> Read:
     return Read(RowFindings(_of(int, form["rows"]), unfit), _of(bytes, form["digest"]))
 
 
+def _shuffled(form: Mapping[str, Any]) -> Shuffled:
+    of_ids = frozenset((IdFinding[name], _of(int, side)) for name, side in form["ids"])
+    unfit = frozenset((_of(str, name), Unfit[way]) for name, way in form["unfit"])
+    return Shuffled(ShuffleFindings(of_ids, unfit))
+
+
 def _array(form: Any) -> NDArray[Any]:
     name, shape, content = form
     shape = tuple(_of(int, length) for length in shape)
@@ -176,6 +202,8 @@ def _tallied(form: Mapping[str, Any]) -> Tallied:
 
 _READERS: dict[frozenset[str], Callable[[Any], Answer]] = {
     frozenset(("absent",)): lambda form: Absent(),
+    frozenset(("unreached",)): lambda form: Unreached(),
+    frozenset(("ids", "unfit")): _shuffled,
     frozenset(("failed", "error")): _failed,
     frozenset(("rows", "unfit", "digest")): _read,
     frozenset(("number",)): lambda form: int(_of(int, form["number"])),

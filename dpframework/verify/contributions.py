@@ -31,6 +31,8 @@ from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Histogram
 from dpframework.tables.contributions import KEY_BYTES
 from dpframework.tables.engines import InMemory
+from dpframework.tables.files import TableFiles
+from dpframework.tables.read_in_pieces import read_in_pieces
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
 from dpframework.tables.table import Table
 from dpframework.verify.people import POOLS, Person, people_of
@@ -40,6 +42,7 @@ from dpframework.verify.tables import Universe
 MOST_ROWS = 9  # of a person
 MISSING = 0.1  # of the ids
 KEYS = 4
+PIECES, BUCKETS = 3, 2  # of a table that is read as several processes do
 CLAIM = 1  # of the release, in epsilon
 FAR = 9  # beyond every count: outputs there lose most
 ROUNDING = 1e-9
@@ -301,7 +304,7 @@ def unit_readers() -> tuple[UnitReader, ...]:
     Examples
     --------
     >>> print(*(reader.name for reader in unit_readers()), sep=", ")
-    csv, parquet, several files, polars, pandas, pyarrow, columns
+    csv, parquet, several files, in pieces, polars, pandas, pyarrow, columns
     """
     import polars as pl
     import pyarrow as pa
@@ -315,10 +318,14 @@ def unit_readers() -> tuple[UnitReader, ...]:
     def columns(held: Any, schema: Schema, unit: PrivacyUnit, key: bytes) -> Table:
         return table_from_columns(held, schema, unit=unit, key=key)
 
+    def pieces(held: Any, schema: Schema, unit: PrivacyUnit, key: bytes) -> Table:
+        return read_in_pieces(TableFiles(held, schema, unit=unit, key=key), PIECES, BUCKETS)
+
     kinds: list[tuple[str, Callable[[Cells, Path], Any], Any]] = [
         ("csv", write_csv, file),
         ("parquet", write_parquet, file),
         ("several files", _write_several, file),
+        ("in pieces", _write_pieces, pieces),
         ("polars", lambda cells, _: pl.DataFrame(dict(cells)), frame),
         ("pandas", _pandas, frame),
         ("pyarrow", lambda cells, _: pa.table(dict(cells)), frame),
@@ -332,6 +339,17 @@ def _pandas(cells: Cells, path: Path) -> Any:
     import pandas as pd
 
     return pd.DataFrame({name: pd.Series(list(column), dtype=object) for name, column in cells.items()})
+
+
+def _write_pieces(cells: Cells, path: Path) -> list[Path]:
+    """Write thirds of the rows as files, of Parquet where it holds them, so that a person's rows lie in all."""
+    rows = len(next(iter(cells.values())))
+    thirds = [
+        {name: column[rows * k // PIECES : rows * (k + 1) // PIECES] for name, column in cells.items()}
+        for k in range(PIECES)
+    ]
+    kind = write_parquet if any(isinstance(cell, bytes) for column in cells.values() for cell in column) else write_csv
+    return [kind(third, path.with_name(f"{path.name} {k}")) for k, third in enumerate(thirds)]
 
 
 def _write_several(cells: Cells, path: Path) -> list[Path]:

@@ -18,7 +18,7 @@ import contextlib
 import pickle
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +29,6 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.queries import Counting, Histogram, JointHistogram, Query
 from dpframework.tables.blocks import Block
-from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.engines import Engine, InMemory, Rows
 from dpframework.tables.files import TableFiles
 from dpframework.verify.engine_tables import (
@@ -49,6 +48,7 @@ from dpframework.verify.engine_tables import (
     write,
     write_odd,
 )
+from dpframework.verify.people_conformance import PeopleConformance
 from dpframework.verify.unit_samples import assert_units_sampled
 
 ODD_ROWS = 4_000
@@ -80,10 +80,8 @@ def _cells(block: Block) -> list[list[int]]:
     return [block.codes(attribute.name).tolist() for attribute in SCHEMA]
 
 
-class EngineConformance(abc.ABC):
+class EngineConformance(PeopleConformance):
     """The tests that every engine must pass. One engine serves all tests of the class, and is closed after them."""
-
-    engine: ClassVar[Engine]
 
     @classmethod
     @abc.abstractmethod
@@ -99,23 +97,6 @@ class EngineConformance(abc.ABC):
     def teardown_class(cls) -> None:
         """Close it."""
         cls.engine.close()
-
-    @classmethod
-    def source(cls, files: TableFiles) -> TableFiles | DatabaseTable:
-        """Return the source that the engine opens in place of some files. A database's test copies their rows there.
-
-        The name of a `DatabaseTable` should be that of the files' folder, or its place is in no sentence.
-        """
-        return files
-
-    def _open(self, files: TableFiles) -> Rows:
-        given: Any = self.source(files)
-        return self.engine.open(given)
-
-    def _require(self, right: bool, problem: str) -> None:
-        """Fail with a sentence about the engine."""
-        __tracebackhide__ = True
-        assert right, f"engine '{self.engine.name}': {problem}"
 
     def _require_same(self, found: Any, expected: Any, what: str) -> None:
         if found != expected:
@@ -245,13 +226,12 @@ class EngineConformance(abc.ABC):
 
     def test_units_keep_no_more_rows_than_they_may(self, tmp_path: Path) -> None:
         """The rows of one person lie in several files and blocks; their bound is for all of them together."""
-        files = write(tmp_path, (40, 1, 30), unit=PERSON)
-        with contextlib.suppress(InputError):  # an engine whose workers read files apart refuses units
-            rows = self._open(files)
-            most, kept = PEOPLE * PERSON.rows, self.engine.number(rows)
-            why = "rows are bounded in each block or file" if kept > most else "rows within the bound are left out"
-            self._require(kept == most, f"{PEOPLE} people keep {kept} rows of {most}: {why}")
-            self.engine.drop(rows)
+        self._skip_without_units()
+        rows = self._open(write(tmp_path, (40, 1, 30), unit=PERSON))
+        most, kept = PEOPLE * PERSON.rows, self.engine.number(rows)
+        why = "rows are bounded in each block or file" if kept > most else "rows within the bound are left out"
+        self._require(kept == most, f"{PEOPLE} people keep {kept} rows of {most}: {why}")
+        self.engine.drop(rows)
 
     def test_a_table_that_is_loaded_counts_as_its_files_do(self, tmp_path: Path) -> None:
         """Loaded from memory, for an engine that does not read files itself."""

@@ -165,10 +165,3 @@ def test_a_persons_rows_of_one_month_tell_nothing_of_another_months_releases(tmp
     alone = lost([differs], Fraction("0.6"))
     assert lost([same, differs, same], Fraction("0.6")) == pytest.approx(alone, rel=1e-6)
     assert lost([differs, differs], Fraction("0.6")) > 2 * alone
-
-
-def test_files_are_not_read_apart_for_a_study_with_periods(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("on,ill\n2026-03-03,true\n")
-    unit = dpf.PrivacyUnit(None, 2, period="month", date="on").during("2026-03")
-    with pytest.raises(dpf.InputError, match=r"a study with periods is read by one process.*such as memory"):
-        dpf.TableFiles(tmp_path / "t.csv", SCHEMA, unit=unit).pieces(2)

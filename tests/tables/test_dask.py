@@ -19,6 +19,7 @@ from killing import KillsAWorker
 
 import dpframework as dpf
 from dpframework.plan.kinds import label_of
+from dpframework.study.study_file import load_study
 from dpframework.tables import dask_engine, holder
 from dpframework.tables.cluster_rows import ClusterRows, OpenedTable
 from dpframework.tables.files import TableFiles
@@ -39,6 +40,7 @@ SCHEMA = dpf.Schema(
 )
 JOINT = dpf.queries.JointHistogram(SCHEMA.attributes)
 SECRET = "a-cell-that-nobody-may-see"
+PERSON = 4_607_182_418_800_017  # the first of some ids
 
 
 @functools.cache
@@ -171,6 +173,109 @@ def test_derived_columns_are_those_of_memory(engine: dpf.Dask, place: Path) -> N
     files = dpf.TableFiles(place, schema)
     found, expected = made.run(files, engine=engine, seed=3), made.run(files.read(), seed=3)
     assert [found[name].to_dict() for name in found] == [expected[name].to_dict() for name in expected]
+
+
+VISITS = dpf.Schema(
+    [dpf.Boolean("ill"), dpf.Categorical("ward", ["x", "y"], missing=True), dpf.Numeric("cost", 0, 100, bins=8)]
+)
+PEOPLE = dpf.Schema(
+    VISITS.attributes,
+    derive=[
+        dpf.derive("ever", "any(ill)", per="unit"),
+        dpf.derive("began", "first(ward)", per="unit"),
+        dpf.derive("total", "sum(cost)", per="unit", lower=0, upper=3000, bins=8),
+        dpf.derive("ended", "last(cost)", per="unit", lower=0, upper=100, bins=4),
+    ],
+)
+MONTH: dict[str, Any] = {"unit": "person", "period": "month", "date": "day"}
+
+
+def visits(folder: Path, rows: int = 900) -> Path:
+    """Write visits of 60 people. Their ids are whole numbers in one file, floats in another, and texts in the last."""
+    rng = np.random.default_rng(rows)
+    folder.mkdir()
+    for file, kind in enumerate((pl.Int64, pl.Float64, pl.String)):
+        number = rows // 3
+        whose = pl.Series(np.where(rng.random(number) < 0.3, PERSON, PERSON + rng.integers(0, 60, number)))
+        columns = {
+            "person": whose.cast(pl.Int64).cast(kind).set(pl.Series(rng.random(number) < 0.05), None),
+            "day": [f"2026-0{1 + k}-11" for k in rng.integers(0, 3, number).tolist()],
+            "ill": rng.random(number) < 0.4,
+            "ward": rng.choice(["x", "y", SECRET], number),
+            "cost": rng.uniform(0, 100, number),
+            "town": rng.choice(["Ulm", "Bonn"], number),
+        }
+        pl.DataFrame(columns).write_parquet(folder / f"{file}.parquet")
+    return folder
+
+
+def of_people(schema: dpf.Schema, **privacy: Any) -> dpf.Study:
+    made = dpf.Study(schema, epsilon=9, **privacy)
+    names = schema.names
+    made.add("table", dpf.miner("crosstab", attributes=list(names[:2]), epsilon=3))
+    made.add("mean", dpf.miner("mean", attribute=names[2], epsilon=3))
+    made.add("tree", dpf.miner("dp-tree", target=names[0], max_depth=2, epsilon=3))
+    return made
+
+
+STUDIES = {
+    "a row of each person": (of_people(VISITS, unit="person"), ""),
+    "three rows": (of_people(VISITS, unit="person", rows_per_unit=3), ""),
+    "two rows in a month": (of_people(VISITS, rows_per_unit=2, **MONTH), "2026-02"),
+    "columns of people": (of_people(PEOPLE, unit="person"), ""),
+    "columns of people in a month": (of_people(PEOPLE, **MONTH), "2026-03"),
+}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_of_people_has_the_results_that_it_has_in_memory(name: str, engine: dpf.Dask, tmp_path: Path) -> None:
+    """By the same key, also where a worker is lost meanwhile, and ids are of another type in each file."""
+    made, month = STUDIES[name]
+    unit = made.unit.during(month) if month else made.unit
+    files = TableFiles(visits(tmp_path / "visits"), made.schema, unit=unit, key=b"of this test")
+    expected, observer = made.run(files.read(), seed=5), KillsAWorker(engine, at=2)
+    found = made.run(files, seed=5, engine=engine, observers=[observer])
+    assert [str(found[name]) for name in found] == [str(expected[name]) for name in expected]
+    assert len(observer.charges) > 2
+    assert found.spent == expected.spent
+
+
+def test_keys_of_people_have_the_results_that_they_have_in_memory(engine: dpf.Dask, tmp_path: Path) -> None:
+    schema = dpf.Schema([dpf.Open("town"), VISITS["ill"]])
+    made = dpf.Study(schema, epsilon=1, delta="1e-6", unit="person", rows_per_unit=3)
+    made.add("keys", dpf.miner("keys", attribute="town", epsilon=1, delta="1e-6"))
+    files = TableFiles(visits(tmp_path / "visits"), schema, unit=made.unit, key=b"of this test")
+    found, expected = made.run(files, seed=5, engine=engine)["keys"], made.run(files.read(), seed=5)["keys"]
+    assert str(found) == str(expected)
+    assert "Ulm" in str(expected)
+
+
+def test_joined_views_have_the_results_that_they_have_in_memory(engine: dpf.Dask, tmp_path: Path) -> None:
+    """From a study file, whose rows are joined by the unit's ids."""
+    rng = np.random.default_rng(3)
+    ids = pl.Series("person", rng.permutation(3000)[:2000])
+    whole = pl.read_parquet(written(tmp_path / "whole", 2000) / "*.parquet").with_columns(ids)
+    for side, names in (("left", ("ill", "colour")), ("right", ("age", "weight"))):
+        (tmp_path / side).mkdir()
+        for k, own in enumerate(np.array_split(rng.permutation(2000)[:1800], 3)):
+            whole[own].select("person", *names).write_parquet(tmp_path / side / f"{k}.parquet")
+    (tmp_path / "schema.toml").write_text(dpf.Schema(SCHEMA.attributes).dumps())
+    (tmp_path / "study.toml").write_text(
+        """
+        data = { left = "left", right = "right", id = "person", schema = "schema.toml" }
+        privacy = { epsilon = 9, unit = "person" }
+        step = [
+            { name = "table", miner = "crosstab", epsilon = 3, params = { attributes = ["ill", "age"] } },
+            { name = "mean", miner = "mean", epsilon = 3, params = { attribute = "weight" } },
+        ]
+        """
+    )
+    file = load_study(tmp_path / "study.toml")
+    files: Any = file.table_files()
+    expected, found = file.study.run(file.read(), seed=5), file.study.run(files, seed=5, engine=engine)
+    assert [str(found[name]) for name in found] == [str(expected[name]) for name in expected]
+    with pytest.raises(dpf.InputError, match="matched by their positions, which one process alone can tell; name the"):
+        engine.open(attrs.evolve(files, id=None, unit=dpf.PrivacyUnit()))
 
 
 def test_a_worker_that_is_killed_changes_no_release_and_no_charge(engine: dpf.Dask, place: Path) -> None:
@@ -421,11 +526,12 @@ def test_what_gathers_rows_is_refused_by_the_plan(miner: str, parameters: dict[s
             large.plan()
 
 
-def test_units_samples_and_tables_are_refused() -> None:
-    of_people = dpf.Study(SCHEMA, epsilon=1, unit="name", rows_per_unit=2)
-    of_people.add("ill", dpf.miner("histogram", attribute="ill", epsilon=1))
-    with pytest.raises(dpf.InputError, match="rows of one 'name' may lie in several"):
-        of_people.plan(dpf.Dask())
+def test_samples_of_units_and_tables_are_refused() -> None:
+    sampled = dpf.Study(SCHEMA, epsilon=1, unit="name", rows_per_unit=2)
+    count = dpf.step("rows", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(1))
+    sampled.add_plan("some", dpf.sample("1/4", count, name="quarter"))
+    with pytest.raises(dpf.InputError, match="engine 'dask' draws no samples of units, and the plan has one"):
+        sampled.plan(dpf.Dask())
     with pytest.raises(dpf.InputError, match=r"engine 'dask' reads files itself; give the study dpf.TableFiles"):
         study(*MINERS[:1]).run(dpf.Table.from_codes(SCHEMA, np.zeros((4, 3), int)), engine=dpf.Dask())
     with pytest.raises(dpf.InputError, match="rows do not travel"):

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
-from dpframework.tables import dask_client, dask_engine, holder
+from dpframework.tables import cluster_reading, dask_client, dask_engine, holder
 from dpframework.tables.cluster_rows import ClusterRows
 from dpframework.tables.files import TableFiles
 from dpframework.tables.holder import Holder, SampleOf
@@ -266,7 +266,7 @@ def test_a_worker_that_never_begins_is_given_up(engine: dpf.Dask, cluster: Clust
     cluster.starts_at = np.inf
     with pytest.raises(dpf.InputError, match="worker after worker was lost while it read"):
         engine.open(files)
-    patience = dask_client.PATIENCE * dask_engine.MOST_LOSSES
+    patience = dask_client.PATIENCE * cluster_reading.MOST_LOSSES
     assert patience < cluster.clock.now < patience + 1
 
 

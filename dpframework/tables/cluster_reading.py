@@ -1,0 +1,165 @@
+"""How the pieces of a table come to the workers of a cluster, which read them, and how lost ones come to others."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError
+from dpframework.tables.cluster_rows import OpenedTable, pickled
+from dpframework.tables.progress import tell
+from dpframework.tables.shuffle import Shuffle, ShuffleFindings
+from dpframework.tables.worker_answers import Answer, Read, Shuffled, Unreached, require_answer
+from dpframework.tables.worker_shuffle import Place
+
+MOST_LOSSES = 4  # of workers during one count: what is asked of them may be what ends them
+_READING = "while it read its files"
+
+
+@final
+@attrs.frozen
+class ClusterReader:
+    """Has workers read pieces.
+
+    Attributes
+    ----------
+    live
+        Returns the addresses of the workers that are there, once there are any.
+    answers
+        Calls workers at the same time, and yields each one's answer, None for a lost one.
+    actor
+        Returns the name of the object on a worker that holds pieces.
+    """
+
+    live: Callable[[], list[str]]
+    answers: Callable[[dict[str, tuple[Any, ...]]], Iterator[tuple[str, Answer | None]]]
+    actor: Callable[[str], str]
+
+    def place(self, table: OpenedTable, pieces: Iterable[int]) -> None:
+        """Have pieces read by the workers that hold the fewest. Pieces read before must be as they were.
+
+        Raises
+        ------
+        InputError
+            If a piece cannot be read, or was changed since it was first read.
+        """
+        missing = list(pieces)
+        for piece in missing:
+            table.lost(piece)
+        for _ in range(MOST_LOSSES):
+            live = self.live()
+            if table.shuffle is not None:  # then it is cheaper to read all that is lost at once
+                missing += [piece for piece, address in table.places.items() if address not in live]
+                for piece in missing:
+                    table.lost(piece)
+            if table.shuffle is None:
+                self._read(table, _spread_evenly(table, missing, live))
+            else:
+                self._shuffle(table, table.shuffle, missing, live)
+            missing = [piece for piece in missing if piece not in table.places]
+            if not missing:
+                return
+        raise InputError("worker after worker was lost while it read; give each more memory, or use more of them")
+
+    def _read(self, table: OpenedTable, given: Mapping[str, Sequence[int]]) -> None:
+        """Have each worker read pieces in turn. Those of one that is lost are left."""
+
+        def call(piece: int) -> tuple[Any, ...]:
+            return "read", table.number, piece, pickled((table.pieces[piece], table.key, table.gone))
+
+        for address, piece, answer in self._in_turn(given, call):
+            self._keep(table, address, piece, require_answer(answer, Read, _READING))
+
+    def _shuffle(self, table: OpenedTable, how: Shuffle[Any], missing: Collection[int], live: Collection[str]) -> None:
+        """Have workers read missing pieces whose rows follow from all pieces, so that all are read anew.
+
+        Those that are not missing are kept as they are. If a worker is lost, the missing ones stay so.
+        """
+        given = _spread_evenly(table, missing, live)
+        for piece, address in table.places.items():
+            given[address].append(piece)
+        given = {address: sorted(own) for address, own in given.items() if own}
+        try:
+            self._shuffle_by(table, how, given, set(missing))
+        finally:
+            ended = dict.fromkeys(given, ("end", table.number))
+            for _ in self.answers(ended):
+                pass
+
+    def _shuffle_by(
+        self, table: OpenedTable, how: Shuffle[Any], given: Mapping[str, Sequence[int]], missing: Collection[int]
+    ) -> None:
+        buckets = {address: bucket for bucket, address in enumerate(sorted(given))}
+
+        def spread(piece: int) -> tuple[Any, ...]:
+            return "spread", table.number, piece, pickled((how, table.pieces[piece], len(buckets)))
+
+        found = self._found(self._in_turn(given, spread), sum(map(len, given.values())))
+        if found is None:
+            return
+        how.require(found, gathered=False)
+        asked = pickled((how, self._places(given)))
+        calls = {address: [bucket] for address, bucket in buckets.items()}
+        more = self._found(self._in_turn(calls, lambda bucket: ("gather", table.number, bucket, asked)), len(calls))
+        if more is None:
+            return
+        how.require(found | more, gathered=True)
+        places = self._places(calls)
+
+        def settle(piece: int) -> tuple[Any, ...]:
+            return "settle", table.number, piece, pickled((how, table.pieces[piece], table.key, table.gone, places))
+
+        wanted = {address: [piece for piece in own if piece in missing] for address, own in given.items()}
+        for address, piece, answer in self._in_turn(wanted, settle):
+            if not isinstance(answer, Unreached):
+                self._keep(table, address, piece, require_answer(answer, Read, _READING))
+
+    def _found(self, answers: Iterator[tuple[str, int, Answer]], number: int) -> ShuffleFindings | None:
+        """Return the findings of a number of answers together, None if there are fewer."""
+        given = [answer for _, _, answer in answers]
+        if len(given) < number or any(isinstance(answer, Unreached) for answer in given):
+            return None
+        found: list[ShuffleFindings] = [require_answer(answer, Shuffled, _READING).found for answer in given]
+        return functools.reduce(ShuffleFindings.__or__, found)
+
+    def _places(self, given: Mapping[str, Sequence[int]]) -> list[Place]:
+        return [Place(address, self.actor(address), tuple(own)) for address, own in given.items()]
+
+    def _in_turn(
+        self, given: Mapping[str, Sequence[int]], call: Callable[[int], tuple[Any, ...]]
+    ) -> Iterator[tuple[str, int, Answer]]:
+        """Call workers for each of some numbers, each for one at a time, and yield the answers of those that are there.
+
+        A worker that is lost is asked no more.
+        """
+        waiting = {address: list(own) for address, own in given.items()}
+        while any(waiting.values()):
+            turn = {address: own.pop(0) for address, own in waiting.items() if own}
+            for address, answer in self.answers({address: call(number) for address, number in turn.items()}):
+                if answer is None:
+                    waiting.pop(address, None)
+                else:
+                    yield address, turn[address], answer
+
+    def _keep(self, table: OpenedTable, address: str, piece: int, read: Read) -> None:
+        """Store the place of a piece and the findings in it, or compare these with earlier ones."""
+        if table.read.setdefault(piece, read) != read:
+            name = os.path.basename(table.pieces[piece].file)
+            raise InputError(f"{name}: changed while the study ran, and a lost worker's rows cannot be had again")
+        table.places[piece] = address
+        tell(len(table.places), len(table.pieces))
+
+
+def _spread_evenly(table: OpenedTable, pieces: Iterable[int], live: Collection[str]) -> dict[str, list[int]]:
+    """Return which of some pieces each worker is to read, so that all hold as many."""
+    share = {address: len(table.held_by(address)) for address in live}
+    given: dict[str, list[int]] = {address: [] for address in live}
+    for piece in pieces:
+        least = min(live, key=lambda address: share[address])
+        share[least] += 1
+        given[least].append(piece)
+    return given

@@ -1,0 +1,94 @@
+"""How a table in files is read in pieces, and reading it so in one process, to see that nothing depends on pieces."""
+
+from __future__ import annotations
+
+import functools
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from dpframework.tables.contributions import KEY_BYTES
+from dpframework.tables.encoding import EncodedColumn
+from dpframework.tables.files import Piece, TableFiles
+from dpframework.tables.shuffle import Shuffle, ShuffleFindings
+from dpframework.tables.shuffled_columns import RowsOfUnits
+from dpframework.tables.shuffled_units import BoundedRows
+from dpframework.tables.shuffled_views import JoinedRows
+from dpframework.tables.table import Table
+from dpframework.tables.table_builder import RowFindings, TableBuilder, require_found
+
+
+def shuffle_of(files: TableFiles, pieces: Sequence[Piece]) -> Shuffle[Any] | None:
+    """Return how pieces of a table become its rows, or None if they are them: no row follows from rows of others.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be read for its unit.
+    """
+    files.unit.require_fits(files.schema)
+    files.unit.require_span()
+    key = secrets.token_bytes(KEY_BYTES) if files.key is None else files.key
+    given = (attrs.evolve(files, path=(), key=None), files.shown, len(pieces), key)
+    if files.right is not None:
+        return JoinedRows(*given, left=sum(piece.side == 0 for piece in pieces))
+    if files.schema.per_unit is not None:
+        return RowsOfUnits(*given)
+    return None if files.unit.id is None else BoundedRows(*given)
+
+
+def read_in_pieces(
+    files: TableFiles,
+    number: int,
+    buckets: int,
+    shuffle: Callable[[TableFiles, Sequence[Piece]], Shuffle[Any] | None] = shuffle_of,
+) -> Table:
+    """Read a table piece by piece in this process.
+
+    Parameters
+    ----------
+    files
+        The table.
+    number, buckets
+        How many pieces, at least, and how many buckets where rows of several pieces belong together.
+    shuffle
+        How pieces become rows; None if they are them.
+
+    Raises
+    ------
+    InputError
+        As `read_table` does.
+    """
+    pieces = files.pieces(number)
+    how = shuffle(files, pieces)
+    read = [piece.read() for piece in pieces] if how is None else _shuffled(how, pieces, buckets)
+    require_found(files.schema, functools.reduce(RowFindings.__add__, (found for _, found in read)), files.sources)
+    builder = TableBuilder(files.schema, files.sources, files.out_of_domain, files.values)
+    for table, _ in read:
+        builder.add({}, {attribute.name: _column(table, attribute.name) for attribute in files.schema})
+    whole, keys = builder.part(files.unit, files.key if how is None else how.key), {}
+    for name, column in whole.keys.items():
+        firsts = [table.keys[name].firsts for table, _ in read]
+        known = [one for one in firsts if one is not None]
+        keys[name] = attrs.evolve(column, firsts=np.concatenate(known) if len(known) == len(firsts) else None)
+    return attrs.evolve(whole, keys=keys)
+
+
+def _shuffled(how: Shuffle[Any], pieces: Sequence[Piece], buckets: int) -> list[tuple[Table, RowFindings]]:
+    spread = [how.spread(piece, buckets) for piece in pieces]
+    found = functools.reduce(ShuffleFindings.__or__, (one.found for one in spread))
+    how.require(found, gathered=False)
+    gathered = [how.gather([one.messages[k] for one in spread]) for k in range(buckets)]
+    how.require(functools.reduce(ShuffleFindings.__or__, (one for _, one in gathered), found), gathered=True)
+    return [
+        how.settle(piece, one.state, [answers[k] for answers, _ in gathered])
+        for k, (piece, one) in enumerate(zip(pieces, spread, strict=True))
+    ]
+
+
+def _column(table: Table, name: str) -> EncodedColumn:
+    """Return a column of a table as codes."""
+    return EncodedColumn(table.columns[table.schema.index(name)], table.values.get(name), table.keys.get(name))

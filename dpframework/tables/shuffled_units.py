@@ -1,0 +1,159 @@
+"""A table whose units have several rows, read in pieces: each piece tells how many rows of each id it has.
+
+A row is kept by a hash of its unit's id and of its place among the unit's own rows (see `contributions`). A bucket adds
+up, in the order of the table, how many rows of a unit the pieces before have: so it knows each row's place, and which
+places are kept. Its answer to a piece is one bit for each row with an id. Rows stay where they were read.
+
+Ids travel, each once for each piece that has it, with a count: so a person with very many rows weighs no more than
+another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.tables.contributions import chosen_places, numbered
+from dpframework.tables.ids import exact_ids
+from dpframework.tables.reading import add_rows, with_ids
+from dpframework.tables.shuffle import (
+    Shuffle,
+    ShuffleFindings,
+    Spread,
+    findings_of,
+    frames_of,
+    numbers_by_hash,
+    packed_frames,
+    ranges,
+)
+from dpframework.tables.shuffled_keys import counted_once, firsts_of_units, keys_as_frames, keys_in, keys_of_frames
+from dpframework.tables.table_builder import TableBuilder
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from dpframework.tables.files import Piece
+    from dpframework.tables.table import Table
+    from dpframework.tables.table_builder import RowFindings
+
+MOST_CHOSEN = 1 << 22  # rows that are chosen among at once: of units with more together, one after another
+
+
+@attrs.frozen(eq=False, repr=False)
+class IdRows:
+    """Whose the rows of a piece are.
+
+    Attributes
+    ----------
+    number
+        How many rows there are.
+    rows
+        The positions of the rows with an id, one id after another in the order of their first rows.
+    counts
+        How many rows each id has, shape (ids,).
+    buckets
+        The bucket of each id, shape (ids,).
+    """
+
+    number: int
+    rows: NDArray[np.intp]
+    counts: NDArray[np.int64]
+    buckets: NDArray[np.intp]
+
+    def of_bucket(self, bucket: int) -> NDArray[np.int64]:
+        """Return the places, in `rows`, of the rows whose ids are in a bucket."""
+        here = np.flatnonzero(self.buckets == bucket)
+        return ranges((np.cumsum(self.counts) - self.counts)[here], self.counts[here])
+
+    def __repr__(self) -> str:
+        """Show nothing."""
+        return "IdRows(rows are private)"
+
+
+@final
+@attrs.frozen(repr=False)
+class BoundedRows(Shuffle[IdRows]):
+    """The rows that units keep, at most k of each, and which of them are the first with a key (see `shuffled_keys`)."""
+
+    def spread(self, piece: Piece, buckets: int) -> Spread[IdRows]:
+        """See `Shuffle`."""
+        import polars as pl
+
+        how = self.how
+        source, ids = with_ids(piece.source(self.name[0]), how.schema, how.unit, how.out_of_domain)
+        whose, number = numbered(ids)
+        names = ids.series.drop_nulls().unique(maintain_order=True)
+        present = np.flatnonzero(whose >= 0)
+        rows = present[np.argsort(whose[present], kind="stable")]
+        counts = np.bincount(whose[present], minlength=number)
+        own = IdRows(len(ids), rows, counts, numbers_by_hash(names, self.key, buckets, b"bucket"))
+        listed = pl.DataFrame({"id": names, "rows": counts})
+        keys, messages = keys_in(source, counted_once(how.schema, how.unit), len(ids)), []
+        for k in range(buckets):
+            there = rows[own.of_bucket(k)]
+            frames = [frame for column in keys for frame in keys_as_frames(column.take(there))]
+            messages.append(packed_frames(listed[np.flatnonzero(own.buckets == k)], *frames))
+        return Spread(messages, own, ShuffleFindings(findings_of(ids)))
+
+    def gather(self, messages: Sequence[bytes]) -> tuple[list[bytes], ShuffleFindings]:
+        """See `Shuffle`."""
+        import msgpack
+        import polars as pl
+
+        frames = [frames_of(message) for message in messages]
+        whole = pl.concat([listed for listed, *_ in frames])
+        whose, number = numbered(exact_ids(whole["id"]))
+        counts = whole["rows"].to_numpy().astype(np.int64)
+        totals = np.bincount(whose, counts, number).astype(np.int64)  # exact: a table has fewer than 2^53 rows
+        starts = np.cumsum(totals) - totals
+        kept, places = self._kept(whole["id"].unique(maintain_order=True), totals), []
+        for here in np.split(np.arange(len(whose)), np.cumsum([listed.height for listed, *_ in frames])[:-1]):
+            places.append(ranges(starts[whose[here]], counts[here]))
+            starts[whose[here]] += counts[here]  # where the rows of the next piece begin
+        told = [kept]
+        for k in range(1, len(frames[0]), 2):
+            columns = [keys_of_frames(*own[k : k + 2]) for own in frames]
+            told.append(firsts_of_units(list(zip(places, columns, strict=True)), kept, totals))
+        answers = [msgpack.packb([np.packbits(one[own]).tobytes() for one in told]) for own in places]
+        return answers, ShuffleFindings()
+
+    def _kept(self, ids: pl.Series, totals: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which rows of units are kept, one unit after another."""
+        starts, most = np.cumsum(totals) - totals, self.how.unit.rows
+        kept = np.ones(int(totals.sum()), dtype=np.bool_)
+        large = np.flatnonzero(totals > most)
+        kept[ranges(starts[large], totals[large])] = False
+        for some in _together(large, totals[large]):
+            units, places = chosen_places(self.key, ids.gather(some), totals[some], most)
+            kept[starts[some[units]] + places] = True
+        return kept
+
+    def settle(self, piece: Piece, state: IdRows, answers: Sequence[bytes]) -> tuple[Table, RowFindings]:
+        """See `Shuffle`."""
+        import msgpack
+        import polars as pl
+
+        how, once = self.how, counted_once(self.how.schema, self.how.unit)
+        told = np.zeros((1 + len(once), len(state.rows)), dtype=np.bool_)
+        for k, answer in enumerate(answers):
+            here = state.of_bucket(k)
+            for one, packed in zip(told, msgpack.unpackb(answer), strict=True):
+                one[here] = np.unpackbits(np.frombuffer(packed, dtype=np.uint8), count=len(here))
+        kept = np.flatnonzero(told[0])
+        kept = kept[np.argsort(state.rows[kept])]
+        builder = TableBuilder(how.schema, how.sources_by(self.name), how.out_of_domain, how.values)
+        add_rows(builder, piece.source(self.name[0]), how.schema, pl.Series(state.rows[kept]), state.number)
+        found, table = builder.found, builder.part(how.unit, self.key)
+        firsts = {one.name: own[kept] for one, own in zip(once, told[1:], strict=True)}
+        keys = {name: attrs.evolve(column, firsts=firsts.get(name)) for name, column in table.keys.items()}
+        return attrs.evolve(table, keys=keys), found
+
+
+def _together(units: NDArray[np.intp], sizes: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
+    """Yield units in turn, several together while these have few rows."""
+    groups = np.cumsum(sizes) // MOST_CHOSEN
+    yield from np.split(units, np.flatnonzero(np.diff(groups)) + 1) if len(units) else ()

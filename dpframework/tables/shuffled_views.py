@@ -1,0 +1,178 @@
+"""Two views in files of their own, joined by an id, read in pieces.
+
+Each piece tells how many rows have each of its ids. A piece of the right view sends the cells of one row of each, too.
+A bucket finds the ids that occur once on each side, and answers each piece of the left view with the cells of the
+right one beside the positions of its own rows. So the joined rows are those of the left view, in its order, and the
+pieces of the right view have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+import numpy as np
+
+from dpframework.facts.errors import DoesNotFit
+from dpframework.facts.sides import attributes_of_views
+from dpframework.tables.columns import Column, as_column
+from dpframework.tables.contributions import numbered
+from dpframework.tables.ids import exact_ids, ids_in
+from dpframework.tables.shuffle import (
+    IdFinding,
+    Shuffle,
+    ShuffleFindings,
+    Spread,
+    findings_of,
+    frames_of,
+    numbers_by_hash,
+    packed_frames,
+)
+from dpframework.tables.sources import Source, changed, whole_column
+from dpframework.tables.table_builder import TableBuilder
+from dpframework.tables.views import id_twice, no_common_id
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from dpframework.tables.files import Piece
+    from dpframework.tables.table import Table
+    from dpframework.tables.table_builder import RowFindings
+
+_LEFT, _RIGHT = 0, 1
+_OWN = ("id", "rows", "row")
+
+
+@final
+@attrs.frozen(repr=False)
+class JoinedRows(Shuffle[int]):
+    """The rows of two views.
+
+    Attributes
+    ----------
+    left
+        How many pieces are of the left view, which come first.
+    """
+
+    left: int
+
+    @property
+    def id(self) -> str:
+        """The column that joins the views."""
+        return self.how.id or ""
+
+    def _names(self, side: int) -> list[str]:
+        """Return the columns of a view that are read."""
+        schema = self.how.schema
+        return [one.name for one in attributes_of_views(schema)[side] if one.name in schema.column_names]
+
+    def spread(self, piece: Piece, buckets: int) -> Spread[int]:
+        """See `Shuffle`."""
+        import polars as pl
+
+        side = piece.side
+        source = piece.source(self.name[side])
+        source.require(list(dict.fromkeys([*self._names(side), self.id])))
+        ids = ids_in(source, self.id)
+        whose, number = numbered(ids)
+        present = np.flatnonzero(whose >= 0)
+        rows = present[np.unique(whose[present], return_index=True)[1]]
+        names = ids.series.gather(rows)
+        counts = np.bincount(whose[present], minlength=number)
+        listed = pl.DataFrame({"id": names, "rows": counts, "row": rows})
+        if side == _RIGHT:
+            listed = pl.concat([listed, _cells(source, self._names(side), pl.Series(rows), len(ids))], how="horizontal")
+        to = numbers_by_hash(names, self.key, buckets, b"bucket")
+        messages = [packed_frames(listed[np.flatnonzero(to == k)]) for k in range(buckets)]
+        return Spread(messages, len(ids), ShuffleFindings(findings_of(ids, side)))
+
+    def gather(self, messages: Sequence[bytes]) -> tuple[list[bytes], ShuffleFindings]:
+        """See `Shuffle`."""
+        import polars as pl
+
+        frames = [frame for message in messages for frame in frames_of(message)]
+        sizes = [frame.height for frame in frames]
+        whole = pl.concat([frame.select(_OWN) for frame in frames])
+        whose, number = numbered(exact_ids(whole["id"]))
+        piece = np.repeat(np.arange(len(frames)), sizes)
+        on_right = piece >= self.left
+        counts = whole["rows"].to_numpy()
+        times = [np.bincount(whose[side], counts[side], number) for side in (~on_right, on_right)]
+        matched = (times[_LEFT] == 1) & (times[_RIGHT] == 1)
+        of_left = np.full(number, -1)
+        of_left[whose[~on_right]] = np.flatnonzero(~on_right)  # of ids that occur once, that is their only place
+        starts = np.cumsum(sizes) - sizes
+        answers: list[list[pl.DataFrame]] = [[] for _ in frames]
+        for k in range(self.left, len(frames)):
+            own = starts[k] + np.arange(sizes[k])
+            own = own[matched[whose[own]]]
+            partners = of_left[whose[own]]
+            cells = frames[k][own - starts[k]].drop(_OWN).with_columns(whole["row"].gather(partners))
+            for to in np.unique(piece[partners]).tolist():
+                answers[to].append(cells[np.flatnonzero(piece[partners] == to)])
+        found = {(IdFinding.TWICE, side) for side in (_LEFT, _RIGHT) if (times[side] > 1).any()}
+        if matched.any():
+            found.add((IdFinding.MATCHED, _LEFT))
+        return [packed_frames(*own) for own in answers], ShuffleFindings(frozenset(found))
+
+    def settle(self, piece: Piece, state: int, answers: Sequence[bytes]) -> tuple[Table, RowFindings]:
+        """See `Shuffle`."""
+        import polars as pl
+
+        how, frames = self.how, [frame for answer in answers for frame in frames_of(answer)]
+        builder = TableBuilder(how.schema, how.sources_by(self.name), how.out_of_domain, how.values)
+        if frames:
+            rows = pl.concat([frame["row"] for frame in frames])
+            order = rows.arg_sort()
+            source = piece.source(self.name[_LEFT])
+            columns = {name: (column, rows.gather(order)) for name, column in source.take(self._names(_LEFT)).items()}
+            if any(len(column) != state for column, _ in columns.values()):
+                raise changed(source.name)
+            for k, name in enumerate(self._names(_RIGHT)):
+                parts = [_column(frame, k) for frame in frames]
+                columns[name] = whole_column(parts, f"{self.name[_RIGHT]}: '{name}'"), order
+            builder.add({name: as_column(column, name).take(taken) for name, (column, taken) in columns.items()})
+        else:
+            builder.add({name: pl.Series([], dtype=pl.Null) for name in how.schema.column_names})
+        found = builder.found
+        return builder.part(how.unit, self.key), found
+
+    def _require(self, found: ShuffleFindings, gathered: bool) -> None:
+        if not gathered:
+            return  # what is said first is of ids that occur twice in the left view
+        for side, name in enumerate(self.name):
+            what = f"{name}: the id column '{self.id}'"
+            self._require_ids(found, side, what)
+            if (IdFinding.TWICE, side) in found.ids:
+                raise DoesNotFit(id_twice(what))
+        if (IdFinding.MATCHED, _LEFT) not in found.ids:
+            raise DoesNotFit(no_common_id(" and ".join(self.name), self.id))
+
+
+def _cells(source: Source, names: Sequence[str], rows: pl.Series, number: int) -> pl.DataFrame:
+    """Return the cells of some rows of a source, and which of them are foreign, for `_column`.
+
+    Raises
+    ------
+    InputError
+        If the source has another number of rows than it had.
+    """
+    import polars as pl
+
+    found: dict[str, Any] = {}
+    for k, (name, values) in enumerate(source.take(names).items()):
+        column = as_column(values, f"{source.name}: column '{name}'")
+        if len(column) != number:
+            raise changed(source.name)
+        taken = column.take(rows)
+        found[f"cell{k}"] = taken.series
+        if taken.foreign is not None:
+            found[f"foreign{k}"] = taken.foreign
+    return pl.DataFrame(found)
+
+
+def _column(frame: pl.DataFrame, number: int) -> Column:
+    """Return a column of such a frame."""
+    foreign = f"foreign{number}"
+    return Column(frame[f"cell{number}"], frame[foreign].to_numpy() if foreign in frame.columns else None)

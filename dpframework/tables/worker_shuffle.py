@@ -1,0 +1,144 @@
+"""A worker's share of a shuffle: its pieces' messages to buckets, its buckets' answers to pieces.
+
+Workers ask each other, by Dask's own calls of actors, over its connections (TLS, unless the owner trusts the network).
+Nothing of it passes through the scheduler or the client, and nothing is a result of Dask's: those it would write to its
+folder when memory is short, and tell the scheduler the size of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, final
+
+import attrs
+
+from dpframework.tables.files import Piece
+from dpframework.tables.shuffle import Shuffle, ShuffleFindings
+from dpframework.tables.table import Table
+from dpframework.tables.table_builder import RowFindings
+
+PIECES, BUCKETS = "pieces", "buckets"
+
+
+class UnreachableError(Exception):
+    """Another worker is not there, or has not what it should have."""
+
+
+@attrs.frozen
+class Place:
+    """A worker, and what it holds.
+
+    Attributes
+    ----------
+    address, actor
+        Of its process, and of the object there that holds pieces.
+    numbers
+        The pieces that it has spread, or the buckets that it has gathered.
+    """
+
+    address: str
+    actor: str
+    numbers: tuple[int, ...]
+
+
+@final
+class ShuffledPieces:
+    """What a worker holds of tables that are being shuffled. It is empty when they are settled."""
+
+    def __init__(self) -> None:
+        self._messages: dict[tuple[str, int, int], dict[int, bytes]] = {}  # of a piece or a bucket, by where they go
+        self._states: dict[tuple[int, int], Any] = {}  # of a piece
+
+    def spread(self, table: int, piece: int, how: Shuffle[Any], described: Piece, buckets: int) -> ShuffleFindings:
+        """Read a piece and keep its messages. Raise as `Shuffle.spread` does."""
+        made = how.spread(described, buckets)
+        self._messages[PIECES, table, piece] = dict(enumerate(made.messages))
+        self._states[table, piece] = made.state
+        return made.found
+
+    def gather(self, table: int, bucket: int, how: Shuffle[Any], places: Sequence[Place]) -> ShuffleFindings:
+        """Take a bucket's messages from wherever pieces were spread, and keep its answers.
+
+        Raises
+        ------
+        UnreachableError
+            If one is not there.
+        """
+        messages = taken(table, PIECES, bucket, places)
+        answers, found = how.gather([messages[k] for k in range(how.pieces)])
+        self._messages[BUCKETS, table, bucket] = dict(enumerate(answers))
+        return found
+
+    def settle(
+        self, table: int, piece: int, how: Shuffle[Any], described: Piece, places: Sequence[Place]
+    ) -> tuple[Table, RowFindings]:
+        """Return a piece's rows, by the answers of all buckets.
+
+        Raises
+        ------
+        UnreachableError
+            If one is not there.
+        InputError
+            As `Shuffle.settle`.
+        """
+        if (table, piece) not in self._states:
+            raise UnreachableError
+        answers = taken(table, BUCKETS, piece, places)
+        return how.settle(described, self._states.pop((table, piece)), [answers[k] for k in sorted(answers)])
+
+    def hand(self, table: int, kind: str, numbers: Iterable[int], to: int) -> list[bytes] | None:
+        """Return what some pieces, or buckets, have for a bucket, or a piece, once; None if one has nothing for it."""
+        found = []
+        for number in numbers:
+            messages = self._messages.get((kind, table, number))
+            message = None if messages is None else messages.pop(to, None)  # the memory is needed where it goes
+            if message is None:
+                return None
+            found.append(message)
+        return found
+
+    def end(self, table: int) -> None:
+        """Forget all of a table."""
+        self._messages = {place: held for place, held in self._messages.items() if place[1] != table}
+        self._states = {place: held for place, held in self._states.items() if place[0] != table}
+
+
+def taken(table: int, kind: str, to: int, places: Sequence[Place]) -> dict[int, bytes]:
+    """Return what all pieces, or buckets, have for a bucket, or a piece, by their numbers.
+
+    Raises
+    ------
+    UnreachableError
+        If one is not there.
+    """
+    found: dict[int, bytes] = {}
+    for place in places:
+        given = ask(place, table, kind, place.numbers, to)
+        if given is None:
+            raise UnreachableError
+        found.update(zip(place.numbers, given, strict=True))
+    return found
+
+
+def ask(place: Place, *given: Any) -> list[bytes] | None:
+    """Return the answer of another worker's `Holder.hand`, None if it is not there.
+
+    That method runs beside what a worker does, on its event loop, so that two may ask each other at the same time.
+    """
+    from distributed import get_worker
+    from distributed.utils import sync
+
+    worker = get_worker()
+    if worker.address == place.address:
+        actor = worker.state.actors.get(place.actor)
+        return None if actor is None else actor.handed(*given)
+
+    async def asked() -> Any:
+        other = worker.rpc(place.address)
+        return await other.actor_execute(function="hand", actor=place.actor, args=list(given), kwargs={})
+
+    try:
+        answer = sync(worker.loop, asked)
+    except (OSError, KeyError, RuntimeError):  # Dask's words for a worker, or an actor, that is not there
+        return None
+    return answer["result"] if answer["status"] == "OK" else None

@@ -1,0 +1,99 @@
+"""The tests of engines on tables of people, whose rows lie in several files: a part of the suite of engines."""
+
+from __future__ import annotations
+
+import abc
+import functools
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpframework.facts.unit import PrivacyUnit
+from dpframework.tables.database_table import DatabaseTable
+from dpframework.tables.engines import Engine, InMemory, Rows
+from dpframework.tables.files import TableFiles
+from dpframework.verify.engine_tables import miscount
+from dpframework.verify.engine_units import (
+    TOWNS,
+    first_difference,
+    people_counts,
+    tables_of_people,
+    without_order,
+    write_views,
+    write_visits,
+)
+
+
+def _half(generator: np.random.Generator, rows: int) -> NDArray[np.bool_]:
+    """Return a draw of about half of some rows."""
+    return generator.random(rows) < 0.5
+
+
+class PeopleConformance(abc.ABC):
+    """The tests of what follows from all rows of a person (see `EngineConformance`)."""
+
+    engine: ClassVar[Engine]
+
+    @classmethod
+    def source(cls, files: TableFiles) -> TableFiles | DatabaseTable:
+        """Return the source that the engine opens in place of some files. A database's test copies their rows there.
+
+        The name of a `DatabaseTable` should be that of the files' folder, or its place is in no sentence.
+        """
+        return files
+
+    def _open(self, files: TableFiles) -> Rows:
+        given: Any = self.source(files)
+        return self.engine.open(given)
+
+    def _require(self, right: bool, problem: str) -> None:
+        """Fail with a sentence about the engine."""
+        __tracebackhide__ = True
+        assert right, f"engine '{self.engine.name}': {problem}"
+
+    def _require_people(self, what: str, files: TableFiles, *, sampled: bool = True) -> None:
+        """Compare a table of people with that of memory, its samples too, and with its rows in any order."""
+        memory, generators = InMemory(), [np.random.default_rng(1), np.random.default_rng(1)]
+        expected, rows = memory.load(files.read()), self._open(files)
+        pairs = {"": (rows, expected), " in any order": (self._open(without_order(files)), expected)}
+        if sampled and type(self.engine).sample is not Engine.sample:
+            samples = [
+                engine.sample(own, functools.partial(_half, generator))
+                for engine, own, generator in zip((self.engine, memory), (rows, expected), generators, strict=True)
+            ]
+            pairs[", a sample"] = samples[0], samples[1]
+        for which, (own, right) in pairs.items():
+            counts = people_counts(self.engine, own, files.schema), people_counts(memory, right, files.schema)
+            problem = first_difference(*counts)
+            if problem is not None:
+                found, wanted = (one[problem] for one in counts)
+                self._require(False, f"{what}{which}, {problem}: {miscount(found, wanted)}")
+        self.engine.drop(rows)
+
+    def test_what_follows_from_the_rows_of_people_is_as_in_memory(self, tmp_path: Path) -> None:
+        """The same rows of each person are kept by the same key, and columns are made of the same rows."""
+        self._skip_without_units()
+        for what, files in tables_of_people(tmp_path):
+            self._require_people(what, files)
+
+    def test_a_person_counts_once_for_each_key(self, tmp_path: Path) -> None:
+        """Where a person keeps several rows, in several files, and some have the same key."""
+        self._skip_without_units()
+        if not (self.engine.gathers or type(self.engine).tally is not Engine.tally) or self.engine.groups:
+            pytest.skip("the engine counts no keys")
+        files = write_visits(tmp_path, TOWNS, PrivacyUnit("person", 5))
+        self._require_people("keys of people", files, sampled=False)
+
+    def test_two_views_are_joined_as_in_memory(self, tmp_path: Path) -> None:
+        """Rows are joined where both views have an id once, wherever the rows lie."""
+        if self.engine.reads_tables or (self.engine.reads_files and not self.engine.joins_views):
+            pytest.skip("the engine joins no files of two views")
+        self._require_people("two views", write_views(tmp_path))
+
+    def _skip_without_units(self) -> None:
+        """Skip a test for an engine that reads files and knows no ids: plans refuse it."""
+        if (self.engine.reads_files or self.engine.reads_tables) and not self.engine.bounds_units:
+            pytest.skip("the engine bounds no units")
