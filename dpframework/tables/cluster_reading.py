@@ -14,7 +14,7 @@ from dpframework.tables.cluster_rows import OpenedTable, pickled
 from dpframework.tables.progress import tell
 from dpframework.tables.shuffle import Shuffle, ShuffleFindings
 from dpframework.tables.worker_answers import Answer, Read, Shuffled, Unreached, require_answer
-from dpframework.tables.worker_shuffle import Place
+from dpframework.tables.worker_shuffle import WorkerPlace
 
 MOST_LOSSES = 4  # of workers during one count: what is asked of them may be what ends them
 _READING = "while it read its files"
@@ -126,8 +126,8 @@ class ClusterReader:
         found: list[ShuffleFindings] = [require_answer(answer, Shuffled, _READING).found for answer in given]
         return functools.reduce(ShuffleFindings.__or__, found)
 
-    def _places(self, given: Mapping[str, Sequence[int]]) -> list[Place]:
-        return [Place(address, self.actor(address), tuple(own)) for address, own in given.items()]
+    def _places(self, given: Mapping[str, Sequence[int]]) -> list[WorkerPlace]:
+        return [WorkerPlace(address, self.actor(address), tuple(own)) for address, own in given.items()]
 
     def _in_turn(
         self, given: Mapping[str, Sequence[int]], call: Callable[[int], tuple[Any, ...]]

@@ -166,7 +166,7 @@ class Holder:
         return _guarded(spreading, telling=True)
 
     def gather(self, table: int, bucket: int, given: bytes) -> bytes:
-        """Gather a bucket. `given` is how, and the `Place` of each piece."""
+        """Gather a bucket. `given` is how, and the `WorkerPlace` of each piece."""
 
         def gathering() -> Shuffled | Unreached:
             import cloudpickle
@@ -181,7 +181,7 @@ class Holder:
     def settle(self, table: int, piece: int, given: bytes) -> bytes:
         """Settle a piece and keep it.
 
-        `given` is how, that `Piece`, a key, numbers of rows to drop, and the `Place` of each bucket.
+        `given` is how, that `Piece`, a key, numbers of rows to drop, and the `WorkerPlace` of each bucket.
         """
 
         def settling() -> Read | Unreached:

@@ -26,7 +26,7 @@ from dpframework.tables.reading import with_ids
 from dpframework.tables.shuffle import (
     Shuffle,
     ShuffleFindings,
-    Spread,
+    SpreadPiece,
     findings_of,
     frames_of,
     numbers_by_hash,
@@ -59,7 +59,7 @@ class RowsOfUnits(Shuffle[None]):
         assert rows is not None
         return rows.select(self.how.schema.columns)
 
-    def spread(self, piece: Piece, buckets: int) -> Spread[None]:
+    def spread(self, piece: Piece, buckets: int) -> SpreadPiece[None]:
         """See `Shuffle`."""
         import polars as pl
 
@@ -88,7 +88,7 @@ class RowsOfUnits(Shuffle[None]):
         listed = pl.DataFrame({"id": names, "row": firsts})
         messages = [packed_frames(listed[np.flatnonzero(to == k)], pl.concat(own)) for k, own in enumerate(blocks)]
         unfit = frozenset((name, way) for name, ways in encoder.unfit.items() for way in ways)
-        return Spread(messages, None, ShuffleFindings(findings_of(ids), unfit))
+        return SpreadPiece(messages, None, ShuffleFindings(findings_of(ids), unfit))
 
     def gather(self, messages: Sequence[bytes]) -> tuple[list[bytes], ShuffleFindings]:
         """See `Shuffle`."""

@@ -23,7 +23,7 @@ from dpframework.tables.reading import add_rows, with_ids
 from dpframework.tables.shuffle import (
     Shuffle,
     ShuffleFindings,
-    Spread,
+    SpreadPiece,
     findings_of,
     frames_of,
     numbers_by_hash,
@@ -79,7 +79,7 @@ class IdRows:
 class BoundedRows(Shuffle[IdRows]):
     """The rows that units keep, at most k of each, and which of them are the first with a key (see `shuffled_keys`)."""
 
-    def spread(self, piece: Piece, buckets: int) -> Spread[IdRows]:
+    def spread(self, piece: Piece, buckets: int) -> SpreadPiece[IdRows]:
         """See `Shuffle`."""
         import polars as pl
 
@@ -97,7 +97,7 @@ class BoundedRows(Shuffle[IdRows]):
             there = rows[own.of_bucket(k)]
             frames = [frame for column in keys for frame in keys_as_frames(column.take(there))]
             messages.append(packed_frames(listed[np.flatnonzero(own.buckets == k)], *frames))
-        return Spread(messages, own, ShuffleFindings(findings_of(ids)))
+        return SpreadPiece(messages, own, ShuffleFindings(findings_of(ids)))
 
     def gather(self, messages: Sequence[bytes]) -> tuple[list[bytes], ShuffleFindings]:
         """See `Shuffle`."""

@@ -23,7 +23,7 @@ from dpframework.tables.shuffle import (
     IdFinding,
     Shuffle,
     ShuffleFindings,
-    Spread,
+    SpreadPiece,
     findings_of,
     frames_of,
     numbers_by_hash,
@@ -67,7 +67,7 @@ class JoinedRows(Shuffle[int]):
         schema = self.how.schema
         return [one.name for one in attributes_of_views(schema)[side] if one.name in schema.column_names]
 
-    def spread(self, piece: Piece, buckets: int) -> Spread[int]:
+    def spread(self, piece: Piece, buckets: int) -> SpreadPiece[int]:
         """See `Shuffle`."""
         import polars as pl
 
@@ -75,17 +75,15 @@ class JoinedRows(Shuffle[int]):
         source = piece.source(self.name[side])
         source.require(list(dict.fromkeys([*self._names(side), self.id])))
         ids = ids_in(source, self.id)
-        whose, number = numbered(ids)
-        present = np.flatnonzero(whose >= 0)
-        rows = present[np.unique(whose[present], return_index=True)[1]]
-        names = ids.series.gather(rows)
-        counts = np.bincount(whose[present], minlength=number)
-        listed = pl.DataFrame({"id": names, "rows": counts, "row": rows})
+        rows = pl.DataFrame({"id": ids.series, "row": np.arange(len(ids))}).drop_nulls("id")
+        each = rows.group_by("id", maintain_order=True)
+        listed = each.agg(rows=pl.len().cast(pl.Int64), row=pl.col("row").first())
         if side == _RIGHT:
-            listed = pl.concat([listed, _cells(source, self._names(side), pl.Series(rows), len(ids))], how="horizontal")
-        to = numbers_by_hash(names, self.key, buckets, b"bucket")
+            cells = _cells(source, self._names(side), listed["row"], len(ids))
+            listed = pl.concat([listed, cells], how="horizontal")
+        to = numbers_by_hash(listed["id"], self.key, buckets, b"bucket")
         messages = [packed_frames(listed[np.flatnonzero(to == k)]) for k in range(buckets)]
-        return Spread(messages, len(ids), ShuffleFindings(findings_of(ids, side)))
+        return SpreadPiece(messages, len(ids), ShuffleFindings(findings_of(ids, side)))
 
     def gather(self, messages: Sequence[bytes]) -> tuple[list[bytes], ShuffleFindings]:
         """See `Shuffle`."""

@@ -25,7 +25,7 @@ class UnreachableError(Exception):
 
 
 @attrs.frozen
-class Place:
+class WorkerPlace:
     """A worker, and what it holds.
 
     Attributes
@@ -56,7 +56,7 @@ class ShuffledPieces:
         self._states[table, piece] = made.state
         return made.found
 
-    def gather(self, table: int, bucket: int, how: Shuffle[Any], places: Sequence[Place]) -> ShuffleFindings:
+    def gather(self, table: int, bucket: int, how: Shuffle[Any], places: Sequence[WorkerPlace]) -> ShuffleFindings:
         """Take a bucket's messages from wherever pieces were spread, and keep its answers.
 
         Raises
@@ -70,7 +70,7 @@ class ShuffledPieces:
         return found
 
     def settle(
-        self, table: int, piece: int, how: Shuffle[Any], described: Piece, places: Sequence[Place]
+        self, table: int, piece: int, how: Shuffle[Any], described: Piece, places: Sequence[WorkerPlace]
     ) -> tuple[Table, RowFindings]:
         """Return a piece's rows, by the answers of all buckets.
 
@@ -103,7 +103,7 @@ class ShuffledPieces:
         self._states = {place: held for place, held in self._states.items() if place[0] != table}
 
 
-def taken(table: int, kind: str, to: int, places: Sequence[Place]) -> dict[int, bytes]:
+def taken(table: int, kind: str, to: int, places: Sequence[WorkerPlace]) -> dict[int, bytes]:
     """Return what all pieces, or buckets, have for a bucket, or a piece, by their numbers.
 
     Raises
@@ -120,7 +120,7 @@ def taken(table: int, kind: str, to: int, places: Sequence[Place]) -> dict[int, 
     return found
 
 
-def ask(place: Place, *given: Any) -> list[bytes] | None:
+def ask(place: WorkerPlace, *given: Any) -> list[bytes] | None:
     """Return the answer of another worker's `Holder.hand`, None if it is not there.
 
     That method runs beside what a worker does, on its event loop, so that two may ask each other at the same time.

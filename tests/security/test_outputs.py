@@ -108,6 +108,7 @@ def test_only_one_module_of_the_project_opens_files_to_write_them():
         "ledger/signers.py": "into a temporary folder",
         "verify/reading.py": "into a temporary folder",
         "verify/engine_tables.py": "into pytest's folder",
+        "verify/engine_units.py": "into pytest's folder",
         "lab/experiment/store.py": "makes its folder",
         "facts/outputs.py": "reads",
         "cli/progress.py": "standard error, by a descriptor of its own",

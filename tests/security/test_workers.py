@@ -13,8 +13,9 @@ import pytest
 import dpframework as dpf
 from dpframework.facts.errors import DoesNotFit, NotOpened
 from dpframework.tables.encoding import Unfit
+from dpframework.tables.shuffle import IdFinding, ShuffleFindings
 from dpframework.tables.table_builder import RowFindings
-from dpframework.tables.worker_answers import Absent, Failed, Read, answer_of, packed_answer
+from dpframework.tables.worker_answers import Absent, Failed, Read, Shuffled, Unreached, answer_of, packed_answer
 
 msgpack = pytest.importorskip("msgpack", reason="the extra 'dask' is not installed")
 
@@ -35,6 +36,8 @@ class Touches:
     "answer",
     [
         Absent(),
+        Unreached(),
+        Shuffled(ShuffleFindings(frozenset({(IdFinding.TWICE, 1)}), frozenset({("age", Unfit.BEYOND)}))),
         Failed("ValueError"),
         Failed("InputError", dpf.InputError("t.csv: is empty")),
         Failed("NotOpened", NotOpened("t.csv: there is no such file")),
@@ -77,6 +80,10 @@ def hostile(file: Path) -> list[Any]:
         {"counts": [["int64", [1 << 62, 4], b""]]},
         {"counts": [["int64", [True], bytes(8)]]},
         {"counts": bomb},
+        {"ids": [["TWICE", True]], "unfit": []},
+        {"ids": [["NOBODY", 0]], "unfit": []},
+        {"ids": [], "unfit": [[7, "BEYOND"]]},
+        {"ids": bomb, "unfit": []},
         {"rows": "7", "unfit": [], "digest": b""},
         {"rows": 7, "unfit": [["__class__"]], "digest": b""},
         {"failed": "x", "error": ["SystemExit", "x", ""]},

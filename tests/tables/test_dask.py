@@ -481,6 +481,55 @@ def test_no_row_value_or_code_travels(engine: dpf.Dask, tmp_path: Path, monkeypa
     assert SECRET not in logs
 
 
+@pytest.mark.parametrize("name", ["three rows", "columns of people"])
+def test_no_id_passes_through_the_client_the_scheduler_or_a_folder(
+    name: str, engine: dpf.Dask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers exchange ids among themselves. This process is the client and the scheduler."""
+    made, secret = STUDIES[name][0], "somebody-nobody-may-know"
+    folder = visits(tmp_path / "visits")
+    for place in folder.iterdir():
+        ids = pl.format("{}-{}", pl.lit(secret), pl.col("person").cast(pl.String))
+        pl.read_parquet(place).with_columns(ids.alias("person")).write_parquet(place)
+    files = TableFiles(folder, made.schema, unit=made.unit, key=b"of this test")
+
+    def counted() -> int:
+        from dpframework.tables import worker_shuffle
+
+        return len(getattr(worker_shuffle, "seen", ()))
+
+    def watched(secret: str) -> None:
+        from dpframework.tables import worker_shuffle
+
+        usual, seen = worker_shuffle.taken, []
+
+        def taken(*given: Any) -> Any:
+            found = usual(*given)
+            seen.extend(one for one in found.values() if secret.encode() in one)
+            return found
+
+        worker_shuffle.taken, worker_shuffle.seen = taken, seen  # type: ignore[attr-defined]
+
+    def files_here(dask_worker: Any) -> bytes:
+        return b"".join(
+            Path(folder, name).read_bytes()
+            for folder, _, names in os.walk(dask_worker.local_directory)
+            for name in names
+        )
+
+    engine._client.run(watched, secret)
+    with traffic(monkeypatch) as frames:
+        made.run(files, seed=1, engine=engine)
+        everything = b"\0".join(frames)
+    assert sum(engine._client.run(counted).values()) >= 2  # what is looked for does travel, between workers
+    assert b"actor_execute" in everything
+    for text in (secret, SECRET):
+        assert text.encode() not in everything
+        assert text not in str(engine._client.get_worker_logs())
+        assert text not in str(engine._client.scheduler_info())
+        assert all(text.encode() not in found for found in engine._client.run(files_here).values())
+
+
 def test_a_worker_prints_and_tells_nothing_of_a_failure(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
     worker, (piece, *_) = holder.Holder(), TableFiles(place, SCHEMA).pieces(1)
     read = answer_of(worker.read(1, 0, cloudpickle.dumps((piece, b"key", set()))))

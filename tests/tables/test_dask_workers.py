@@ -15,11 +15,16 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
-from dpframework.tables import cluster_reading, dask_client, dask_engine, holder
+from dpframework.tables import cluster_reading, dask_client, dask_engine, holder, worker_shuffle
 from dpframework.tables.cluster_rows import ClusterRows
 from dpframework.tables.files import TableFiles
 from dpframework.tables.holder import Holder, SampleOf
-from dpframework.tables.worker_answers import Absent, Failed, answer_of
+from dpframework.tables.read_in_pieces import shuffle_of
+from dpframework.tables.shuffle import IdFinding
+from dpframework.tables.shuffled_units import BoundedRows
+from dpframework.tables.worker_answers import Absent, Failed, Shuffled, Unreached, answer_of
+from dpframework.tables.worker_shuffle import ShuffledPieces, WorkerPlace
+from dpframework.verify.engine_units import OF_PEOPLE, PEOPLE, VISITS, people_counts, write_views, write_visits
 
 cloudpickle = pytest.importorskip("cloudpickle", reason="the extra 'dask' is not installed")
 
@@ -90,6 +95,10 @@ class Starting:
 class Actor:
     cluster: Cluster
     address: str
+
+    @property
+    def key(self) -> str:
+        return f"holder of {self.address}"
 
     def __getattr__(self, method: str) -> Any:
         def sent(*given: Any) -> Answer:
@@ -432,3 +441,218 @@ def test_rows_are_named_and_show_nothing(engine: dpf.Dask, files: TableFiles) ->
     assert isinstance(sample.lineage[-1], SampleOf)
     assert repr(sample) == "ClusterRows(rows are private)"
     assert (engine.kept(rows), engine.kept_around(rows)) == ({}, None)
+
+
+# Tables of people, whose rows lie in several pieces
+
+KINDS = ("rows of people", "columns of people", "views")
+
+
+@pytest.fixture(scope="module")
+def of_people(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TableFiles]:
+    folder = tmp_path_factory.mktemp("people")
+    return {
+        "rows of people": write_visits(folder / "rows", VISITS, dpf.PrivacyUnit("person", 3)),
+        "columns of people": write_visits(folder / "columns", OF_PEOPLE, dpf.PrivacyUnit("person")),
+        "views": write_views(folder / "views"),
+    }
+
+
+@pytest.fixture
+def asking(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers of this process ask each other, and are told of as the client's messages are."""
+
+    def ask(place: WorkerPlace, *given: Any) -> Any:
+        cluster.messages.append((place.address, "hand"))
+        cluster.before(place.address, "hand", given)
+        holder_there = cluster.workers.get(place.address)
+        if place.address not in cluster.live or holder_there is None:
+            return None
+        assert place.actor == f"holder of {place.address}"
+        return holder_there.handed(*given)
+
+    monkeypatch.setattr(worker_shuffle, "ask", ask)
+
+
+def people(engine: dpf.Engine, rows: Any, files: TableFiles) -> Any:
+    return people_counts(engine, rows, files.schema)
+
+
+def in_memory(files: TableFiles) -> Any:
+    here = dpf.InMemory()
+    return people(here, here.load(files.read()), files)
+
+
+def require_nothing_left(cluster: Cluster) -> None:
+    for address in cluster.live:
+        if address in cluster.workers:
+            left = cluster.workers[address]._shuffled
+            assert (left._messages, left._states) == ({}, {})
+
+
+@pytest.mark.usefixtures("asking")
+@pytest.mark.parametrize("kind", KINDS)
+def test_workers_shuffle_a_table_and_keep_no_message(
+    kind: str, engine: dpf.Dask, cluster: Cluster, of_people: dict[str, TableFiles]
+) -> None:
+    files = of_people[kind]
+    rows = engine.open(files)
+    pieces = len(rows.table.pieces)
+    assert [len(cluster.asked(method)) for method in ("spread", "gather", "settle", "read")] == [pieces, 2, pieces, 0]
+    assert len(cluster.asked("hand")) == 2 * 2 + 2 * pieces
+    assert people(engine, rows, files) == in_memory(files)
+    require_nothing_left(cluster)
+
+
+@pytest.mark.usefixtures("asking")
+@pytest.mark.parametrize("method", ["spread", "gather", "settle", "hand"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_worker_that_is_lost_in_a_shuffle_changes_no_count(
+    kind: str, method: str, engine: dpf.Dask, cluster: Cluster, of_people: dict[str, TableFiles]
+) -> None:
+    files = of_people[kind]
+    lost_at(cluster, method, only="a")
+    rows = engine.open(files)
+    assert set(rows.table.places.values()) == {"b", "later0"}
+    assert people(engine, rows, files) == in_memory(files)
+    require_nothing_left(cluster)
+
+
+@pytest.mark.usefixtures("asking")
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_lost_worker_held_is_made_anew_by_all(
+    kind: str, engine: dpf.Dask, cluster: Cluster, of_people: dict[str, TableFiles]
+) -> None:
+    """Also if three take over from two, so that there are other buckets. What the other one holds is kept as it is."""
+    files = of_people[kind]
+    rows = engine.open(files)
+    before, kept = len(cluster.asked("settle")), rows.table.held_by("b")
+    cluster.live[:] = ["b", "c", "d"]
+    assert people(engine, rows, files) == in_memory(files)
+    assert len(cluster.asked("settle")) == before + before - len(kept)
+    assert len(cluster.asked("spread")) == 2 * before
+    assert set(kept) <= set(rows.table.held_by("b"))
+    assert set(cluster.asked("settle")[before:]) == {"c", "d"}
+    require_nothing_left(cluster)
+
+
+@pytest.mark.usefixtures("asking")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_worker_that_was_started_anew_takes_part_again(
+    kind: str, engine: dpf.Dask, cluster: Cluster, of_people: dict[str, TableFiles]
+) -> None:
+    """Its address is the same: before the count, and while the table is shuffled once more."""
+    files = of_people[kind]
+    rows = engine.open(files)
+    cluster.workers["a"] = Holder()
+
+    def before(address: str, asked: str, given: tuple[Any, ...]) -> None:
+        if asked == "settle" and address == "a":
+            cluster.before = lambda *_: None
+            cluster.workers["a"] = Holder()
+
+    cluster.before = before
+    assert people(engine, rows, files) == in_memory(files)
+    require_nothing_left(cluster)
+
+
+@pytest.mark.usefixtures("asking")
+@pytest.mark.parametrize("method", ["spread", "gather", "settle", "hand"])
+def test_what_ends_worker_after_worker_in_a_shuffle_is_not_asked_for_ever(
+    method: str, engine: dpf.Dask, cluster: Cluster, of_people: dict[str, TableFiles]
+) -> None:
+    lost_at(cluster, method)
+    with pytest.raises(dpf.InputError, match=r"^worker after worker was lost while it read; give each more memory"):
+        engine.open(of_people["rows of people"])
+
+
+@pytest.mark.usefixtures("asking")
+def test_files_that_change_are_not_shuffled_again_for_a_lost_worker(
+    engine: dpf.Dask, cluster: Cluster, tmp_path: Path
+) -> None:
+    files = write_visits(tmp_path / "rows", VISITS, dpf.PrivacyUnit("person", 1))
+    rows = engine.open(files)
+    for place in files.files():
+        pl.read_parquet(place).with_columns(pl.col("cost").shift(1)).write_parquet(place)
+    cluster.live[:] = ["b", "c"]
+    with pytest.raises(dpf.InputError, match=r"\d.parquet: changed while the study ran, and a lost worker's rows"):
+        engine.number(rows)
+
+
+@pytest.mark.usefixtures("asking")
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_strict_policy_refuses_is_said_in_the_same_words(
+    kind: str, engine: dpf.Dask, cluster: Cluster, of_people: dict[str, TableFiles]
+) -> None:
+    """And nothing stays on a worker."""
+    files = attrs.evolve(of_people[kind], out_of_domain="error")
+    said = []
+    for open_it in (files.read, lambda: engine.open(files)):
+        with pytest.raises(dpf.InputError) as caught:
+            open_it()
+        said.append((type(caught.value), str(caught.value)))
+    assert said[0] == said[1]
+    assert "the id column 'person'" in said[0][1]
+    require_nothing_left(cluster)
+
+
+@pytest.mark.usefixtures("asking")
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_id_and_no_number_of_ids_comes_to_the_client(
+    kind: str, engine: dpf.Dask, cluster: Cluster, of_people: dict[str, TableFiles], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers of a shuffle are as long for one person as for many, and hold what they found wrong, and no more."""
+    answers: dict[str, set[bytes]] = {}
+    result = Answer.result
+
+    def kept(answer: Answer, timeout: float) -> bytes:
+        found = result(answer, timeout)
+        answers.setdefault(answer.method, set()).add(found)
+        return found
+
+    monkeypatch.setattr(Answer, "result", kept)
+    rows = engine.open(of_people[kind])
+    told = [answer_of(one) for method in ("spread", "gather") for one in answers[method]]
+    assert all(isinstance(one, Shuffled) for one in told)
+    assert {name for one in told if isinstance(one, Shuffled) for name, _ in one.found.ids} <= set(IdFinding)
+    assert max(len(one) for one in answers["spread"] | answers["gather"]) < 64
+    assert all(len(one) < 200 for one in answers["settle"])
+    everything = b"".join(set().union(*answers.values())) + repr(rows).encode()
+    for person in (spelling for spellings in PEOPLE for spelling in spellings if len(spelling) > 2):
+        assert person.encode() not in everything
+
+
+def test_a_failure_while_a_bucket_is_gathered_tells_its_kind_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Any, messages: Any) -> Any:
+        raise dpf.InputError(f"there are {messages}")
+
+    worker = Holder()
+    how = BoundedRows(TableFiles("t.csv", VISITS, unit=dpf.PrivacyUnit("person")), ("t.csv",), 0, b"key")
+    monkeypatch.setattr(BoundedRows, "gather", fail)
+    assert answer_of(worker.gather(1, 0, cloudpickle.dumps((how, [])))) == Failed("InputError")
+    assert answer_of(worker.spread(1, 0, b"no pickle")) == Failed("an error of its own")
+    assert answer_of(worker.gather(1, 0, b"no pickle")) == Failed("an error of its own")
+    assert answer_of(worker.settle(1, 0, b"no pickle")) == Failed("an error of its own")
+
+
+def test_what_is_handed_over_is_handed_once_and_of_all_or_none() -> None:
+    held = ShuffledPieces()
+    held._messages = {("pieces", 1, 0): {0: b"", 1: b"b"}, ("pieces", 1, 1): {0: b"c"}, ("buckets", 1, 0): {0: b"d"}}
+    assert held.hand(1, "pieces", [0, 1], 0) == [b"", b"c"]
+    assert held.hand(1, "pieces", [0, 1], 0) is None
+    assert held.hand(1, "pieces", [0, 7], 1) is None
+    assert held.hand(2, "pieces", [0], 1) is None
+    assert held.hand(1, "buckets", [0], 0) == [b"d"]
+    held._messages[("pieces", 2, 0)], held._states[2, 0] = {0: b"e"}, None
+    held.end(1)
+    assert (held._messages, held._states) == ({("pieces", 2, 0): {0: b"e"}}, {(2, 0): None})
+    held.end(2)
+    assert (held._messages, held._states) == ({}, {})
+
+
+def test_a_piece_is_settled_by_the_worker_that_spread_it(of_people: dict[str, TableFiles]) -> None:
+    files = of_people["rows of people"]
+    pieces = files.pieces(1)
+    how = shuffle_of(files, pieces)
+    asked = cloudpickle.dumps((how, pieces[0], b"key", (), []))
+    assert answer_of(Holder().settle(1, 0, asked)) == Unreached()
