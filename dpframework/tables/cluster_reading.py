@@ -101,13 +101,12 @@ class ClusterReader:
         found = self._found(self._in_turn(given, spread), sum(map(len, given.values())))
         if found is None:
             return
-        how.require(found, gathered=False)
         asked = pickled((how, self._places(given)))
         calls = {address: [bucket] for address, bucket in buckets.items()}
         more = self._found(self._in_turn(calls, lambda bucket: ("gather", table.number, bucket, asked)), len(calls))
         if more is None:
             return
-        how.require(found | more, gathered=True)
+        how.require(found | more)
         places = self._places(calls)
 
         def settle(piece: int) -> tuple[Any, ...]:

@@ -79,10 +79,9 @@ def read_in_pieces(
 
 def _shuffled(how: Shuffle[Any], pieces: Sequence[Piece], buckets: int) -> list[tuple[Table, RowFindings]]:
     spread = [how.spread(piece, buckets) for piece in pieces]
-    found = functools.reduce(ShuffleFindings.__or__, (one.found for one in spread))
-    how.require(found, gathered=False)
     gathered = [how.gather([one.messages[k] for one in spread]) for k in range(buckets)]
-    how.require(functools.reduce(ShuffleFindings.__or__, (one for _, one in gathered), found), gathered=True)
+    found = [*(one.found for one in spread), *(one for _, one in gathered)]
+    how.require(functools.reduce(ShuffleFindings.__or__, found))
     return [
         how.settle(piece, one.state, [answers[k] for answers, _ in gathered])
         for k, (piece, one) in enumerate(zip(pieces, spread, strict=True))

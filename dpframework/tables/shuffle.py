@@ -21,6 +21,8 @@ import abc
 import enum
 import hashlib
 import io
+import itertools
+import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -145,8 +147,8 @@ class Shuffle(abc.ABC, Generic[State]):
             If the piece was changed since it was spread.
         """
 
-    def require(self, found: ShuffleFindings, *, gathered: bool) -> None:
-        """Refuse a table by the findings of all its pieces, or of all buckets (`gathered`), as `read_table` does.
+    def require(self, found: ShuffleFindings) -> None:
+        """Refuse a table by the findings of all its pieces and buckets, as `read_table` does.
 
         Raises
         ------
@@ -154,9 +156,9 @@ class Shuffle(abc.ABC, Generic[State]):
             If the policy is strict, and something was found.
         """
         if self.strict:
-            self._require(found, gathered)
+            self._require(found)
 
-    def _require(self, found: ShuffleFindings, gathered: bool) -> None:
+    def _require(self, found: ShuffleFindings) -> None:
         self._require_ids(found, 0, f"{self.name[0]}: the id column '{self.id}'")
 
     def _require_ids(self, found: ShuffleFindings, side: int, what: str) -> None:
@@ -217,7 +219,7 @@ def numbers_by_hash(ids: pl.Series, key: bytes, number: int, use: bytes) -> NDAr
     --------
     >>> import polars as pl
     >>> numbers_by_hash(pl.Series(["ann", "bob", "eve", "ann"]), b"key", 4, b"bucket")
-    array([3, 2, 1, 3])
+    array([3, 2, 3, 3])
     """
     keyed, hashed = hashlib.blake2b(digest_size=8, key=key, person=use), []
     for one in ids:
@@ -239,19 +241,35 @@ def ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.
     return np.repeat(starts - ends + lengths, lengths) + np.arange(ends[-1] if len(ends) else 0)
 
 
+def packed(parts: Sequence[bytes]) -> bytes:
+    """Return several messages as one, which begins with their number and lengths, in eight bytes each.
+
+    Examples
+    --------
+    >>> unpacked(packed([b"ann", b"", b"bob"]))
+    [b'ann', b'', b'bob']
+    """
+    return b"".join((struct.pack(f"<{len(parts) + 1}Q", len(parts), *map(len, parts)), *parts))
+
+
+def unpacked(message: bytes) -> list[bytes]:
+    """Return the messages of which `packed` made one."""
+    (number,) = struct.unpack_from("<Q", message)
+    lengths = struct.unpack_from(f"<{number}Q", message, 8)
+    ends = itertools.accumulate(lengths, initial=8 + 8 * number)
+    return [message[start:end] for start, end in itertools.pairwise(ends)]
+
+
 def packed_frames(*frames: pl.DataFrame) -> bytes:
     """Return frames as a message."""
-    import msgpack
-
-    return bytes(msgpack.packb([_written(frame) for frame in frames]))
+    return packed([_written(frame) for frame in frames])
 
 
 def frames_of(message: bytes) -> list[pl.DataFrame]:
     """Return the frames of a message."""
-    import msgpack
     import polars as pl
 
-    return [pl.read_ipc_stream(io.BytesIO(frame)) for frame in msgpack.unpackb(message)]
+    return [pl.read_ipc_stream(io.BytesIO(frame)) for frame in unpacked(message)]
 
 
 def _written(frame: pl.DataFrame) -> bytes:

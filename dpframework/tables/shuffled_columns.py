@@ -121,7 +121,7 @@ class RowsOfUnits(Shuffle[None]):
         found = builder.found
         return builder.part(how.unit, self.key), found
 
-    def _require(self, found: ShuffleFindings, gathered: bool) -> None:
+    def _require(self, found: ShuffleFindings) -> None:
         self._require_ids(found, 0, f"{self.name[0]}: the id column '{self.id}'")
         require_all_fit(self._rows.schema, found, self.name[0])
 

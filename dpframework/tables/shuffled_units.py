@@ -27,8 +27,10 @@ from dpframework.tables.shuffle import (
     findings_of,
     frames_of,
     numbers_by_hash,
+    packed,
     packed_frames,
     ranges,
+    unpacked,
 )
 from dpframework.tables.shuffled_keys import counted_once, firsts_of_units, keys_as_frames, keys_in, keys_of_frames
 from dpframework.tables.table_builder import TableBuilder
@@ -101,7 +103,6 @@ class BoundedRows(Shuffle[IdRows]):
 
     def gather(self, messages: Sequence[bytes]) -> tuple[list[bytes], ShuffleFindings]:
         """See `Shuffle`."""
-        import msgpack
         import polars as pl
 
         frames = [frames_of(message) for message in messages]
@@ -118,7 +119,7 @@ class BoundedRows(Shuffle[IdRows]):
         for k in range(1, len(frames[0]), 2):
             columns = [keys_of_frames(*own[k : k + 2]) for own in frames]
             told.append(firsts_of_units(list(zip(places, columns, strict=True)), kept, totals))
-        answers = [msgpack.packb([np.packbits(one[own]).tobytes() for one in told]) for own in places]
+        answers = [packed([np.packbits(one[own]).tobytes() for one in told]) for own in places]
         return answers, ShuffleFindings()
 
     def _kept(self, ids: pl.Series, totals: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -134,15 +135,14 @@ class BoundedRows(Shuffle[IdRows]):
 
     def settle(self, piece: Piece, state: IdRows, answers: Sequence[bytes]) -> tuple[Table, RowFindings]:
         """See `Shuffle`."""
-        import msgpack
         import polars as pl
 
         how, once = self.how, counted_once(self.how.schema, self.how.unit)
         told = np.zeros((1 + len(once), len(state.rows)), dtype=np.bool_)
         for k, answer in enumerate(answers):
             here = state.of_bucket(k)
-            for one, packed in zip(told, msgpack.unpackb(answer), strict=True):
-                one[here] = np.unpackbits(np.frombuffer(packed, dtype=np.uint8), count=len(here))
+            for one, bits in zip(told, unpacked(answer), strict=True):
+                one[here] = np.unpackbits(np.frombuffer(bits, dtype=np.uint8), count=len(here))
         kept = np.flatnonzero(told[0])
         kept = kept[np.argsort(state.rows[kept])]
         builder = TableBuilder(how.schema, how.sources_by(self.name), how.out_of_domain, how.values)

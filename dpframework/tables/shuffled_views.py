@@ -136,9 +136,7 @@ class JoinedRows(Shuffle[int]):
         found = builder.found
         return builder.part(how.unit, self.key), found
 
-    def _require(self, found: ShuffleFindings, gathered: bool) -> None:
-        if not gathered:
-            return  # what is said first is of ids that occur twice in the left view
+    def _require(self, found: ShuffleFindings) -> None:
         for side, name in enumerate(self.name):
             what = f"{name}: the id column '{self.id}'"
             self._require_ids(found, side, what)

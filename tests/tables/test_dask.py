@@ -141,6 +141,10 @@ def test_a_scheduler_elsewhere_is_reached_by_its_authority_s_certificates_only(
     with dpf.Dask(address, **certificates(tmp_path / "own", engine._client.security)) as far:
         found = made.run(files, seed=5, engine=far)
         assert found.plan.engine == address
+        people, _ = STUDIES["three rows"]
+        of_people = TableFiles(visits(tmp_path / "visits"), VISITS, unit=people.unit, key=b"of this test")
+        results = [people.run(rows, seed=5, **more) for rows, more in ((of_people, {"engine": far}), (of_people, {}))]
+        assert str(results[0]["table"]) == str(results[1]["table"])
     assert [str(found[name]) for name in found] == [str(expected[name]) for name in expected]
     monkeypatch.setattr("dpframework.tables.dask_client.PATIENCE", 2.0)
     strange = certificates(tmp_path / "strange", Security.temporary())

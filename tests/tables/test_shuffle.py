@@ -276,8 +276,10 @@ def test_options_of_a_url_stay_where_files_are_described_anew() -> None:
 
 
 def test_a_file_that_loses_a_row_between_is_refused(tmp_path: Path) -> None:
-    for schema, rows in ((VISITS, 2), (TOWNS, 2)):
-        files = write_visits(tmp_path / f"{len(schema)}", schema, dpf.PrivacyUnit("person", rows))
+    tables = [
+        write_visits(tmp_path / f"{len(schema)}", schema, dpf.PrivacyUnit("person", 2)) for schema in (VISITS, TOWNS)
+    ]
+    for files in (*tables, write_views(tmp_path / "views")):
         pieces = files.pieces(1)
         how = shuffle_of(files, pieces)
         assert how is not None
