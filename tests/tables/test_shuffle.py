@@ -269,6 +269,14 @@ def test_files_of_views_are_described_before_they_are_opened(tmp_path: Path) -> 
         TableFiles("left", VISITS, **both)
 
 
+def test_an_engine_that_joins_no_files_refuses_those_of_views() -> None:
+    study = dpf.Study(VIEWS, epsilon=1, unit="person")
+    study.add("ill", dpf.miner("histogram", attribute="ill", epsilon=1))
+    files = TableFiles("left", VIEWS, right="right", id="person", unit=study.unit)
+    with pytest.raises(dpf.InputError, match="engine 'duckdb' joins no files of two views; join them into one file"):
+        study.run(files, engine=dpf.DuckDB())
+
+
 def test_options_of_a_url_stay_where_files_are_described_anew() -> None:
     files = TableFiles("s3://bucket/a.parquet", VISITS, options={"aws_region": "eu-west-1"})
     assert attrs.evolve(files, values=[]).options == (("aws_region", "eu-west-1"),)
