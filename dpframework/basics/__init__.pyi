@@ -12,3 +12,4 @@ from .numbers import SumMiner as SumMiner
 from .one_way_marginals import NoisyHistogram as NoisyHistogram, OneWayMarginals as OneWayMarginals
 from .quantiles import MedianMiner as MedianMiner, QuantileMiner as QuantileMiner
 from .ratios import RatioMiner as RatioMiner, TopKMiner as TopKMiner
+from .unit_rows import RowsPerUnitMiner as RowsPerUnitMiner

@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from dpframework.basics.budgets import BasicMiner
+from dpframework.basics.released_rows import RowsMiner
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.descriptions import Below, Description, Equals, description_from_dict
 from dpframework.facts.errors import InputError
@@ -76,7 +76,7 @@ def _by(names: str | Iterable[str]) -> tuple[str, ...]:
 
 
 @attrs.frozen
-class AskingMiner(BasicMiner):
+class AskingMiner(RowsMiner):
     """A miner of one number, of all rows or of some, or of one number for each group of them.
 
     Attributes

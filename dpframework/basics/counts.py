@@ -19,6 +19,7 @@ import attrs
 
 from dpframework.basics.asking import AskingMiner, as_description, values_compared
 from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.released_rows import RowsMiner
 from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.descriptions import Description
 from dpframework.facts.errors import InputError
@@ -73,7 +74,7 @@ class CountMiner(AskingMiner):
     result = Estimate
     where: Description | None = attrs.field(default=None, converter=as_description)
 
-    def plan(self, schema: Schema) -> Node:
+    def plan_rows(self, schema: Schema) -> Node:
         """Plan the one count, or the counts of all groups as one release."""
         groups = self.groups(schema)
         query: Query = Count(self.where)
@@ -87,7 +88,7 @@ class CountMiner(AskingMiner):
         """Return the attributes that are compared with a number that is no public cut."""
         return values_compared(schema, self.where)
 
-    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+    def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the count's error, in rows."""
         calibration = part.calibration("count")
         if calibration is None:
@@ -101,7 +102,7 @@ class CountMiner(AskingMiner):
         rows = part.size.largest
         return [bound if rows is None else attrs.evolve(bound, likely=rows, likely_text="the whole table")]
 
-    def mine(self, table: PrivateTable) -> Estimate | Groups:
+    def mine_rows(self, table: PrivateTable) -> Estimate | Groups:
         """Release the count, or the counts of all groups."""
         released, variance = table.release("count"), table.calibration("count").variance
         what = "rows" if self.where is None else f"rows with {self.where}"
@@ -111,7 +112,9 @@ class CountMiner(AskingMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return all rows, some of them, some of a public number of rows, and groups."""
+        """Return all rows, some of them, some of a public number of rows, groups, and a released number of rows."""
+        from dpframework.basics.unit_rows import released_rows_example
+
         schema = Schema([Boolean("ill"), Numeric("age", 0, 90, cuts=[40])])
         young = {"and": [{"equals": ["ill", "true"]}, {"below": ["age", 40]}]}
         return {
@@ -121,6 +124,7 @@ class CountMiner(AskingMiner):
             "described": Example(schema, cls(young, epsilon=1)),
             "rows-public": Example(attrs.evolve(schema, rows=6), cls(young, epsilon=1)),
             "groups": Example(schema, cls({"below": ["age", 40]}, by="ill", epsilon=1)),
+            "released-rows": released_rows_example(schema, cls(young, rows_per_unit="most", epsilon=1)),
             "zcdp": Example(schema, cls(young, rho=Fraction(1, 8)), EXAMPLE_DELTA),
         }
 
@@ -147,14 +151,14 @@ def counting_mechanism(counter: Mechanism, query: Query, schema: Schema) -> Mech
 
 
 @attrs.frozen
-class TableMiner(BasicMiner):
+class TableMiner(RowsMiner):
     """A miner of the counts of a table's cells."""
 
     @abc.abstractmethod
     def cells(self, schema: Schema) -> tuple[Attribute, ...]:
         """Return the attributes that make the cells."""
 
-    def plan(self, schema: Schema) -> Node:
+    def plan_rows(self, schema: Schema) -> Node:
         """Plan the one table of counts."""
         attributes = self.cells(schema)
         number = math.prod(attribute.size for attribute in attributes)
@@ -170,7 +174,7 @@ class TableMiner(BasicMiner):
         """Return the attributes that are counted in other bins than the schema's."""
         return [own.name for own in self.cells(schema) if own != schema[own.name]]
 
-    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+    def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the error of each count in rows, and the fate of values without a cell."""
         calibration = part.calibration("counts")
         if calibration is None or part.schema is None:
@@ -180,7 +184,7 @@ class TableMiner(BasicMiner):
         bound = part.counts_bound(what, calibration.preview.within, math.prod(one.size for one in attributes))
         return [attrs.evolve(bound, steps=("counts",), biases=[*_biases(attributes)])]
 
-    def mine(self, table: PrivateTable) -> Frequencies:
+    def mine_rows(self, table: PrivateTable) -> Frequencies:
         """Release it."""
         return self.table_of(table.calibration("counts"), self.cells(table.schema), table.release("counts"))
 

@@ -11,7 +11,7 @@ import attrs
 from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
 from dpframework.basics.counts import TableMiner
 from dpframework.basics.numbers import as_bounds, bounds_misfit
-from dpframework.facts.attributes import Attribute, Categorical, Numeric
+from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import named_once
 from dpframework.facts.schema import Schema
@@ -101,13 +101,13 @@ class HistogramMiner(TableMiner):
             raise InputError("bounds are given without a number of bins between them; give it as bins, such as 20")
 
     @property
-    def sources(self) -> Sequence[str]:
+    def own_sources(self) -> Sequence[str]:
         """The steps that release the bounds, or the cuts."""
         if isinstance(self.bounds, str):
             return (self.bounds,)
         return tuple(one for one in self.bins if isinstance(one, str)) if isinstance(self.bins, tuple) else ()
 
-    def misfit(self, sources: Mapping[str, Miner]) -> str | None:
+    def own_misfit(self, sources: Mapping[str, Miner]) -> str | None:
         """Return why steps do not release bounds or cuts of the attribute, or None."""
         if isinstance(self.bounds, str):
             return bounds_misfit(self.attribute, sources)
@@ -121,7 +121,7 @@ class HistogramMiner(TableMiner):
     def cells(self, schema: Schema) -> tuple[Attribute, ...]:
         """Return the attribute, with the bins that were asked for; as many of equal width where they are released."""
         attribute, bins = schema[self.attribute], self.bins
-        if self.sources and isinstance(bins, tuple):
+        if self.own_sources and isinstance(bins, tuple):
             bins = len(bins) + 1
         elif isinstance(self.bounds, tuple) and isinstance(bins, int) and isinstance(attribute, Numeric):
             require_bounds(attribute, *self.bounds)
@@ -131,27 +131,27 @@ class HistogramMiner(TableMiner):
     def _released_bins(self, schema: Schema) -> ReleasedBins | None:
         """Return the query of bins that are released, None if they are public."""
         (attribute,) = self.cells(schema)
-        if not self.sources or not isinstance(attribute, Numeric):
+        if not self.own_sources or not isinstance(attribute, Numeric):
             return None
         return ReleasedBins(attribute, len(attribute.interior_cuts) + 1)
 
-    def plan(self, schema: Schema) -> Node:
+    def plan_rows(self, schema: Schema) -> Node:
         """Plan the one table of counts."""
         query = self._released_bins(schema)
         if query is None:
-            return super().plan(schema)
-        return self.planned_step(query, schema, uses=map(beside, self.sources))
+            return super().plan_rows(schema)
+        return self.planned_step(query, schema, uses=map(beside, self.own_sources))
 
     def values_read(self, schema: Schema) -> Collection[str]:
         """Return the attribute, if it is counted in other bins than the schema's."""
-        return (self.attribute,) if self.sources else super().values_read(schema)
+        return (self.attribute,) if self.own_sources else super().values_read(schema)
 
-    def mine(self, table: PrivateTable) -> Frequencies:
+    def mine_rows(self, table: PrivateTable) -> Frequencies:
         """Release it, in bins that follow from earlier releases if they do."""
         query = self._released_bins(table.schema)
         if query is None:
-            return super().mine(table)
-        found = [table.given[source] for source in self.sources]
+            return super().mine_rows(table)
+        found = [table.given[source] for source in self.own_sources]
         lower, upper = query.attribute.lower, query.attribute.upper
         if isinstance(self.bounds, str):
             cuts = _cut_between(found[0].lower, found[0].upper, query.most)
@@ -167,6 +167,7 @@ class HistogramMiner(TableMiner):
         """Return values, bins of its own, released ones, and a public number of rows."""
         from dpframework.basics.bounds import PrivateBoundsMiner
         from dpframework.basics.quantiles import QuantileMiner
+        from dpframework.basics.unit_rows import released_rows_example
 
         schema = Schema([Categorical("town", ["A", "B", "C"], missing=True), Numeric("age", 0, 90, cuts=[40])])
         counted = attrs.evolve(schema, rows=6)
@@ -180,6 +181,9 @@ class HistogramMiner(TableMiner):
             "values": Example(schema, cls("town", epsilon=1)),
             "bins": Example(schema, cls("age", bins=[0, 30, 60, 90], epsilon=1)),
             "rows-public": Example(counted, cls("age", bins=3, epsilon=1)),
+            "released-rows": released_rows_example(
+                Schema([Boolean("ill")]), cls("ill", rows_per_unit="most", rho=Fraction(1, 8)), delta=EXAMPLE_DELTA
+            ),
             "released-bounds": Example(age, between),
             "released-cuts": Example(attrs.evolve(age, rows=6), half, witnesses=halves),
             "zcdp": Example(schema, cls("town", rho=Fraction(1, 8)), EXAMPLE_DELTA),

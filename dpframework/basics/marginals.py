@@ -17,6 +17,7 @@ import attrs
 import numpy as np
 
 from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.released_rows import RowsMiner
 from dpframework.basics.workloads import (
     ResidualGroup,
     Set,
@@ -70,7 +71,7 @@ def _numbers(value: Iterable[float] | None) -> tuple[float, ...] | None:
 
 @final
 @attrs.frozen
-class MarginalsMiner(BasicMiner):
+class MarginalsMiner(RowsMiner):
     """Many marginals at once, which agree with each other; the plan states the error of each.
 
     Parameters
@@ -174,7 +175,7 @@ class MarginalsMiner(BasicMiner):
             return {"residuals": groups[0]}
         return {f"residuals {k + 1} of {len(groups)}": group for k, group in enumerate(groups)}
 
-    def plan(self, schema: Schema) -> Node:
+    def plan_rows(self, schema: Schema) -> Node:
         """Plan a release for each group of residuals."""
         steps = [step(name, group.query, self._mechanism(group)) for name, group in self.groups(schema).items()]
         return steps[0] if len(steps) == 1 else sequential(*steps)
@@ -206,7 +207,7 @@ class MarginalsMiner(BasicMiner):
             found[tuple(workload.of[a].name for a in one)] = cell_variance(one, workload.sizes, known)
         return found
 
-    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+    def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the error of each marginal, in rows; of many, the worst of each number of attributes, and the mean."""
         if part.schema is None or any(one.calibration is None for one in part.steps):
             return part.bounds_of_steps()
@@ -237,7 +238,7 @@ class MarginalsMiner(BasicMiner):
                 worst = max(worst, (variance, text))
         return "s, the worst range", worst[0], worst[1]
 
-    def mine(self, table: PrivateTable) -> MarginalTables:
+    def mine_rows(self, table: PrivateTable) -> MarginalTables:
         """Release the residuals, and add them up."""
         schema, workload, groups = table.schema, self.workload(table.schema), self.groups(table.schema)
         residuals: dict[Set, Any] = {}
@@ -259,7 +260,9 @@ class MarginalsMiner(BasicMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return each kind of noise, and a public number of rows."""
+        """Return each kind of noise, a public number of rows, and a released number of rows of a unit."""
+        from dpframework.basics.unit_rows import released_rows_example
+
         schema = Schema([Boolean("ill"), Categorical("town", ["A", "B", "C"]), Boolean("old")])
         wide = Schema([Boolean("ill", missing=True), Numeric("age", 0, 90, cuts=[20, 40, 60])])
         counted = attrs.evolve(schema, rows=6)
@@ -269,6 +272,7 @@ class MarginalsMiner(BasicMiner):
             "blocks": Example(schema, cls(epsilon=1)),
             "laplace": Example(wide, cls(epsilon=1, noise="laplace")),
             "rows-public": Example(counted, cls(of=[["ill", "old"], "town"], epsilon=1)),
+            "released-rows": released_rows_example(schema, cls(of=["ill", "town"], rows_per_unit="most", epsilon=1)),
             "zcdp": Example(
                 schema, cls(of=[["ill", "town"], "old"], weights=[2, 1], rho=Fraction(1, 8)), EXAMPLE_DELTA
             ),

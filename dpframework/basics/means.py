@@ -80,11 +80,11 @@ class MeanMiner(NumberMiner):
         plain = BoundedSum(**self.within(schema))
         if schema.rows is None or plain.optional or self.by:
             return None
-        if self.sources:
+        if self.own_sources:
             return ScaledSums(**self.within(schema), centred=True)
         return attrs.evolve(plain, centre=plain.lower + (plain.upper - plain.lower) / 2)
 
-    def plan(self, schema: Schema) -> Node:
+    def plan_rows(self, schema: Schema) -> Node:
         """Plan the one sum, the pair of sums, or the pairs of all groups as one release."""
         centred = self._centred(schema)
         if centred is not None:
@@ -96,7 +96,7 @@ class MeanMiner(NumberMiner):
         groups = self.groups(schema)
         return GroupMoments(**self.within(schema), by=groups) if groups else BoundDistances(**self.within(schema))
 
-    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+    def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the mean's error, whatever the mean is, for about this many rows with a value.
 
         A sum's noise divides by the public number of rows, and the mean is kept within its bounds. A pair's error is
@@ -135,7 +135,7 @@ class MeanMiner(NumberMiner):
             )
         ]
 
-    def mine(self, table: PrivateTable) -> Estimate | Groups:
+    def mine_rows(self, table: PrivateTable) -> Estimate | Groups:
         """Release it, and divide."""
         centred, rows, what = self._centred(table.schema), table.schema.rows, self.named("mean")
         if centred is not None and rows is not None:
@@ -265,11 +265,11 @@ class VarianceMiner(NumberMiner):
     def _query(self, schema: Schema) -> GroupMoments:
         return GroupMoments(**self.within(schema), by=self.groups(schema), degree=2)
 
-    def plan(self, schema: Schema) -> Node:
+    def plan_rows(self, schema: Schema) -> Node:
         """Plan the three sums, of all groups as one release."""
         return self.planned_step("moments", self._query(schema), self.measurer)
 
-    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+    def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the variance's error, whatever it is, for about this many rows with a value.
 
         Let each of the three sums be off by r at most (with an error of 5 % / 3). For a fixed a, the mean of (t - a)**2
@@ -302,7 +302,7 @@ class VarianceMiner(NumberMiner):
             )
         ]
 
-    def mine(self, table: PrivateTable) -> Estimate | Groups:
+    def mine_rows(self, table: PrivateTable) -> Estimate | Groups:
         """Release the sums, and divide."""
         released, query = self.release(table, "moments", self._query(table.schema))
         square, reach = (query.upper - query.lower) ** 2, _reach(table.calibration("moments"))

@@ -73,11 +73,11 @@ class NumberMiner(AskingMiner):
     bounds: tuple[float, float] | str | None = attrs.field(default=None, converter=as_bounds, kw_only=True)
 
     @property
-    def sources(self) -> Sequence[str]:
+    def own_sources(self) -> Sequence[str]:
         """The step that releases the bounds, if one does."""
         return (self.bounds,) if isinstance(self.bounds, str) else ()
 
-    def misfit(self, sources: Mapping[str, Miner]) -> str | None:
+    def own_misfit(self, sources: Mapping[str, Miner]) -> str | None:
         """Return why a step does not find bounds of the attribute, or None."""
         return bounds_misfit(self.attribute, sources)
 
@@ -89,16 +89,16 @@ class NumberMiner(AskingMiner):
 
     def planned_step(self, name: str, query: WithinBounds, mechanism: Mechanism) -> Step:
         """Plan the release of a query, whose bounds are public or released."""
-        if not self.sources:
+        if not self.own_sources:
             return step(name, query, mechanism)
         asked = query if isinstance(query, ScaledSums) else AtReleasedBounds(query)
-        return step(name, asked, mechanism, uses=map(beside, self.sources))
+        return step(name, asked, mechanism, uses=map(beside, self.own_sources))
 
     def release(self, table: PrivateTable, name: str, query: Q) -> tuple[Any, Q]:
         """Release a step that `planned_step` made, and return it with its query at the bounds."""
-        if not self.sources:
+        if not self.own_sources:
             return table.release(name), query
-        (found,) = (table.given[source] for source in self.sources)
+        (found,) = (table.given[source] for source in self.own_sources)
         released = table.release(name, bounds=(found.lower, found.upper))
         return released, attrs.evolve(query, lower=found.lower, upper=found.upper)
 
@@ -108,17 +108,17 @@ class NumberMiner(AskingMiner):
 
     def biases(self, query: WithinBounds) -> Iterator[str]:
         """Yield the biases of the number besides noise."""
-        ends = "the released bounds" if self.sources else f"[{query.lower:g}, {query.upper:g}]"
+        ends = "the released bounds" if self.own_sources else f"[{query.lower:g}, {query.upper:g}]"
         yield f"values of '{self.attribute}' beyond {ends} count as the nearer bound"
         if query.attribute.missing:
             yield f"rows without '{self.attribute}' are left out, so fewer rows than the table has may count"
         else:
-            lowest = "the lower one" if self.sources else f"{query.lower:g}"
+            lowest = "the lower one" if self.own_sources else f"{query.lower:g}"
             yield f"rows without '{self.attribute}' count as {lowest}"
 
     def note(self, told: str) -> str:
         """Return what an error bound says of its amount, which is in proportion to bounds that are released."""
-        return "; ".join(filter(None, (told, AT_MOST if self.sources else "")))
+        return "; ".join(filter(None, (told, AT_MOST if self.own_sources else "")))
 
     def named(self, what: str) -> str:
         """Return the name of a number, with the rows that it is of."""
@@ -158,6 +158,7 @@ def released_examples(cls: type[Any]) -> Mapping[str, Example]:
     the lower end: a median is anywhere above them until one row less is at the upper end.
     """
     from dpframework.basics.bounds import PrivateBoundsMiner
+    from dpframework.basics.unit_rows import released_rows_example
 
     change = Schema([Numeric("change", -4, 4, bins=4), Boolean("ill")])
     search = PrivateBoundsMiner("change", outside=Fraction(1, 5), epsilon=1)
@@ -170,6 +171,7 @@ def released_examples(cls: type[Any]) -> Mapping[str, Example]:
 
     return {
         "released": Example(change, found(["ill"]), witnesses=witnesses),
+        "released-rows": released_rows_example(change, cls("change", rows_per_unit="most", epsilon=1)),
         "released-rows-public": Example(attrs.evolve(change, rows=6), found([]), witnesses=witnesses),
     }
 
@@ -208,15 +210,15 @@ class SumMiner(NumberMiner):
 
     def _query(self, schema: Schema) -> BoundedSum | GroupSums | ScaledSums:
         groups = self.groups(schema)
-        if self.sources:
+        if self.own_sources:
             return ScaledSums(**self.within(schema), by=groups)
         return GroupSums(**self.within(schema), by=groups) if groups else BoundedSum(**self.within(schema))
 
-    def plan(self, schema: Schema) -> Node:
+    def plan_rows(self, schema: Schema) -> Node:
         """Plan the one sum, or the sums of all groups as one release."""
         return self.planned_step("sum", self._query(schema), self.measurer)
 
-    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+    def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the sum's error, a share of the largest sum that this many rows can have."""
         calibration = part.calibration("sum")
         if calibration is None or part.schema is None:
@@ -232,7 +234,7 @@ class SumMiner(NumberMiner):
             bound = attrs.evolve(bound, whole=part.rows * largest, whole_text=f"the largest sum of {part.size.text}")
         return [attrs.evolve(bound, steps=("sum",), biases=[*self.biases(query)])]
 
-    def mine(self, table: PrivateTable) -> Estimate | Groups:
+    def mine_rows(self, table: PrivateTable) -> Estimate | Groups:
         """Release the sum, or the sums of all groups."""
         released, query = self.release(table, "sum", self._query(table.schema))
         unit = query.unit()[0] if isinstance(query, ScaledSums) else 1.0

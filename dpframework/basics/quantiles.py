@@ -39,14 +39,14 @@ class _RankMiner(NumberMiner):
     def _scores(self, schema: Schema) -> QuantileScores:
         return QuantileScores(**self.within(schema), quantile=self.rank, apart=bool(self.by))
 
-    def plan(self, schema: Schema) -> Node:
+    def plan_rows(self, schema: Schema) -> Node:
         """Plan the one selection, or one for each group."""
         node: Node = self.planned_step("quantile", self._scores(schema), self.selector)
         for attribute in reversed(self.groups(schema)):
             node = parallel(node, by=attribute, name=GROUPS)
         return node
 
-    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+    def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the number of rows by which the point may miss the quantile, at most all rows of the far side."""
         path = "/".join([*[GROUPS] * len(self.by), "quantile"])
         calibration = part.calibration(path)
@@ -61,12 +61,12 @@ class _RankMiner(NumberMiner):
             bound = attrs.evolve(bound, amount=min(within, far * part.rows))
         bound = attrs.evolve(bound, note=WORST_ROWS)
         grid = f"{scores.answer_length} points, {scores.step:.4g} apart"
-        if self.sources:
+        if self.own_sources:
             grid = "the points of a grid between the bounds"
         rounded = f"values of '{self.attribute}' count as the nearest of {grid}"
         return [attrs.evolve(bound, steps=(path,), biases=[*self.biases(scores), rounded])]
 
-    def mine(self, table: PrivateTable) -> QuantileEstimate | Groups:
+    def mine_rows(self, table: PrivateTable) -> QuantileEstimate | Groups:
         """Release the quantile, or the quantiles of all groups."""
         parts = [table]
         for attribute in self.groups(table.schema):

@@ -72,7 +72,7 @@ class RatioMiner(AskingMiner):
     result = Estimate
     of: Description = attrs.field(converter=_of)
 
-    def plan(self, schema: Schema) -> Node:
+    def plan_rows(self, schema: Schema) -> Node:
         """Plan both counts, of all groups as one release."""
         require_description(schema, self.of)
         return step("counts", GroupCounts(self.groups(schema), where=self.where, of=self.of), self.counter)
@@ -85,7 +85,7 @@ class RatioMiner(AskingMiner):
     def _what(self) -> str:
         return f"share with {self.of}{self.where_text}"
 
-    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+    def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the error of the share, on the worst rows, for about this many rows (see `shares.share_error`)."""
         calibration = part.calibration("counts")
         if calibration is None:
@@ -110,7 +110,7 @@ class RatioMiner(AskingMiner):
             )
         ]
 
-    def mine(self, table: PrivateTable) -> Estimate | Groups:
+    def mine_rows(self, table: PrivateTable) -> Estimate | Groups:
         """Release the counts, and divide."""
         variance = table.calibration("counts").variance
         pairs = np.reshape(table.release("counts"), (-1, 2))
@@ -176,7 +176,7 @@ class TopKMiner(AskingMiner):
             raise InputError(f"by names '{self.attribute}', whose values are counted; name other attributes")
         return attribute
 
-    def plan(self, schema: Schema) -> Node:
+    def plan_rows(self, schema: Schema) -> Node:
         """Plan the counts of all values, of all groups as one release."""
         attribute, by = self._counted(schema), self.groups(schema)
         cells = math.prod(one.size for one in (*by, attribute))
@@ -193,7 +193,7 @@ class TopKMiner(AskingMiner):
         """Return the attributes that are compared with a number that is no public cut."""
         return values_compared(schema, self.where)
 
-    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+    def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the error of each count in rows."""
         calibration = part.calibration("counts")
         if calibration is None:
@@ -204,7 +204,7 @@ class TopKMiner(AskingMiner):
         biases = ["values are shown for their noisy counts, which are too large on average"]
         return [attrs.evolve(bound, steps=("counts",), biases=biases)]
 
-    def mine(self, table: PrivateTable) -> Groups:
+    def mine_rows(self, table: PrivateTable) -> Groups:
         """Release the counts, and sort those of each group; values of equal counts in the order of the schema."""
         attribute, by = self._counted(table.schema), self.groups(table.schema)
         variance, labels = table.calibration("counts").variance, attribute.labels

@@ -97,6 +97,20 @@ class Calibration:
         """How far a release will probably be from the exact answer (see `Mechanism.preview`)."""
         return self.mechanism.preview(self)
 
+    def divided(self, number: int, facts: QueryFacts) -> Calibration:
+        """Return the noise of what is left of a release if whoever reads it divides it by a whole number.
+
+        Parameters
+        ----------
+        number
+            The number.
+        facts
+            What the quotient is the answer of.
+        """
+        power = 2 if self.mechanism.norm is Norm.SQUARED_L2 else 1
+        scale, unit = self.scale / number**power, self.unit / number
+        return attrs.evolve(self, facts=facts, scale=scale, unit=unit, same_rows=False)
+
     def on_lattice(self, answer: Any) -> NDArray[np.int64]:
         """Return a real or integer answer as lattice points, in its own shape.
 

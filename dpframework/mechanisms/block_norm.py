@@ -93,7 +93,7 @@ def block_variances(calibration: Calibration) -> tuple[float, ...]:
     unit l1 ball of k numbers, 2 / ((k+1) (k+2)): exact for k = 1, and nearly so where noise is large against 1.
     """
     space = _space(calibration)
-    square = square_of_radius(space.h, space.dimension, calibration.lattice_scale)
+    square = square_of_radius(space.h, space.dimension, calibration.lattice_scale) * float(calibration.unit) ** 2
     return tuple(2 * square / ((k + 1) * (k + 2)) for k in space.sizes)
 
 

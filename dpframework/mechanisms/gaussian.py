@@ -120,7 +120,8 @@ class Gaussian(Mechanism):
         sigma = math.sqrt(calibration.scale)
         expected, within = sigma * math.sqrt(2 / math.pi), 1.959964 * sigma
         if calibration.facts.integer:
-            within = float(math.ceil(within))
+            unit = float(calibration.unit)
+            within = unit * math.ceil(within / unit)
         return Preview(expected, within, f"each number within ±{within:.3g} (95 %), ±{expected:.3g} on average")
 
     def variance(self, calibration: Calibration) -> float:

@@ -60,9 +60,10 @@ class _LatticeLaplace(PureMechanism):
         expected = scale = float(calibration.scale)
         within = scale * math.log(20)
         if calibration.facts.integer:
-            q = math.exp(-1 / scale)
-            expected = 2 * q / (1 - q * q)
-            within = float(max(math.ceil(scale * math.log(40 / (1 + q)) - 1), 0))
+            unit, steps = float(calibration.unit), float(calibration.scale / calibration.unit)
+            q = math.exp(-1 / steps)
+            expected = unit * 2 * q / (1 - q * q)
+            within = unit * float(max(math.ceil(steps * math.log(40 / (1 + q)) - 1), 0))
         return Preview(expected, within, f"each number within ±{within:.3g} (95 %), ±{expected:.3g} on average")
 
     def variance(self, calibration: Calibration) -> float:

@@ -241,7 +241,8 @@ class Plan:
         """
         facts, mechanism = step.facts, step.mechanism
         by = self.unit_change
-        in_rows = in_parts or (facts.unlisted and not self.unit.groups_rows)  # nobody knows whose keys are
+        of_units = facts.unlisted or facts.places
+        in_rows = in_parts or (of_units and not self.unit.groups_rows)  # nobody knows whose rows are
         declared = () if by.rows == 1 or in_rows else tuple(step.query.for_rows(by.rows))
         if declared:
             of_unit = attrs.evolve(facts, sensitivities=declared)
@@ -251,8 +252,13 @@ class Plan:
 
     @property
     def reads_units(self) -> bool:
-        """Whether a run must know whose each row is, to sample whole units or to count each once for a key."""
-        return self.index.samples or any(step.facts.unlisted for step in self.steps())
+        """Whether a run must know whose each row is, to sample units, to count each once for a key, or for `places`."""
+        return self.index.samples or self.reads_places or any(step.facts.unlisted for step in self.steps())
+
+    @property
+    def reads_places(self) -> bool:
+        """Whether a query reads the place of each row among those of its unit."""
+        return any(step.facts.places for step in self.steps())
 
     @functools.cached_property
     def has_exact_delta(self) -> bool:

@@ -48,6 +48,7 @@ def _write_query(step: Step, rows: int) -> dict[str, Any]:
         **({"histograms": list(facts.histograms)} if facts.histograms else {}),
         **({"gathers": True} if facts.gathers else {}),
         **({"unlisted": True} if facts.unlisted else {}),
+        **({"places": True} if facts.places else {}),
         **({"formulas": [score_claims_form(one) for one in facts.formulas]} if facts.formulas else {}),
         **({"for_rows": [_write_sensitivity(s) for s in for_rows]} if for_rows else {}),
     }

@@ -42,6 +42,11 @@ from .released_bounds import (
     ReleasedBins as ReleasedBins,
     ScaledSums as ScaledSums,
 )
+from .released_rows import (
+    AtReleasedRows as AtReleasedRows,
+    RowsPerUnitScores as RowsPerUnitScores,
+    numbers_of_rows as numbers_of_rows,
+)
 from .residuals import Residuals as Residuals
 from .scores import (
     CandidateScores as CandidateScores,

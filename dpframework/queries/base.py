@@ -176,6 +176,8 @@ class QueryFacts:
         The formulas that it scores by, with their claims.
     unlisted
         Whether it answers with counts of keys that nobody lists (see `queries.Keys`).
+    places
+        Whether it reads the place of each row among those of its unit (see `queries.AtReleasedRows`).
     """
 
     name: str = attrs.field(converter=printable)
@@ -189,6 +191,7 @@ class QueryFacts:
     gathers: bool = False
     formulas: tuple[ScoreClaims, ...] = attrs.field(default=(), converter=_formulas)
     unlisted: bool = False
+    places: bool = False
 
     def sensitivity(self, norm: Norm) -> Sensitivity | None:
         """Return the declared sensitivity in `norm`, else one in a norm that bounds it, else None.
@@ -248,6 +251,11 @@ class Query(abc.ABC):
     @property
     def unlisted(self) -> bool:
         """Whether it answers with counts of keys that nobody lists, which only some mechanisms may release."""
+        return False
+
+    @property
+    def places(self) -> bool:
+        """Whether it reads the place of each row among those of its unit, which ids tell (`Block.unit_places`)."""
         return False
 
     @property
@@ -312,6 +320,7 @@ class Query(abc.ABC):
             self.gathers,
             self.scored_formulas,
             self.unlisted,
+            self.places,
         )
 
     @property

@@ -14,7 +14,7 @@ from dpframework.facts.descriptions import Description
 from dpframework.facts.exact_form import exact_form
 from dpframework.facts.privacy import Relation, exact, rho_below
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import PrivacyUnit
+from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.plan.nodes import Node
 from dpframework.plan.parts import PlannedPart
 from dpframework.results.error_bounds import ErrorBound
@@ -87,6 +87,8 @@ class Example:
         Tables and outputs that come near the worst case, where a search among small tables does not.
     loose
         Why no run can lose all that is claimed, such as a ceiling with its derivation. Verdicts show it.
+    unit
+        Whom its claim is tested for where nobody says: a person with several rows, for what depends on them.
     """
 
     schema: Schema
@@ -94,6 +96,7 @@ class Example:
     delta: Fraction = attrs.field(default=Fraction(0), converter=_delta)
     witnesses: tuple[Witness, ...] = attrs.field(default=(), converter=_witnesses)
     loose: str = ""
+    unit: PrivacyUnit = ROW
 
     def for_units(self, rows: int) -> Example:
         """Return the example for units of several rows, with room for as many units as there were rows.
@@ -110,6 +113,15 @@ class Example:
         numbers = {name: getattr(self.schema, name) for name in ("rows", "max_rows")}
         schema = attrs.evolve(self.schema, **{name: number and number * rows for name, number in numbers.items()})
         return attrs.evolve(self, schema=schema)
+
+    def unit_for(self, unit: PrivacyUnit) -> PrivacyUnit:
+        """Return the unit to test the claim for where one is asked for: its own where that is a row.
+
+        What depends on whose each row is needs ids: of as many rows as are asserted.
+        """
+        if unit.is_row:
+            return self.unit
+        return attrs.evolve(self.unit, rows=unit.rows) if unit.asserted and self.unit.groups_rows else unit
 
 
 @attrs.frozen

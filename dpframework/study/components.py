@@ -25,6 +25,7 @@ MINERS = {
     "keys": "keys:KeysMiner",
     "adaptive-grid": "grids:AdaptiveGridMiner",
     "private-bounds": "bounds:PrivateBoundsMiner",
+    "rows-per-unit": "unit_rows:RowsPerUnitMiner",
 }
 
 

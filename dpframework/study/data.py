@@ -369,21 +369,3 @@ def require_read_for(unit: PrivacyUnit, read_for: PrivacyUnit, key: bytes | None
         raise InputError(
             "this run may be resumed, and then goes on with the same rows; read its table with key=run.key"
         )
-
-
-def group_rows(table: Table, unit: PrivacyUnit) -> Table:
-    """Return a table that knows the unit of each row, to sample whole units or count each once for a key.
-
-    Raises
-    ------
-    InputError
-        If a unit may have several rows, and the table does not know the unit of each row.
-    """
-    if not unit.groups_rows or table.unit_codes is not None:
-        return table
-    if table.unit.rows > 1:
-        raise InputError(
-            "the plan samples whole units or counts their keys, and the table does not say whose each row is; read it "
-            f"with its {unit.id}, or give Table.with_units"
-        )
-    return table.with_units(range(table.rows))

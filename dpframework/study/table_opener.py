@@ -10,9 +10,10 @@ import attrs
 
 from dpframework.facts.errors import DoesNotFit, InputError, NotOpened, QueryStopped
 from dpframework.facts.periods import Period
+from dpframework.facts.unit import PrivacyUnit
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.run.recorder import Recorder
-from dpframework.study.data import group_rows, require_read_for
+from dpframework.study.data import require_read_for
 from dpframework.study.study_plan import StudyPlan
 from dpframework.study.table_sources import Given
 from dpframework.tables.database_table import DatabaseTable
@@ -75,9 +76,30 @@ def open_table(
             )
         plan.require_schema(loaded.schema)
         require_read_for(plan.unit, loaded.unit, loaded.key, ledger)
-        own = group_rows(loaded, plan.unit) if plan.reads_units else loaded.with_units(None)
+        own = group_rows(loaded, plan.unit, placed=plan.reads_places) if plan.reads_units else loaded.with_units(None)
         return own.with_values(values), loaded.unit.span
     raise InputError(says)
+
+
+def group_rows(table: Table, unit: PrivacyUnit, *, placed: bool = False) -> Table:
+    """Return a table that knows the unit of each row, to sample whole units or count each once for a key.
+
+    If `placed`, it knows the place of each row among those of its unit, too; where each row is a unit, that is the
+    first.
+
+    Raises
+    ------
+    InputError
+        If a unit may have several rows, and the table does not know the unit of each row.
+    """
+    if table.unit_codes is not None or not (unit.groups_rows or placed):
+        return table
+    if unit.groups_rows and table.unit.rows > 1:
+        raise InputError(
+            "the plan samples whole units, reads some of their rows or counts their keys, and the table does not say "
+            f"whose each row is; read it with its {unit.id}, or give Table.with_units"
+        )
+    return table.with_units(range(table.rows))
 
 
 def _unread(
@@ -113,7 +135,7 @@ def _unread(
     if isinstance(given, TableFiles) and not reads_files:
         raise NotOpened(f"engine '{engine.name}' reads no files; give the study {_given_to(engine)}")
     require_joined(engine, given)
-    return attrs.evolve(given, values=values, ordered=plan.index.samples)
+    return attrs.evolve(given, values=values, ordered=plan.index.samples, placed=plan.reads_places)
 
 
 def require_joined(engine: Engine, given: TableFiles | DatabaseTable) -> None:

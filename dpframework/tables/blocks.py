@@ -111,6 +111,8 @@ class Block:
         The attributes of the table that each derived attribute depends on.
     unit_codes
         The number of each row's unit, an array of that length; None unless a plan samples units of several rows.
+    unit_places
+        The place of each row among those of its unit, from 0, an array of that length; None where it is not known.
     key_columns
         The keys of open attributes, of that length each. Their codes are all 0.
     """
@@ -122,6 +124,7 @@ class Block:
     derived: Mapping[str, Codes] = attrs.field(factory=dict)
     made_of: MadeOf = NOTHING_DERIVED
     unit_codes: NDArray[np.uint32] | None = None
+    unit_places: NDArray[np.unsignedinteger] | None = None
     key_columns: Mapping[str, KeyColumn] = attrs.field(factory=dict)
     _shown: dict[frozenset[str], Block] = attrs.field(factory=dict, init=False)
 
@@ -187,6 +190,25 @@ class Block:
         column = self.key_columns[name]
         return column if self._index is None else column.take(self.index)
 
+    def places_in_units(self) -> NDArray[np.unsignedinteger]:
+        """Return the read-only place of each of this block's rows among those of its unit, from 0, shape (rows,).
+
+        Raises
+        ------
+        InputError
+            If nobody knows whose each row is.
+        """
+        if self.unit_places is None:
+            raise InputError(
+                "the table does not say which row of its unit each row is; read it with the study's unit, on an engine "
+                "that tells units apart"
+            )
+        return self._own(self.unit_places)
+
+    def first_of_units(self, most: int) -> Block:
+        """Return the part of this block with the first rows of each unit, at most so many."""
+        return self.at(self.index[self.places_in_units() < most])
+
     def at(self, index: NDArray[np.int32] | PackedIndex) -> Block:
         """Return the part of this block whose rows are at some positions of the arrays."""
         return attrs.evolve(self, index=index)
@@ -231,6 +253,7 @@ class Block:
             derived={name: column[own] for name, column in self.derived.items()},
             made_of=self.made_of,
             unit_codes=None if self.unit_codes is None else self.unit_codes[own],
+            unit_places=None if self.unit_places is None else self.unit_places[own],
             key_columns={name: column[own] for name, column in self.key_columns.items()},
         )
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KEY_BYTES = 32
+_ORDERED = 1 << 40  # above all places
 
 
 @silenced(streams=True)
@@ -68,13 +69,83 @@ def kept_rows(
     many = np.flatnonzero(sizes[codes] > unit.rows)
     if not len(many):
         return present
-    large = sizes > unit.rows
-    number = np.cumsum(large) - 1
-    first = np.flatnonzero((places == 0) & large[codes])
-    ids_of_large = named.series.gather(present.gather(first[np.argsort(codes[first])]))
+    ids_of_large, whose = _larger_units(named.series.gather(present), codes, places, sizes > unit.rows)
     kept = np.ones(len(codes), dtype=np.bool_)
-    kept[many] = _chosen(key, ids_of_large, number[codes[many]], places[many], unit.rows)
+    kept[many] = _chosen(key, ids_of_large, whose, places[many], unit.rows)
     return present.filter(pl.Series(kept))
+
+
+def hashed_places(ids: Any, rows: pl.Series, codes: NDArray[np.uint32], key: bytes, most: int) -> NDArray[Any]:
+    """Return the place of each row that a table keeps among those of its unit, from 0, chosen by facts of the unit.
+
+    Rows are in the order of another keyed hash of their unit's id and of their place among the rows that it keeps: the
+    first k of a unit are any k of them.
+
+    Parameters
+    ----------
+    ids, key
+        As for `kept_rows`.
+    rows
+        The positions of the rows, as `kept_rows` returns them.
+    codes
+        The number of each one's unit, as `unit_codes` returns them.
+    most
+        How many rows a unit keeps at most.
+    """
+    from dpframework.tables.unit_kernels import places_in_units
+
+    places, sizes = places_in_units(codes)
+    found = np.zeros(len(codes), dtype=np.min_scalar_type(most - 1))
+    many = np.flatnonzero(sizes[codes] > 1)
+    if len(many):
+        named = ids_of(ids, "the column of ids").series.gather(rows)
+        own, whose = _larger_units(named, codes, places, sizes > 1)
+        found[many] = hashed_order(key, own, whose, places[many])
+    return found
+
+
+def hashed_order(key: bytes, ids: pl.Series, units: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the place of each row among those of its unit in the order of a keyed hash (see `hashed_places`).
+
+    Parameters
+    ----------
+    key
+        What rows are chosen by.
+    ids
+        The id of each unit.
+    units
+        The position of each row's unit, shape (rows,).
+    places
+        Its place among the rows of its unit in the order of the table.
+    """
+    from dpframework.tables.unit_kernels import places_in_units
+
+    # as messages that `kept_rows` hashes none of: which rows are kept tells nothing of their order
+    order = np.argsort(_row_keys(key, ids, units, places + _ORDERED), kind="stable")
+    found = np.empty(len(units), dtype=np.int64)
+    found[order] = places_in_units(units[order].astype(np.uint32))[0]
+    return found
+
+
+def _larger_units(
+    ids: pl.Series, codes: NDArray[np.uint32], places: NDArray[np.int64], large: NDArray[np.bool_]
+) -> tuple[pl.Series, NDArray[np.int64]]:
+    """Return the ids of some units, and the position among them of the unit of each of their rows.
+
+    Parameters
+    ----------
+    ids
+        The id of each row.
+    codes
+        The number of its unit.
+    places
+        Its place among the rows of its unit.
+    large
+        Which units are asked for, by their numbers.
+    """
+    number, asked = np.cumsum(large) - 1, large[codes]
+    first = np.flatnonzero((places == 0) & asked)
+    return ids.gather(first[np.argsort(codes[first])]), number[codes[asked]]
 
 
 def chosen_places(

@@ -70,6 +70,8 @@ class DatabaseTable:
         it, and assume `rows-from-query`.
     ordered
         Whether samples may be drawn, for which the database numbers the rows.
+    placed
+        Whether the place of each row among those of its unit may be asked for, for which the database numbers those.
 
     Examples
     --------
@@ -88,6 +90,7 @@ class DatabaseTable:
     order: str | None = attrs.field(default=None, kw_only=True)
     query: bool = attrs.field(default=False, kw_only=True)
     ordered: bool = attrs.field(default=True, kw_only=True)
+    placed: bool = attrs.field(default=True, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         if len(self.table) != (1 if self.id is None else 2):

@@ -220,6 +220,7 @@ class _Blocks(Engine):
                 tuple(column[low:high] for column in table.columns),
                 {name: column[low:high] for name, column in table.values.items()},
                 unit_codes=None if table.unit_codes is None else table.unit_codes[low:high],
+                unit_places=None if table.unit_places is None else table.unit_places[low:high],
                 key_columns={name: column[low:high] for name, column in table.keys.items()},
             )
             for low, high in itertools.pairwise(edges)

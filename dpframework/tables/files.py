@@ -55,7 +55,9 @@ class TableFiles:
     schema, out_of_domain, unit, key, values, options
         As for `read_table`.
     ordered
-        Whether samples may be drawn, for which the rows must be in their order.
+        Whether samples may be drawn, for which the rows must be in their order, and a database numbers them.
+    placed
+        Whether the place of each row among those of its unit may be asked for, for which a database numbers those.
     right, id
         Of two views in files of their own: the right one, while `path` is the left one; and the column that joins them
         (see `read_two_views`).
@@ -77,6 +79,7 @@ class TableFiles:
     ordered: bool = attrs.field(default=True, kw_only=True)
     right: str | None = attrs.field(default=None, converter=_place, kw_only=True)
     id: str | None = attrs.field(default=None, kw_only=True)
+    placed: bool = attrs.field(default=True, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         if self.right is not None:

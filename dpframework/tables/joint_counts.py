@@ -74,13 +74,43 @@ class Steps:
         return int(high - low + 1)
 
 
+def _cuts(given: Iterable[int]) -> tuple[int, ...]:
+    return tuple(given)
+
+
+@final
+@attrs.frozen
+class UnitPlaces:
+    """The place of each row among those of its unit, from 0, in ranges.
+
+    Attributes
+    ----------
+    cuts
+        Increasing whole numbers above 0: the first range holds the places below the first cut, each other one those
+        from a cut on.
+
+    Examples
+    --------
+    >>> UnitPlaces([1, 5]).of(np.array([0, 1, 4, 5, 80])).tolist()
+    [0, 1, 1, 2, 2]
+    """
+
+    cuts: tuple[int, ...] = attrs.field(converter=_cuts)
+
+    def of(self, places: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
+        """Return the range of each of some places."""
+        return np.searchsorted(np.array(self.cuts, dtype=np.int64), places.astype(np.int64), side="right")
+
+
 #: What a cross table has an axis for. An attribute has a cell for each code, cases for each description and the rest,
-#: and steps for each step from the lower bound to the upper one, and one for a missing value.
-Column: TypeAlias = "Attribute | Cases | Steps"
+#: steps for each step from the lower bound to the upper one, and one for a missing value, and places for each range.
+Column: TypeAlias = "Attribute | Cases | Steps | UnitPlaces"
 
 
 def cells_of_column(column: Column) -> int:
     """Return the number of cells of a column."""
+    if isinstance(column, UnitPlaces):
+        return len(column.cuts) + 1
     if isinstance(column, Steps):
         return column.number + 1
     return column.size if isinstance(column, Attribute) else len(column.descriptions) + 1
@@ -151,6 +181,8 @@ def _codes(block: Block, column: Column) -> NDArray[Any]:
         return column.cells(block)
     if isinstance(column, Attribute):
         return binned_codes(block, column)
+    if isinstance(column, UnitPlaces):
+        return column.of(block.places_in_units())
     values, (low, _) = block.values(column.attribute), column.ends
     known = ~np.isnan(values)
     codes = np.full(block.rows, column.number, dtype=np.int64)
@@ -205,7 +237,8 @@ class Crosstab:
         """The names of the attributes that it reads."""
         read: list[str] = [] if self.summed is None else [self.summed.attribute]
         for column in self.columns:
-            read.extend((column.attribute,) if isinstance(column, Steps) else attributes_of(column))
+            if not isinstance(column, UnitPlaces):
+                read.extend((column.attribute,) if isinstance(column, Steps) else attributes_of(column))
         return tuple(dict.fromkeys(read))
 
     def count(self, block: Block) -> NDArray[np.int64]:

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 
 from dpframework.facts.errors import InputError
@@ -17,7 +18,7 @@ from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.unit_schemas import UnitRows
 from dpframework.tables.columns import as_column
-from dpframework.tables.contributions import KEY_BYTES, kept_rows, numbered, unit_codes
+from dpframework.tables.contributions import KEY_BYTES, hashed_places, kept_rows, numbered, unit_codes
 from dpframework.tables.dates import pl_positions, rows_in
 from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.silence import silenced
@@ -55,7 +56,11 @@ def bounded(
     rows = kept_rows(ids, unit, policy=policy, source=source.name, key=own)
     add_rows(builder, source, schema, rows, len(ids))
     table = builder.table(unit, own)
-    return table.with_units(unit_codes(ids, rows)) if unit.groups_rows else table
+    if not unit.groups_rows:
+        return table
+    codes = unit_codes(ids, rows)
+    places = hashed_places(ids, rows, codes, own, unit.rows)
+    return attrs.evolve(table.with_units(codes), unit_places=places)
 
 
 def add_blocks(builder: TableBuilder, source: Source, schema: Schema, unit: PrivacyUnit, policy: OutOfDomain) -> None:

@@ -27,7 +27,7 @@ from dpframework.tables.sources import Source
 from dpframework.tables.sql_connection import SqlConnection, identifier, quoted
 from dpframework.tables.sql_derivation import with_derived_columns
 from dpframework.tables.sql_reading import SourceEncoder, SqlSource, column_names, needed_values
-from dpframework.tables.sql_row_choice import DAY, ID, ORDER, PLACE, UNIT, RowChooser, SqlPiece
+from dpframework.tables.sql_row_choice import DAY, ID, NTH, ORDER, PLACE, UNIT, RowChooser, SqlPiece
 from dpframework.tables.sql_text import SqlColumns
 from dpframework.tables.sql_units import table_of_units
 from dpframework.tables.table import Table
@@ -145,6 +145,8 @@ class SqlEngine(GroupingEngine):
         connection, ordered = self._connection, files.ordered or people is not None
         before, name = connection.number_of_statements, connection.new_name("codes")
         beside = (*((PLACE,) if ordered else ()), *((UNIT,) if ordered and unit.id is not None else ()))
+        nth = files.placed and unit.groups_rows and people is None
+        beside = (*beside, *((NTH,) if nth else ()))
         chooser = RowChooser(connection, read.read, files.out_of_domain)
         none = (frozenset[Unfit](),) * len(schema)
         with connection.snapshot():
@@ -165,7 +167,8 @@ class SqlEngine(GroupingEngine):
         self._read, self._asked = connection.number_of_statements - before, []
         listed = list(column_names(schema, values))
         codes, kept = {one: code for one, code, _ in listed}, {one: value for one, _, value in listed if value}
-        return SelectedRows(CodedTable(name, SqlColumns(schema, codes, kept), beside), schema)
+        place = NTH if nth else "" if unit.asserted or unit.groups_rows else "0"  # of a unit's only row
+        return SelectedRows(CodedTable(name, SqlColumns(schema, codes, kept, unit_place=place), beside), schema)
 
     def _encode(
         self,
@@ -210,7 +213,7 @@ class SqlEngine(GroupingEngine):
         if files.schema.per_unit is not None:
             return chooser.with_units(pieces, unit)
         if unit.id is not None:
-            return chooser.of_units(pieces, unit, files.key)
+            return chooser.of_units(pieces, unit, files.key, placed=files.placed)
         return [SqlSource(piece.query, piece.query) for piece in pieces]
 
     def _piece_of_table(

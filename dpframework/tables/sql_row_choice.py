@@ -1,6 +1,7 @@
 """The rows of a database that a table keeps: a period's, a few of each unit, the matching ones of two views.
 
-Distinct ids and dates leave the database, and of each unit over its limit the number of its rows. Numbers come back.
+Distinct ids and dates leave the database, and of each unit over its limit the number of its rows; where a plan asks for
+the places of rows in their units, of each unit with several rows, too. Numbers come back.
 Which rows a unit keeps is chosen as in every other table, by the place of each among that unit's own rows.
 """
 
@@ -19,7 +20,7 @@ from dpframework.facts.periods import Period
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.unit import PrivacyUnit
-from dpframework.tables.contributions import KEY_BYTES, chosen_places
+from dpframework.tables.contributions import KEY_BYTES, chosen_places, hashed_order
 from dpframework.tables.dates import rows_in
 from dpframework.tables.id_types import ACCEPTED
 from dpframework.tables.ids import Ids
@@ -28,7 +29,7 @@ from dpframework.tables.sql_connection import SqlConnection
 from dpframework.tables.sql_reading import CellNumbers, SqlSource
 from dpframework.tables.written_cells import read_days, read_ids
 
-ID, DAY, ORDER, PLACE, UNIT = "unit_id", "on_day", "in_order", "place", "unit"
+ID, DAY, ORDER, PLACE, UNIT, NTH = "unit_id", "on_day", "in_order", "place", "unit", "nth_of_unit"
 _OF_IDS = {CellKind.WHOLE, CellKind.REAL, CellKind.TRUTH, CellKind.TEXT, CellKind.BYTES, CellKind.UUID}
 
 
@@ -101,8 +102,12 @@ class RowChooser:
         kept = f"select s.* from ({piece.query}) as s join {name} as m on {cell} = m.cell where m.inside = 1"
         return attrs.evolve(piece, query=kept)
 
-    def of_units(self, pieces: Sequence[SqlPiece], unit: PrivacyUnit, key: bytes | None) -> list[SqlSource]:
+    def of_units(
+        self, pieces: Sequence[SqlPiece], unit: PrivacyUnit, key: bytes | None, *, placed: bool
+    ) -> list[SqlSource]:
         """Return the rows of some pieces that each unit keeps, with their `unit`.
+
+        If `placed`, they have their place among those of the unit, too, where it may have several.
 
         Raises
         ------
@@ -138,14 +143,41 @@ class RowChooser:
                 f"create temp table {kept} as select t.{PLACE}, {number} as unit from ({ranked}) as t left join "
                 f"{chosen} as c on c.unit = t.unit and c.nth = t.nth where t.n <= {unit.rows} or c.nth is not null"
             )
+        listed = f"k.{UNIT}"
+        if placed and unit.groups_rows:
+            kept, listed = self._in_their_order(kept, ids, own), f"k.{UNIT}, k.{NTH}"
         connection.analyze(kept)
         return [
             SqlSource(
                 piece.query,
-                f"select s.*, k.{UNIT} from ({piece.query}) as s join {kept} as k on k.{PLACE} = s.{PLACE}",
+                f"select s.*, {listed} from ({piece.query}) as s join {kept} as k on k.{PLACE} = s.{PLACE}",
             )
             for piece in pieces
         ]
+
+    def _in_their_order(self, kept: str, ids: Any, key: bytes) -> str:
+        """Return the table of the kept rows with the place of each among those of its unit (see `hashed_places`)."""
+        connection = self._connection
+        several = connection.columns(
+            f"select unit, count(*) as n from {kept} group by unit having count(*) > 1 order by unit"
+        )
+        numbers, counts = _whole(several["unit"]), _whole(several["n"])
+        units = np.repeat(np.arange(len(numbers)), counts)
+        places = np.arange(len(units)) - np.repeat(np.cumsum(counts) - counts, counts)
+        order, placed = connection.new_name("nth"), self._keep(connection.new_name("placed"))
+        with connection.passing(order):
+            connection.upload(
+                order,
+                {"unit": numbers[units], "k": places, "nth": hashed_order(key, ids.gather(numbers), units, places)},
+            )
+            numbered = (
+                f"select {PLACE}, unit, row_number() over (partition by unit order by {PLACE}) - 1 as k from {kept}"
+            )
+            connection.run(
+                f"create temp table {placed} as select t.{PLACE}, t.unit, coalesce(o.nth, 0) as {NTH} "
+                f"from ({numbered}) as t left join {order} as o on o.unit = t.unit and o.k = t.k"
+            )
+        return placed
 
     def with_units(self, pieces: Sequence[SqlPiece], unit: PrivacyUnit) -> list[SqlSource]:
         """Return all rows of some pieces that have an id, with the number of their `unit`. Raise as `of_units` does."""

@@ -18,7 +18,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
 from dpframework.tables.grouping import CaseColumn, Selection
-from dpframework.tables.joint_counts import Column, Steps, as_cases
+from dpframework.tables.joint_counts import Column, Steps, UnitPlaces, as_cases
 
 
 def _double(number: float) -> str:
@@ -40,6 +40,8 @@ class SqlColumns:
         The expression of each numeric attribute's value, of those that are kept, null where missing.
     number
         How a real number is written.
+    unit_place
+        The expression of each row's place among those of its unit, a whole number from 0; empty if it is not known.
 
     Examples
     --------
@@ -54,6 +56,7 @@ class SqlColumns:
     codes: Mapping[str, str]
     values: Mapping[str, str] = attrs.field(factory=dict)
     number: Callable[[float], str] = _double
+    unit_place: str = ""
 
     def with_derived(self, attribute: Attribute, cases: Cases) -> SqlColumns:
         """Return the columns with an attribute more."""
@@ -127,6 +130,8 @@ class SqlColumns:
         found = as_cases(column, self.schema)
         if isinstance(found, Attribute):
             return self.codes[found.name]
+        if isinstance(found, UnitPlaces):
+            return self._range(found)
         if isinstance(found, Steps):
             value = self.value(found.attribute)
             return f"case when {value} is null then {found.number} else {self.steps(found)} - ({found.ends[0]}) end"
@@ -134,6 +139,14 @@ class SqlColumns:
             return "0"
         tests = " ".join(f"when {self.holds(one)} then {k}" for k, one in enumerate(found.descriptions))
         return f"case {tests} else {len(found.descriptions)} end"
+
+    def _range(self, places: UnitPlaces) -> str:
+        if not self.unit_place:
+            raise InputError(
+                "this table was opened without the places of rows in their units; open it with placed=True"
+            )
+        tests = " ".join(f"when {self.unit_place} < {cut} then {k}" for k, cut in enumerate(places.cuts))
+        return f"case {tests} else {len(places.cuts)} end"
 
     def steps(self, steps: Steps) -> str:
         """Return a value in steps, a whole number, null where it is missing."""

@@ -68,6 +68,9 @@ class Table:
         once. None where that is not known, or each unit has one row.
     keys
         The keys of each open attribute, whose codes are all 0.
+    unit_places
+        The place of each row among those of its unit, from 0, shape (rows,), where `unit_codes` are known. It follows
+        from the unit alone. A plan may release from the first places only (see `queries.AtReleasedRows`).
     """
 
     schema: Schema
@@ -77,6 +80,9 @@ class Table:
     key: bytes | None = None
     unit_codes: NDArray[np.uint32] | None = attrs.field(default=None, converter=attrs.converters.optional(_locked))
     keys: Mapping[str, KeyColumn] = attrs.field(factory=dict, converter=_as_keys)
+    unit_places: NDArray[np.unsignedinteger] | None = attrs.field(
+        default=None, converter=attrs.converters.optional(_locked)
+    )
 
     @property
     def rows(self) -> int:
@@ -91,6 +97,8 @@ class Table:
     def with_units(self, codes: ArrayLike | None) -> Table:
         """Return this table with the number of each row's unit, or without any (see `unit_codes`).
 
+        The places of a unit's rows are then in the order of the table.
+
         Raises
         ------
         InputError
@@ -98,7 +106,7 @@ class Table:
         """
         if codes is None:
             keys = {name: column.of_units(None) for name, column in self.keys.items()}
-            return attrs.evolve(self, unit_codes=None, keys=keys)
+            return attrs.evolve(self, unit_codes=None, unit_places=None, keys=keys)
         given = quietly(lambda: np.asarray(codes), "unit_codes must be an array of whole numbers")
         if given.shape != (self.rows,) or (given.size and not np.issubdtype(given.dtype, np.integer)):
             raise InputError("unit_codes must hold one whole number a row")
@@ -106,7 +114,8 @@ class Table:
         if counts.max(initial=0) > self.unit.rows:
             raise InputError(f"unit_codes give a unit more than {self.unit.rows} rows; its table may have so many")
         keys = {name: column.of_units(numbered) for name, column in self.keys.items()}
-        return attrs.evolve(self, unit_codes=numbered.astype(np.uint32), keys=keys)
+        whose = numbered.astype(np.uint32)
+        return attrs.evolve(self, unit_codes=whose, unit_places=places_in_order(whose), keys=keys)
 
     def with_values(self, names: Collection[str] | None) -> Table:
         """Return this table with the raw values of some attributes only, or of all for None."""
@@ -124,7 +133,8 @@ class Table:
     def __reduce__(self) -> tuple[type[Table], tuple[Any, ...]]:
         """Pickle as the parts, so that an unpickled table is read-only again."""
         values, keys = dict(self.values), dict(self.keys)
-        return Table, (self.schema, self.columns, values, self.unit, self.key, self.unit_codes, keys)
+        parts = (self.schema, self.columns, values, self.unit, self.key, self.unit_codes, keys, self.unit_places)
+        return Table, parts
 
     @classmethod
     @silenced(streams=True)
@@ -187,6 +197,14 @@ class Table:
                 raise InputError("values must hold one array for each numeric attribute and no others")
             raw = {a.name: _checked_values(a, values[a.name], columns[schema.index(a.name)]) for a in numeric}
         return cls(schema, columns, raw, unit, keys=_checked_keys(schema, keys or {}, given.shape[1]))
+
+
+def places_in_order(units: NDArray[np.uint32]) -> NDArray[np.unsignedinteger]:
+    """Return the place of each row among those of its unit, from 0, in the order of the rows, shape (rows,)."""
+    from dpframework.tables.unit_kernels import places_in_units
+
+    places = places_in_units(units)[0]
+    return places.astype(np.min_scalar_type(int(places.max(initial=0))))
 
 
 def _checked_keys(schema: Schema, given: Mapping[str, Sequence[str | None]], rows: int) -> dict[str, KeyColumn]:

@@ -23,8 +23,9 @@ from dpframework.queries import PiecewiseScores
 from dpframework.queries.answers import answer_of
 from dpframework.run.scope import Charge
 from dpframework.verify.replay import core_loss
+from dpframework.verify.small_tables import Held
 from dpframework.verify.subject import SCOPE, Subject
-from dpframework.verify.tables import Held, Rows
+from dpframework.verify.tables import Rows
 from dpframework.verify.transcript import (
     DerivationEvent,
     Event,
@@ -87,7 +88,9 @@ class _WorstGate(WatchedGate):
         return tried[int(near[self.rng.integers(len(near))])][1]
 
     def kept(self, rows: Held, rate: Fraction, *, of_units: bool) -> Held:
-        return Held(rows.rows, rows.derived, 0, rows.units)  # all: the row that tells most is in the sample
+        return Held(
+            rows.rows, rows.derived, 0, rows.units, rows.places
+        )  # all: the row that tells most is in the sample
 
     def happened(self, event: Event) -> None:
         self.events.append(event)
@@ -96,7 +99,7 @@ class _WorstGate(WatchedGate):
             case PartitionEvent():
                 self.others.update(zip(event.parts, self.engine.split(source, event.cut), strict=True))
             case SampleEvent():
-                self.others[event.result] = Held(source.rows, source.derived, event.result, source.units)
+                self.others[event.result] = Held(source.rows, source.derived, event.result, source.units, source.places)
             case DerivationEvent():
                 self.others[event.result] = self.engine.derive(source, event.attribute, event.cases)
 

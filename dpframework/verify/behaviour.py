@@ -25,8 +25,9 @@ from dpframework.verify.patience import Patience
 from dpframework.verify.replay import Replayed, replay
 from dpframework.verify.sameness import same
 from dpframework.verify.search import Labelled, labelled, labelled_pair, last_before, shrunk, unlabelled
+from dpframework.verify.small_tables import units_of
 from dpframework.verify.subject import SCOPE, Subject
-from dpframework.verify.tables import Pair, Rows, Sizes, units_of
+from dpframework.verify.tables import Pair, Rows, Sizes
 from dpframework.verify.transcript import Transcript
 
 TOLERANCE = 1e-6  # of floating point, in a sum of log-densities

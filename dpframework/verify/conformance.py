@@ -36,6 +36,7 @@ from dpframework.study.study import Study
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import InMemory, Threads, _Blocks
+from dpframework.tables.table import Table
 from dpframework.verify.answer_changes import measure
 from dpframework.verify.answers import Answers
 from dpframework.verify.assertions import (
@@ -52,9 +53,10 @@ from dpframework.verify.patience import Patience
 from dpframework.verify.probes import Probe
 from dpframework.verify.query_trace import takes_any_answers
 from dpframework.verify.sameness import same
+from dpframework.verify.small_tables import SmallTables
 from dpframework.verify.step_checks import StepChecks
 from dpframework.verify.subject import USUAL_DELTA, Subject
-from dpframework.verify.tables import Sizes, SmallTables, Universe
+from dpframework.verify.tables import Sizes, Universe
 
 AMOUNTS = (int, float, str, Decimal, Fraction)  # types of a parameter `epsilon` or `rho`
 
@@ -78,14 +80,24 @@ class _Together(_Blocks):
 def _study(example: Example, relation: Relation) -> Study:
     """Return a study of one example that allows whatever it assumes, with the delta that its claim needs."""
     subject = _subject(example, relation)
-    allow, delta = list(subject.plan.assumptions), subject.delta_needed or 0
-    study = Study(example.schema, epsilon=10**9, delta=delta, relation=relation, allow=allow)
+    allow, delta, unit = list(subject.plan.assumptions), subject.delta_needed or 0, example.unit
+    of: dict[str, Any] = {"unit": unit.id, "rows_per_unit": unit.rows}
+    study = Study(example.schema, epsilon=10**9, delta=delta, relation=relation, allow=allow, **of)
     study.add("example", example.miner)
     return study
 
 
 def _subject(example: Example, relation: Relation) -> Subject:
-    return Subject(example.miner, example.schema, relation, delta=example.delta)
+    return Subject(example.miner, example.schema, relation, delta=example.delta, unit=example.unit)
+
+
+def _table(example: Example, relation: Relation) -> Table:
+    """Return a table of an example's schema, in which all units but the first have all rows that they may have."""
+    universe, most = Universe(example.schema), example.unit.rows
+    sizes = Sizes.of(example.schema, relation, 30)
+    rows = sizes.most + (relation is Relation.REPLACE_ONE)
+    table = universe.table(bytes(k % universe.kinds for k in range(rows)))
+    return attrs.evolve(table, unit=example.unit).with_units((np.arange(rows) + most - rows % most) // most)
 
 
 class MinerConformance:
@@ -160,10 +172,7 @@ class MinerConformance:
 
     def test_its_result_can_be_printed_and_written(self, example: Example, relation: Relation) -> None:
         """As text and as JSON, and no run spends more than the plan."""
-        universe = Universe(example.schema)
-        sizes = Sizes.of(example.schema, relation, 30)
-        rows = bytes(k % universe.kinds for k in range(sizes.most + (relation is Relation.REPLACE_ONE)))
-        results = _study(example, relation).run(universe.table(rows), seed=0)
+        results = _study(example, relation).run(_table(example, relation), seed=0)
         assert str(results["example"]), "the result is printed as an empty text; define its __str__"
         json.dumps(to_json_safe(results["example"]), allow_nan=False)
         spent, planned = results.spent, results.plan.total().epsilon or math.inf
@@ -172,11 +181,9 @@ class MinerConformance:
 
     def test_blocks_of_rows_make_no_difference(self, example: Example, relation: Relation) -> None:
         """The same seed gives the same result from one block of rows and from three, asked one by one and together."""
-        universe = Universe(example.schema)
-        sizes = Sizes.of(example.schema, relation, 30)
-        rows = bytes(k % universe.kinds for k in range(sizes.most + (relation is Relation.REPLACE_ONE)))
+        table = _table(example, relation)
         one, again, three = (
-            to_json_safe(_study(example, relation).run(universe.table(rows), seed=3, engine=engine)["example"])
+            to_json_safe(_study(example, relation).run(table, seed=3, engine=engine)["example"])
             for engine in (InMemory(), InMemory(), _Together())
         )
         assert same(one, again), f"two runs with one seed differ: {ADVICE}"
@@ -220,6 +227,7 @@ class MinerConformance:
             replays=max((self.more_replays.get(name, self.replays) for name in names), default=self.replays),
             min_tightness=least,
             witnesses=example.witnesses,
+            unit=example.unit,
         )
         print(report.verdict)  # in pytest's report with -rP
 

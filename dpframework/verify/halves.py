@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, final
 
 from dpframework.tables.blocks import Block
-from dpframework.verify.tables import Held, SmallTables
+from dpframework.verify.small_tables import Held, SmallTables
 
 
 @final

@@ -30,7 +30,8 @@ from dpframework.facts.schema import Schema
 from dpframework.queries import PiecewiseScores, Query
 from dpframework.queries.answers import answer_of
 from dpframework.verify.answer_changes import measure
-from dpframework.verify.tables import Held, Rows, SmallTables, Universe
+from dpframework.verify.small_tables import Held, SmallTables
+from dpframework.verify.tables import Rows, Universe
 
 CORE = __name__.partition(".")[0]
 CHILD = "DPFRAMEWORK_ASKED_ELSEWHERE"  # set in the new process, which starts no other

@@ -16,8 +16,9 @@ from dpframework.queries.answers import answer_of
 from dpframework.verify.answers import Answers, made_up
 from dpframework.verify.probes import probes
 from dpframework.verify.samplers import serves
+from dpframework.verify.small_tables import Held
 from dpframework.verify.subject import SCOPE, Subject
-from dpframework.verify.tables import Held, Rows
+from dpframework.verify.tables import Rows
 from dpframework.verify.transcript import DerivationEvent, PartitionEvent, ReleaseEvent, SampleEvent, record
 
 

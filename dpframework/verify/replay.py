@@ -27,8 +27,9 @@ from dpframework.results.json_safe import to_json_safe
 from dpframework.run.scope import Charge
 from dpframework.verify.refusals import refusal
 from dpframework.verify.sameness import same
+from dpframework.verify.small_tables import Held, with_units
 from dpframework.verify.subject import Subject
-from dpframework.verify.tables import Held, Rows
+from dpframework.verify.tables import Rows
 from dpframework.verify.transcript import (
     DerivationEvent,
     Diverged,
@@ -230,7 +231,7 @@ class Weigher:
 
     def _over_samples(self, event: SampleEvent, source: Held, first: int) -> float:
         """Return the logarithm of the mean density, over all samples, of all that is released from one."""
-        samples = samples_of(source, event.rate)
+        samples = samples_of(source, event.rate, ordered=self._subject.plan.reads_places)
         if samples is None:
             raise TooManySamplesError
         logs = [chance + math.fsum(self._densities({event.result: drawn}, first)) for chance, drawn in samples]
@@ -333,10 +334,11 @@ def difference(one: Sequence[float], other: Sequence[float], caps: Sequence[floa
     return abs(math.fsum(a - b for a, b in zip(one, other, strict=True)))
 
 
-def samples_of(held: Held, rate: Fraction) -> list[tuple[float, Held]] | None:
+def samples_of(held: Held, rate: Fraction, *, ordered: bool = False) -> list[tuple[float, Held]] | None:
     """Return every sample of a table without regard to order, with the logarithm of its probability.
 
-    Each row is in it or not, or each unit with all rows that are here. None where there are too many to add up.
+    Each row is in it or not, or each unit with all rows that are here. None where there are too many to add up. If
+    `ordered`, units of the same rows in another order differ, as they do where places in units are read.
     """
     rows = held.rows
     if held.units is None:
@@ -345,7 +347,7 @@ def samples_of(held: Held, rate: Fraction) -> list[tuple[float, Held]] | None:
         contents: dict[int, list[int]] = {}
         for unit, kind in zip(held.units, rows, strict=True):
             contents.setdefault(unit, []).append(kind)
-        alike = collections.Counter(bytes(sorted(kinds)) for kinds in contents.values())
+        alike = collections.Counter(bytes(kinds if ordered else sorted(kinds)) for kinds in contents.values())
         counts = list(alike.items())
     if math.prod(number + 1 for _, number in counts) > MOST_SAMPLES:
         return None
@@ -355,6 +357,9 @@ def samples_of(held: Held, rate: Fraction) -> list[tuple[float, Held]] | None:
         ways = math.prod(math.comb(number, k) for (_, number), k in zip(counts, kept, strict=True))
         chance = math.log(ways) + sum(kept) * here + (of_all - sum(kept)) * away
         units = [unit for (unit, _), k in zip(counts, kept, strict=True) for _ in range(k)]
-        numbers = None if held.units is None else tuple(n for n, unit in enumerate(units) for _ in unit)
-        found.append((chance, Held(b"".join(units), held.derived, 0, numbers)))
+        rows_kept = b"".join(units)
+        of_rows = held.units is None
+        found.append(
+            (chance, Held(rows_kept, held.derived, 0) if of_rows else with_units(rows_kept, units, held.derived))
+        )
     return found

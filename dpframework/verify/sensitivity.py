@@ -24,17 +24,8 @@ from dpframework.verify.many import largest_number, pairs_of_many
 from dpframework.verify.other_process import is_foreign
 from dpframework.verify.patience import Patience
 from dpframework.verify.search import Search
-from dpframework.verify.tables import (
-    MOST_KINDS,
-    Change,
-    Held,
-    Pair,
-    Rows,
-    Sizes,
-    SmallTables,
-    Universe,
-    changes,
-)
+from dpframework.verify.small_tables import Held, SmallTables
+from dpframework.verify.tables import MOST_KINDS, Change, Pair, Rows, Sizes, Universe, changes
 
 MOST_ROWS = 60
 BLOCKS = 7  # rows of a small table that is cut into blocks
@@ -230,11 +221,11 @@ class _Searched:
     ) -> None:
         self.query, self.relation, self.inputs, self.derived, self.pairs = query, relation, inputs, derived, pairs
         self.universe = Universe(schema)
-        self.engine = SmallTables(self.universe, rows if query.facts().unlisted else 1)
+        self.facts = query.facts()
+        self.engine = SmallTables(self.universe, rows if self.facts.unlisted or self.facts.places else 1)
         self.sizes = Sizes.of(schema, relation, MOST_ROWS, rows)
         self.most = largest_number(schema, relation, rows)
         self.changes = changes(self.universe, relation, UnitChange(rows, rows > 1 and schema.rows is None))
-        self.facts = query.facts()
         self.histograms = self.facts.histograms
         self.same_rows = relation is Relation.REPLACE_ONE and (rows == 1 or schema.rows is not None)
         self.patience = patience
@@ -328,7 +319,8 @@ class _Searched:
         return self.answers[rows]
 
     def _held(self, rows: Rows) -> Held:
-        return Held(rows, self.derived, 0, self.engine.hold(rows).units)
+        held = self.engine.hold(rows)
+        return Held(rows, self.derived, 0, held.units, held.places)
 
     def _coordinates(self, answer: Any) -> Any:
         return answer if isinstance(answer, PiecewiseScores) else self.query.coordinates(answer)

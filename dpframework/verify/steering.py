@@ -25,8 +25,9 @@ from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.run.scope import Charge
 from dpframework.verify.hidden_state import is_foreign_module
 from dpframework.verify.patience import Patience
+from dpframework.verify.small_tables import Held
 from dpframework.verify.subject import Subject
-from dpframework.verify.tables import Held, Rows
+from dpframework.verify.tables import Rows
 from dpframework.verify.transcript import Event, ReleaseEvent, Transcript, WatchedGate, run_through
 
 LARGE = 10**6

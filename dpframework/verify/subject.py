@@ -22,7 +22,8 @@ from dpframework.run.scope import Run
 from dpframework.study.study_plan import StudyPlan
 from dpframework.verify.many import largest_number
 from dpframework.verify.patience import Patience
-from dpframework.verify.tables import SAMPLED_ROWS, SmallTables, Universe
+from dpframework.verify.small_tables import SmallTables
+from dpframework.verify.tables import SAMPLED_ROWS, Universe
 
 SCOPE = "audited"
 USUAL_DELTA = Fraction(1, 10**6)  # of a plan without a pure claim, whose example carries no delta

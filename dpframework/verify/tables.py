@@ -1,4 +1,4 @@
-"""Small tables of the kinds of rows that a schema allows, their neighbours, and an engine for them.
+"""Small tables of the kinds of rows that a schema allows, and their neighbours.
 
 A table is a `bytes` value, one byte a row: the row's kind. Such tables are made up, so they may be shown.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 import attrs
@@ -16,17 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
-from dpframework.facts.cuts import Cut, number_of_parts
-from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ONE_ROW, UnitChange
-from dpframework.tables.blocks import Block, cells_of
+from dpframework.tables.blocks import Block
 from dpframework.tables.derivation import with_derived
 from dpframework.tables.encoding import EncodedColumn, stored_dtype
-from dpframework.tables.engines import Engine
 from dpframework.tables.keys import KEY_CODES, NO_KEY, KeyBook, KeyColumn
 from dpframework.tables.reading import table_from_columns
 from dpframework.tables.table import Table
@@ -101,8 +98,12 @@ class Universe:
         self.codes = np.stack([made[name].codes.astype(np.int64) for name in self.schema.names])
         self._values |= {name: one.values for name, one in made.items() if one.values is not None}
 
-    def block(self, rows: Rows, units: Sequence[int] | None = None) -> Block:
-        """Return a table's rows as a block; with the numbers of their units, each counts once for a key."""
+    def block(self, rows: Rows, units: Sequence[int] | None = None, places: Sequence[int] | None = None) -> Block:
+        """Return a table's rows as a block; with the numbers of their units, each counts once for a key.
+
+        `places` are those of the rows among those of their units: by default each row is a unit. Rows beside, which are
+        not the block's, have the first place.
+        """
         kinds = np.frombuffer(rows, dtype=np.uint8)
         numbers = {name: own.take(kinds, axis=0).ravel() for name, own in self._beside_another.items()}
         keys = {name: KeyColumn(numbers[name], book) for name, book in self._books.items()}
@@ -113,7 +114,11 @@ class Universe:
         index = np.arange(1, 2 * len(kinds), 2, dtype=np.int32)
         for column in columns:
             column.flags.writeable = False  # as a table's: a query that writes on its rows fails
-        return Block(self.schema, columns, _BesideAnother(self._values_beside_another, kinds), index, key_columns=keys)
+        of_units = np.zeros(2 * len(kinds), dtype=np.min_scalar_type(max(places or (0,))))
+        of_units[1::2] = 0 if places is None else places
+        of_units.flags.writeable = False
+        values = _BesideAnother(self._values_beside_another, kinds)
+        return Block(self.schema, columns, values, index, unit_places=of_units, key_columns=keys)
 
     @functools.cached_property
     def _beside_another(self) -> dict[str, NDArray[Any]]:
@@ -288,113 +293,3 @@ def all_tables(kinds: Sequence[int], sizes: Sequence[int]) -> Iterator[Rows]:
     for size in sizes:
         for rows in itertools.combinations_with_replacement(kinds, size):
             yield bytes(rows)
-
-
-def units_of(rows: Any, together: int) -> list[Any]:
-    """Return the rows of each unit of a small table, counted from its end. Only the first unit may have fewer.
-
-    The rows that one of two neighbours has besides are at its end: so they are one unit, and the others are the same.
-    """
-    first = len(rows) % together
-    units = [rows[k : k + together] for k in range(first, len(rows), together)]
-    return [rows[:first], *units] if first else units
-
-
-@final
-class Held:
-    """A handle of rows on the small-table engine, which holds derived attributes too.
-
-    Attributes
-    ----------
-    rows
-        The rows.
-    derived
-        What was derived.
-    number
-        The number of the handle, in a transcript.
-    units
-        The number of each row's unit, where a plan samples or counts units of several rows; else None: each row is one.
-    """
-
-    __slots__ = ("_block", "derived", "number", "rows", "units")
-
-    def __init__(
-        self,
-        rows: Rows,
-        derived: tuple[tuple[Attribute, Cases], ...],
-        number: int,
-        units: tuple[int, ...] | None = None,
-    ) -> None:
-        self.rows, self.derived, self.number, self.units = rows, derived, number, units
-        self._block: Block | None = None
-
-    @property
-    def key(self) -> Any:
-        """The data that a release from these rows depends on, besides attributes derived from them alone."""
-        key = (self.rows, len(self.derived)) if self.derived else self.rows
-        return key if self.units is None else (key, self.units)
-
-    def only(self, chosen: NDArray[np.bool_]) -> Held:
-        """Return some of the rows."""
-        kinds = np.frombuffer(self.rows, dtype=np.uint8)
-        units = None if self.units is None else tuple(itertools.compress(self.units, chosen.tolist()))
-        return Held(kinds[chosen].tobytes(), self.derived, 0, units)
-
-    def block(self, universe: Universe) -> Block:
-        """Return the rows as a block, made once."""
-        if self._block is None:
-            block = universe.block(self.rows, self.units)
-            for attribute, cases in self.derived:
-                block = block.with_derived(attribute, cases)
-            self._block = block
-        return self._block
-
-
-@final
-class SmallTables(Engine):
-    """An engine for tables of a universe. Its handles are values, so that answers can be cached by them."""
-
-    name = "small-tables"
-
-    def __init__(self, universe: Universe, together: int = 1) -> None:
-        self.universe, self.together = universe, together
-
-    def load(self, table: Table) -> Held:
-        """Refuse, since the universe makes the small tables.
-
-        Raises
-        ------
-        InputError
-            Always.
-        """
-        raise InputError("the small-table engine holds tables of its universe only; use hold(rows)")
-
-    def hold(self, rows: Rows) -> Held:
-        """Return a handle of a whole table, with its units by `units_of` where units are sampled."""
-        if self.together == 1:
-            return Held(rows, (), 0)
-        units = [number for number, unit in enumerate(units_of(rows, self.together)) for _ in unit]
-        return Held(rows, (), 0, tuple(units))
-
-    def map(self, rows: Held, function: Callable[[Block], Any]) -> list[Any]:
-        """Evaluate on the one block."""
-        return [function(rows.block(self.universe))]
-
-    def split(self, rows: Held, by: Cut) -> list[Held]:
-        """See `Engine`."""
-        cells = cells_of(by, rows.block(self.universe))
-        return [rows.only(cells == k) for k in range(number_of_parts(by))]
-
-    def sample(self, rows: Held, drawn: Callable[[int], NDArray[np.bool_]]) -> Held:
-        """See `Engine`."""
-        return rows.only(drawn(len(rows.rows)))
-
-    def sample_units(self, rows: Held, drawn: Callable[[int], NDArray[np.bool_]]) -> Held:
-        """See `Engine`."""
-        present = dict.fromkeys(rows.units or ())
-        kept = dict(zip(present, drawn(len(present)).tolist(), strict=True))
-        return rows.only(np.array([kept[unit] for unit in rows.units or ()], dtype=bool))
-
-    def derive(self, rows: Held, attribute: Attribute, cases: Cases) -> Held:
-        """See `Engine`."""
-        return Held(rows.rows, (*rows.derived, (attribute, cases)), 0, rows.units)

@@ -27,8 +27,9 @@ from dpframework.run.gate import Gate
 from dpframework.run.miner import Miner
 from dpframework.run.private_table import PrivateTable
 from dpframework.run.scope import Charge, ChargedRelease
+from dpframework.verify.small_tables import Held
 from dpframework.verify.subject import SCOPE, Subject
-from dpframework.verify.tables import Held, Rows
+from dpframework.verify.tables import Rows
 
 STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime"}  # what every record of a log has
 

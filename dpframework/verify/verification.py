@@ -108,7 +108,8 @@ class _Verifying:
         """Check the steps of each example under each relation, of which many are alike, and then replay each."""
         steps, number, made = self._patience.part(STEPS), len(subjects), []
         for k, (name, example, relation) in enumerate(subjects):
-            subject = Subject(example.miner, example.schema, relation, delta=example.delta, unit=self._unit)
+            unit = example.unit_for(self._unit)
+            subject = Subject(example.miner, example.schema, relation, delta=example.delta, unit=unit)
             made.append((name, example, subject))
             if subject.delta_needed is not None:
                 self._asking.check(subject, steps.part(STEPS_AT_ONCE if k < number - 1 else 1))
@@ -132,7 +133,7 @@ class _Verifying:
             witnesses=example.witnesses,
             tell=lambda what: self._tell(f"replaying {where}: {what}"),
             seconds=patience.left * AUDIT,
-            unit=self._unit,
+            unit=subject.unit,
         )
         if report.cut_short:
             self._left_out.append(f"the replay audit of {where} ended after {report.replays:,} replays")

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpframework.facts.errors import InputError
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import InMemory
-from dpframework.tables.table import Table
+from dpframework.tables.table import Table, places_in_order
 
 
 def columns_of(table: Table) -> Block:
@@ -41,7 +41,8 @@ def select_rows(table: Table, rows: ArrayLike) -> Table:
     units = None if table.unit_codes is None else table.unit_codes[chosen]
     schema = table.schema if table.schema.rows is None else attrs.evolve(table.schema, rows=len(columns[0]))
     keys = {name: column.take(np.arange(table.rows)[chosen]) for name, column in table.keys.items()}
-    return Table(schema, columns, values, table.unit, table.key, units, keys)
+    places = None if units is None else places_in_order(units)
+    return Table(schema, columns, values, table.unit, table.key, units, keys, places)
 
 
 def folds(table: Table, number: int, *, seed: int) -> Iterator[tuple[Table, Table]]:

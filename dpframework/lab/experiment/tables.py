@@ -15,7 +15,8 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.lab.evaluation.rows import fold_positions, number_of_rows, select_rows
 from dpframework.lab.experiment.code import Code
-from dpframework.study.data import Data, group_rows
+from dpframework.study.data import Data
+from dpframework.study.table_opener import group_rows
 from dpframework.tables.table import Table
 
 KEPT = 4  # tables that a process keeps: cells of one table are computed one after another

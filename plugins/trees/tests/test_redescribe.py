@@ -24,8 +24,9 @@ from dpframework.lab.clinic import clinic_schema, clinic_table
 from dpframework.verify.conformance import MechanismConformance, QueryConformance
 from dpframework.verify.probes import Probe
 from dpframework.verify.replay import replay
+from dpframework.verify.small_tables import SmallTables
 from dpframework.verify.subject import Subject
-from dpframework.verify.tables import SmallTables, Universe
+from dpframework.verify.tables import Universe
 from dpframework.verify.transcript import record
 
 SCHEMA = dpf.Schema(

@@ -1,0 +1,251 @@
+"""Miners that read no more rows of each unit than an earlier step released, in place of all that the study keeps.
+
+All of it rests on `queries.AtReleasedRows`, which a plan holds in place of each of the miner's queries: what that
+declares does not depend on the number that is released. So the miner is planned, charged and audited as one that reads
+all rows of a unit; a release is divided by the weight of a row, and the noise with it.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar, cast, final
+
+import attrs
+
+from dpframework.basics.budgets import BasicMiner
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import Relation
+from dpframework.facts.schema import Schema
+from dpframework.facts.unit import PrivacyUnit
+from dpframework.mechanisms.base import Calibration
+from dpframework.plan.nodes import Node, Parallel, Step, beside, walk
+from dpframework.plan.parts import PlannedPart
+from dpframework.plan.spending import Spend
+from dpframework.queries.released_rows import AtReleasedRows
+from dpframework.results.error_bounds import ErrorBound
+from dpframework.results.unit_rows import UnitRows
+from dpframework.run.miner import Miner
+from dpframework.run.private_table import PrivateTable
+
+#: What an error bound says where the number of rows is released.
+_AT_MOST = "for all rows of a unit that the study keeps; for a smaller number that is released, less in proportion"
+_LOST = "of a unit no more than the released number of rows count"
+
+M = TypeVar("M", bound=Miner)
+
+
+def fitted(miner: M, **facts: Any) -> M:
+    """Return a copy of a miner with facts of its study, which are no parameters."""
+    copied = attrs.evolve(miner)
+    for name, fact in facts.items():
+        object.__setattr__(copied, name, fact)
+    return copied
+
+
+def require_told_apart(unit: PrivacyUnit) -> None:
+    """Refuse a unit of several rows that no column of ids tells from others.
+
+    Raises
+    ------
+    InputError
+        If it is one.
+    """
+    if unit.asserted:
+        raise InputError(
+            "the number of rows of a unit is found in the rows of each, and nothing says whose a row is; give the "
+            "study the unit, the column of ids"
+        )
+
+
+def unit_of_study(unit: PrivacyUnit | None) -> PrivacyUnit:
+    """Return the unit of the study that a miner was fitted to.
+
+    Raises
+    ------
+    InputError
+        If it was fitted to none.
+    """
+    if unit is None:
+        raise InputError(
+            "how many rows of a unit there are to choose from is a fact of the study; add the miner to one"
+        )
+    return unit
+
+
+@attrs.frozen
+class RowsMiner(BasicMiner):
+    """A miner that may read no more rows of each unit than an earlier step releases.
+
+    A subclass defines `plan_rows`, `mine_rows` and `bound_errors` for the rows that it is given, as `Miner` has `plan`,
+    `mine` and `error_bounds`.
+
+    Attributes
+    ----------
+    rows_per_unit
+        The name of an earlier step of miner `rows-per-unit`; None for all rows that the study keeps.
+    """
+
+    rows_per_unit: str | None = attrs.field(
+        default=None, kw_only=True, validator=attrs.validators.optional(attrs.validators.instance_of(str))
+    )
+    _unit: PrivacyUnit | None = attrs.field(default=None, init=False, repr=False, eq=False)  # of the study
+
+    @abc.abstractmethod
+    def plan_rows(self, schema: Schema) -> Node:
+        """Return every release that `mine_rows` may make."""
+
+    @abc.abstractmethod
+    def mine_rows(self, table: PrivateTable) -> Any:
+        """Make the releases and return the result."""
+
+    def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the error bounds of the result (see `Miner.error_bounds`)."""
+        return part.bounds_of_steps()
+
+    @property
+    def own_sources(self) -> Sequence[str]:
+        """The other steps whose results it is given."""
+        return ()
+
+    def own_misfit(self, sources: Mapping[str, Miner]) -> str | None:
+        """Return why it cannot use the results of these steps, or None."""
+        return None
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """The steps whose results it is given, that of the number of rows last."""
+        return (*self.own_sources, *(() if self.rows_per_unit is None else (self.rows_per_unit,)))
+
+    def misfit(self, sources: Mapping[str, Miner]) -> str | None:
+        """Return why it cannot use the results of some steps, or None."""
+        source = None if self.rows_per_unit is None else sources[self.rows_per_unit]
+        if source is not None and source.result is not UnitRows:
+            return (
+                f"rows_per_unit names step '{self.rows_per_unit}', of miner '{source.name}'; name a step of miner "
+                "'rows-per-unit'"
+            )
+        return self.own_misfit({name: sources[name] for name in self.own_sources})
+
+    def for_study(self, unit: PrivacyUnit, relation: Relation) -> Miner:
+        """Return the miner for the units of a study.
+
+        Raises
+        ------
+        InputError
+            If a number of rows is released, and nothing tells units apart.
+        """
+        if self.rows_per_unit is None:
+            return self
+        require_told_apart(unit)
+        return fitted(self, _unit=unit)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return name and parameters; without a released number of rows as before there were any."""
+        form = super().to_dict()
+        if self.rows_per_unit is None:
+            del form["parameters"]["rows_per_unit"]
+        return form
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan the miner's releases, of no more rows of a unit than are released.
+
+        Raises
+        ------
+        InputError
+            If there is no study that says how many that may be; or as the miner raises.
+        """
+        if self.rows_per_unit is None:
+            return self.plan_rows(schema)
+        most = unit_of_study(self._unit).rows
+        return _at_released_rows(self.plan_rows(_of_some_rows(schema)), most, beside(self.rows_per_unit))
+
+    def mine(self, table: PrivateTable) -> Any:
+        """Make the releases, of as many rows of a unit as were released, and return the result."""
+        if self.rows_per_unit is None:
+            return self.mine_rows(table)
+        found: UnitRows = table.given[self.rows_per_unit]
+        steps = [node for node in walk(self.plan(table.schema)) if isinstance(node, Step)]
+        first: Any = _FirstRows(table, found.rows, {one.name: one for one in steps})
+        return self.mine_rows(cast(PrivateTable, first))
+
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the error bounds of the result, with all rows of a unit that the study keeps."""
+        if self.rows_per_unit is None:
+            return self.bound_errors(part)
+        if part.schema is None:
+            return part.bounds_of_steps()
+        steps = []
+        for one in part.steps:
+            query = _released(one.step)
+            noise = None if one.calibration is None else one.calibration.divided(1, query.query.facts())
+            steps.append(attrs.evolve(one, step=attrs.evolve(one.step, query=query.query), calibration=noise))
+        size = attrs.evolve(part.size, exact=False)
+        own = attrs.evolve(part, steps=steps, schema=_of_some_rows(part.schema), size=size)
+        return [
+            attrs.evolve(bound, note="; ".join(filter(None, (bound.note, _AT_MOST))), biases=[*bound.biases, _LOST])
+            for bound in self.bound_errors(own)
+        ]
+
+
+def _of_some_rows(schema: Schema) -> Schema:
+    """Return the schema of some rows of each unit, whose number is not public, though that of all rows may be."""
+    return schema if schema.rows is None else attrs.evolve(schema, rows=None, max_rows=schema.rows)
+
+
+def _at_released_rows(node: Node, most: int, source: str) -> Node:
+    """Return planned releases as those of a released number of rows of each unit.
+
+    Raises
+    ------
+    InputError
+        If a release is of parts of the table, or of a block.
+    """
+    if isinstance(node, Parallel):
+        raise InputError(
+            "rows_per_unit names a step, and each group is released by itself: the rows of a unit may lie in several, "
+            "and would count in each; leave out by, or rows_per_unit"
+        )
+    if isinstance(node, Spend):
+        raise InputError("rows_per_unit names a step, and a block of releases reads all rows; leave it out")
+    if isinstance(node, Step):
+        return attrs.evolve(node, query=AtReleasedRows(node.query, most), uses=(*node.uses, source))
+    return node.with_children(_at_released_rows(child, most, source) for child in node.children)
+
+
+def _released(step: Step) -> AtReleasedRows:
+    """Return the query of a step that `_at_released_rows` made."""
+    assert isinstance(step.query, AtReleasedRows)
+    return step.query
+
+
+@final
+class _FirstRows:
+    """A private table of the first rows of each unit, as far as everyday miners use one.
+
+    Releases are divided by the weight of a row, and so is the noise that it says they have.
+    """
+
+    def __init__(self, table: PrivateTable, rows: int, steps: Mapping[str, Step]) -> None:
+        self.schema, self.given = _of_some_rows(table.schema), table.given
+        self._table, self._rows, self._steps = table, rows, steps
+
+    def release(self, name: str, **inputs: Any) -> Any:
+        """Make a planned release (see `PrivateTable.release`)."""
+        (released,) = self.release_many([(self, name, inputs)])
+        return released
+
+    def release_many(self, asked: Iterable[tuple[Any, str, Mapping[str, Any]]]) -> list[Any]:
+        """Make several planned releases of this table (see `PrivateTable.release_many`)."""
+        wanted = [(name, {**inputs, "rows_per_unit": self._rows}) for _, name, inputs in asked]
+        found = PrivateTable.release_many((self._table, name, inputs) for name, inputs in wanted)
+        return [self._in_rows(self._steps[name], own) for (name, _), own in zip(wanted, found, strict=True)]
+
+    def _in_rows(self, step: Step, released: Any) -> Any:
+        weight = _released(step).weight(self._rows)
+        return released if step.mechanism.selects or weight == 1 else released / weight
+
+    def calibration(self, name: str) -> Calibration:
+        """Return the noise of a planned step, in rows (see `PrivateTable.calibration`)."""
+        query = _released(self._steps[name])
+        return self._table.calibration(name).divided(query.weight(self._rows), query.query.facts())

@@ -1,0 +1,123 @@
+"""The number of rows that most units have, for a share of the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.released_rows import fitted, require_told_apart, unit_of_study
+from dpframework.facts.attributes import Boolean
+from dpframework.facts.parameters import between_0_and_1, share_of_budget
+from dpframework.facts.privacy import Relation
+from dpframework.facts.schema import Schema
+from dpframework.facts.unit import PrivacyUnit
+from dpframework.plan.nodes import Node, step
+from dpframework.plan.parts import PlannedPart
+from dpframework.queries.released_rows import RowsPerUnitScores
+from dpframework.results.error_bounds import BoundKind, ErrorBound
+from dpframework.results.unit_rows import UnitRows
+from dpframework.run.chain import MinerChain
+from dpframework.run.miner import Example, Miner
+from dpframework.run.private_table import PrivateTable
+
+_STEP = "rows"
+_PERSON = PrivacyUnit("person", 3)  # of examples
+
+
+@final
+@attrs.frozen
+class RowsPerUnitMiner(BasicMiner):
+    """How many rows are enough for all but a share of the units, of as many as the study keeps of each.
+
+    One selection by the scores of `queries.RowsPerUnitScores`, in which a unit counts once, however many rows it has:
+    it costs what the choice among as many numbers costs where each person is one row. A later step that names this one
+    as its `rows_per_unit` reads so many rows of each unit, and its noise is as small as if the study kept no more.
+
+    The numbers that may be chosen follow from the study's `rows_per_unit` alone. With 95 % probability the number is
+    too small for no more than the share and s ln(20 m) units, with m numbers and noise of scale s (2 max(o, 1 - o) /
+    epsilon under add-or-remove-one, with o the share).
+
+    Parameters
+    ----------
+    outside
+        The share of the units that may have more rows, by default 5 %. They lose some of them in later steps.
+    epsilon, rho
+        The budget; in zCDP, for a study with a delta, as rho instead.
+
+    Examples
+    --------
+    >>> RowsPerUnitMiner(outside="0.1", epsilon="0.2").outside
+    Fraction(1, 10)
+    """
+
+    name = "rows-per-unit"
+    result = UnitRows
+    outside: Fraction = attrs.field(
+        default=Fraction(1, 20), converter=share_of_budget, validator=between_0_and_1, kw_only=True
+    )
+    _unit: PrivacyUnit | None = attrs.field(default=None, init=False, repr=False, eq=False)  # of the study
+
+    def for_study(self, unit: PrivacyUnit, relation: Relation) -> RowsPerUnitMiner:
+        """Return the miner for the units of a study.
+
+        Raises
+        ------
+        InputError
+            If nothing tells units apart.
+        """
+        require_told_apart(unit)
+        return fitted(self, _unit=unit)
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """The unit of the study.
+
+        Raises
+        ------
+        InputError
+            If there is no study yet.
+        """
+        return unit_of_study(self._unit)
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan the one selection."""
+        return step(_STEP, RowsPerUnitScores(self.unit.rows, self.outside), self.selector)
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return nothing: rows are counted."""
+        return ()
+
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return by how many units the number of rows may miss its share."""
+        calibration = part.calibration(_STEP)
+        if calibration is None:
+            return part.bounds_of_steps()
+        most = calibration.facts.answer_length
+        note = "the study keeps one row of each unit, so that there is nothing to choose" if most == 1 else ""
+        within = calibration.preview.within
+        return [ErrorBound("rows of a unit", within, "units", BoundKind.NUMBER, part.size, note=note, steps=(_STEP,))]
+
+    def mine(self, table: PrivateTable) -> UnitRows:
+        """Release the number of rows."""
+        rows, within = int(table.release(_STEP)), table.calibration(_STEP).preview.within
+        return UnitRows(self.unit.id or "row", rows, self.unit.rows, self.outside, within)
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return it for people with up to three rows each."""
+        schema = Schema([Boolean("ill")])
+        third = Fraction(1, 3)
+        return {
+            "people": Example(schema, cls(outside=third, epsilon=1), unit=_PERSON),
+            "zcdp": Example(schema, cls(outside=third, rho=Fraction(1, 8)), EXAMPLE_DELTA, unit=_PERSON),
+        }
+
+
+def released_rows_example(schema: Schema, then: Miner, **facts: Any) -> Example:
+    """Return an example of a miner of which `rows_per_unit` names the step "most", behind such a step, in one plan."""
+    chosen = RowsPerUnitMiner(outside=Fraction(1, 3), epsilon=1)
+    return Example(schema, MinerChain({"most": chosen, "then": then}), unit=_PERSON, **facts)

@@ -1,0 +1,304 @@
+"""Queries of no more than a released number of rows of each unit.
+
+A study keeps at most K rows of a unit, and noise hides K of them: K has to be large enough for all, and most units have
+far fewer. Here an earlier step releases a number k up to K, and a query is asked of the first k rows of each unit only.
+
+**The weight.** Each of those rows counts w times, w = floor(K / k), so that the answer is w times that of k rows a
+unit. Let one row move the query by at most D in some norm. A unit that comes or goes moves it by at most k D, and the
+answer by w k D <= K D, **for every k**. So what is declared for a unit does not depend on what is released: epsilon,
+the noise and the plan's total are fixed beforehand, as if all K rows were read. Whoever reads a release divides it by w
+(`PrivateTable.first_rows` does), which is post-processing, and so is the noise: it is that of K / w rows, nearly k.
+
+Replace a unit of r rows by one of s rows. In the first k places, min(r, k) rows leave and min(s, k) come: paired, they
+are at most k changes of one row each, replacements, additions or removals (see `facts.unit`). Each moves the query by
+no more than the larger of what it declares for these, and all of them by k times that. Squared l2 norms: a path of k
+steps of length d is at most k d long, and w k d squared is at most (K d)**2.
+
+**The places.** Which rows are a unit's first k must follow from the unit alone, like the K that are kept: the place of
+a row among those of its unit is fixed while the table is read, by a keyed hash (`tables.contributions.hashed_places`).
+So a unit more changes no other unit's rows. A query reads the places by itself; nothing needs to trust a miner.
+
+**A row alone.** Where nobody tells units apart, or their rows spread over parts of a table, each row counts by itself.
+One row, whatever its place, moves the answer by w D at most, and w is at most K. So K D is declared for one row too,
+and a unit of several rows then costs as many times that. A row that is replaced may leave a place below k and enter
+another one: it moves the answer as one that is removed or as one that is replaced, whichever is more.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.parameters import between_0_and_1, is_whole_number, share_of_budget, whole_number
+from dpframework.facts.unit import MOST_ROWS
+from dpframework.queries.base import Norm, Query, Sensitivity
+from dpframework.queries.scores import CandidateScores
+from dpframework.tables.blocks import Block
+from dpframework.tables.joint_counts import Crosstab, JointCounts, UnitPlaces
+
+#: The norms of which w times a change is w times, or w squared times, the norm of the change. A change that is declared
+#: in `Norm.HISTOGRAMS` has the same sum in all histograms, which says how many rows there are: that is not public here.
+_NORMS = (Norm.L1, Norm.SQUARED_L2, Norm.LINF, Norm.BLOCKS)
+
+
+def numbers_of_rows(most: int) -> tuple[int, ...]:
+    """Return the numbers of rows of a unit that may be released, for one that keeps at most so many.
+
+    There is one for each weight w = floor(most / k): the largest k, since fewer rows would have the same noise.
+
+    Examples
+    --------
+    >>> numbers_of_rows(40)
+    (1, 2, 3, 4, 5, 6, 8, 10, 13, 20, 40)
+    """
+    found, k = [], most
+    while k:
+        found.append(k)
+        k = most // (most // k + 1)
+    return tuple(reversed(found))
+
+
+@final
+@attrs.frozen
+class AtReleasedRows(Query):
+    """A query of the first k rows of each unit, each counted floor(most / k) times, with k given at run time.
+
+    The module derives what it declares. The input is `rows_per_unit`, a whole number from 1 to `most`; without it all
+    rows are asked, once each. All other inputs are the query's.
+
+    Attributes
+    ----------
+    query
+        The query, of all rows. It counts rows: it has no `evaluate` or `counting` of its own.
+    most
+        The most rows of a unit, for which noise is planned.
+
+    Examples
+    --------
+    >>> from dpframework.queries import Count
+    >>> few = AtReleasedRows(Count(), most=40)
+    >>> few.text
+    'count of rows, in the released number of rows of each unit, of at most 40'
+    >>> few.weight(13), [float(one.add_or_remove_one) for one in few.for_rows(40)]
+    (3, [40.0, 1600.0, 40.0])
+    """
+
+    name = "at-released-rows"
+    query: Query = attrs.field(validator=attrs.validators.instance_of(Query))
+    most: int = attrs.field(validator=whole_number(1, MOST_ROWS))
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse a query that does more than count rows."""
+        own = type(self.query)
+        counts = own.evaluate is Query.evaluate and own.counting is Query.counting
+        if not counts or self.query.unlisted or self.query.gathers or self.query.places:
+            raise InputError(
+                f"the query '{self.query.name}' does more than count rows, so that it cannot be asked of a released "
+                "number of rows of each unit"
+            )
+
+    def weight(self, rows_per_unit: int | None = None) -> int:
+        """Return how often each row counts, for a released number of rows.
+
+        Raises
+        ------
+        InputError
+            If it is no number of rows from 1 to `most`.
+        """
+        if rows_per_unit is None:
+            return 1
+        if not is_whole_number(rows_per_unit, most=self.most):
+            raise InputError(f"rows_per_unit is {rows_per_unit!r}; a whole number from 1 to {self.most} is needed")
+        return self.most // rows_per_unit
+
+    @property
+    def places(self) -> bool:
+        """Yes: the first rows of a unit are told by their places."""
+        return True
+
+    @property
+    def text(self) -> str:
+        """The query, and that the number of rows is released."""
+        return f"{self.query.text}, in the released number of rows of each unit, of at most {self.most}"
+
+    @property
+    def integer(self) -> bool:  # type: ignore[override]
+        """Whether answers are whole numbers, as the query's: a weight is one."""
+        return self.query.integer
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that the query reads."""
+        return self.query.attributes
+
+    @property
+    def answer_length(self) -> int | None:
+        """The length of the query's answer."""
+        return self.query.answer_length
+
+    @functools.cached_property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """The query's, `most` times as large (see the module)."""
+        return tuple(self._times_most(one) for one in self.query.sensitivities if one.norm in _NORMS)
+
+    def _times_most(self, declared: Sensitivity) -> Sensitivity:
+        factor = self.most ** (2 if declared.norm is Norm.SQUARED_L2 else 1)
+        change = declared.change
+        added, replaced = change.add_or_remove_one, change.replace_one
+        if added is not None and replaced is not None:
+            replaced = max(added, replaced)
+
+        def times(bound: Fraction | None) -> Fraction | None:
+            return None if bound is None else bound * factor
+
+        return Sensitivity(
+            declared.norm,
+            times(added),
+            times(replaced) if added is not None else None,
+            rise=times(declared.rise),
+            fall=times(declared.fall),
+            source=f"{self.most} rows of a unit: {declared.source}",
+        )
+
+    def for_rows(self, rows: int) -> Sequence[Sensitivity]:
+        """Declare for a unit of several rows what is declared for one: `most` of them, whatever is released."""
+        return self.sensitivities
+
+    @property
+    def rounding(self) -> Fraction:
+        """The query's rounding, for as many as its largest weight."""
+        return self.query.rounding * self.most
+
+    @property
+    def histograms(self) -> tuple[int, ...]:
+        """The sizes of the query's blocks, if it declares a sensitivity in them."""
+        return self.query.histograms if any(one.norm is Norm.BLOCKS for one in self.query.sensitivities) else ()
+
+    @property
+    def tabled(self) -> bool:
+        """Whether the query follows from cross tables."""
+        return self.query.tabled
+
+    def candidates(self, *, rows_per_unit: int | None = None, **inputs: Any) -> Sequence[Any]:
+        """Return the query's candidates."""
+        return self.query.candidates(**inputs)
+
+    def count(self, block: Block, *, rows_per_unit: int | None = None, **inputs: Any) -> NDArray[Any]:
+        """Return the query's counts of the first rows of each unit."""
+        self.weight(rows_per_unit)
+        return self.query.count(block if rows_per_unit is None else block.first_of_units(rows_per_unit), **inputs)
+
+    def tables(self, *, rows_per_unit: int | None = None, **inputs: Any) -> JointCounts | None:
+        """Return the query's cross tables, with an axis more that tells the first rows of each unit from the others."""
+        self.weight(rows_per_unit)
+        found = self.query.tables(**inputs)
+        if found is None or rows_per_unit is None:
+            return found
+        first = UnitPlaces([rows_per_unit])
+        tables = [attrs.evolve(table, columns=(*table.columns, first)) for table in found.tables]
+        return JointCounts(tables, lambda counts: found.assemble([own[..., 0] for own in counts]))
+
+    def answer(self, counts: NDArray[Any], *, rows_per_unit: int | None = None, **inputs: Any) -> Any:
+        """Return the query's answer, times the weight."""
+        return self.query.answer(counts, **inputs) * self.weight(rows_per_unit)
+
+
+@final
+@attrs.frozen
+class RowsPerUnitScores(CandidateScores):
+    """Minus the number of units by which each number of rows misses being enough for all but a share of the units.
+
+    The candidates are `numbers_of_rows(most)`: k_1 < k_2 < ... With n units, M(k) of them with more than k rows, and o
+    the share that may have more, k_i is right where M(k_i) <= o n <= M(k_{i-1}), with M(k_0) = n. Its score is
+    -max(0, M(k_i) - o n, o n - M(k_{i-1})). The smallest number with M(k) <= o n has the score 0.
+
+    A unit counts once, however many rows it has. One that comes raises n by 1, and each M by 0 or 1. So M - o n moves
+    by 1 - o or by -o, o n - M by the reverse, and the score by max(o, 1 - o) at most, either way. One unit in place of
+    another leaves n and moves each M by 1 at most: the score by 1 at most. (Where the number of rows is not public, a
+    unit without any rows may take another's place, which is no more than one that goes.)
+
+    Where nobody tells units apart, each row counts by itself: one whose place is k raises M(k) alone, and one in the
+    first place n alone. Then the score moves by 1 at most, and by 2 if a row is replaced.
+
+    Attributes
+    ----------
+    most
+        The most rows of a unit.
+    outside
+        o, the share of the units that may have more rows.
+
+    Examples
+    --------
+    >>> scores = RowsPerUnitScores(12, "0.05")
+    >>> scores.candidates()
+    (1, 2, 3, 4, 6, 12)
+    >>> scores.answer(np.array([100, 90, 40, 7, 2, 0])).tolist()  # of 100 units, 90 have more than 1 row, ...
+    [-85.0, -35.0, -2.0, 0.0, -3.0, -5.0]
+    """
+
+    name = "rows-per-unit-scores"
+    most: int = attrs.field(validator=whole_number(1, MOST_ROWS))
+    outside: Fraction = attrs.field(converter=share_of_budget, validator=between_0_and_1)
+
+    @property
+    def places(self) -> bool:
+        """Yes: a row in the place k says that its unit has more than k rows."""
+        return True
+
+    @property
+    def text(self) -> str:
+        """Say what is counted."""
+        return f"distances in units from having at most so many rows, of up to {self.most}"
+
+    @functools.cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of rows."""
+        return numbers_of_rows(self.most)
+
+    @property
+    def answer_length(self) -> int:
+        """One score a number of rows."""
+        return len(self.numbers)
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """Declare the change by a row that counts by itself; of units that have one row each, by a unit."""
+        if self.most == 1:
+            return self.for_rows(1)
+        return (Sensitivity(Norm.LINF, 1, 2, source="a row says of one number that its unit has more, or is a unit"),)
+
+    def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
+        """Declare the change by a unit, which counts once (see the class)."""
+        moved = max(self.outside, 1 - self.outside)
+        return (Sensitivity(Norm.LINF, moved, 1, source="a unit counts once, however many rows it has"),)
+
+    def candidates(self, **inputs: Any) -> Sequence[int]:
+        """Return the numbers of rows."""
+        return self.numbers
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
+        """Count this block's units by their first rows, and those with more rows than each number but the last."""
+        places = block.places_in_units()
+        sizes = np.bincount(places, minlength=1 + self.most)
+        return sizes[[0, *self.numbers[:-1]]]
+
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the rows by their place: in the first one, and in each that only larger units have."""
+        asked = [0, *self.numbers[:-1]]
+        cuts = sorted({place for k in asked for place in (k, k + 1)} - {0})
+        cells = [int(np.searchsorted(cuts, k, side="right")) for k in asked]
+        return JointCounts([Crosstab([UnitPlaces(cuts)])], lambda counts: counts[0][cells])
+
+    def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:
+        """Return the scores as exact integers, divided by the share's denominator at the end."""
+        part, whole = self.outside.numerator, self.outside.denominator
+        aim, least = part * int(counts[0]), whole * counts.astype(np.int64)  # least: M of the number before
+        more = np.append(least[1:], 0)
+        return np.asarray(-np.maximum(np.maximum(more - aim, aim - least), 0) / whole)

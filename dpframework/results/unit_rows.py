@@ -1,0 +1,92 @@
+"""The released number of rows of each unit that later steps read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.parameters import finite_from_0, is_whole_number
+from dpframework.facts.privacy import exact
+from dpframework.results.alignment import TextTable
+from dpframework.results.result import Drawn, Tabular
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def _share(value: Any) -> Fraction:
+    return exact(value, "a share of the units")
+
+
+@final
+@attrs.frozen
+class UnitRows(Tabular, Drawn):
+    """A number of rows that is enough for nearly all units, and how many units it may miss that by.
+
+    With 95 % probability, whatever the table, no more than `outside` of the units and `units` of them have more rows.
+
+    Attributes
+    ----------
+    unit
+        What a unit is called, such as the name of the column of ids.
+    rows
+        The number of rows.
+    most
+        The largest that it could have been: as many as the study keeps of each unit.
+    outside
+        The share of the units that were to have more.
+    units
+        The bound, which follows from the plan alone.
+
+    Examples
+    --------
+    >>> print(UnitRows("owner", 5, 40, "0.05", 31))
+    unit   rows  of at most  all rows of   off by at most
+    owner  5     40          95 % of them  31 units
+    With 95 % probability that many units or fewer, besides 5 % of all, have more rows.
+    """
+
+    called = "rows of a unit"
+    figure = {"figsize": (6, 1.5)}  # noqa: RUF012 as every other class of results has it
+    unit: str
+    rows: int
+    most: int
+    outside: Fraction = attrs.field(converter=_share)
+    units: float = attrs.field(converter=float, validator=finite_from_0("how many units a number of rows may miss"))
+
+    def __attrs_post_init__(self) -> None:
+        if not (is_whole_number(self.most) and is_whole_number(self.rows, most=self.most)):
+            raise InputError(f"rows is {self.rows!r}; a whole number from 1 to {self.most!r} is needed")
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a polars dataframe of one row, with unit, rows, most, outside and units."""
+        import polars as pl
+
+        return pl.DataFrame([{**attrs.asdict(self), "outside": float(self.outside)}])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form that `from_dict` reads."""
+        return {**attrs.asdict(self), "outside": str(self.outside)}
+
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> UnitRows:
+        """See `Kept`."""
+        return cls(str(form["unit"]), form["rows"], form["most"], form["outside"], form["units"])
+
+    def draw(self, axes: Any) -> None:
+        """Draw the number of rows between 1 and the largest."""
+        axes.plot([self.rows], [0], "o", color="#0b5394")
+        axes.set_yticks([0], [self.unit])
+        axes.set(xlim=(0, self.most + 1), xlabel="rows")
+
+    def _text_table(self) -> TextTable:
+        off, beyond = math.ceil(self.units), f"{float(100 * self.outside):.6g} %"
+        kept = f"{float(100 * (1 - self.outside)):.6g} % of them"
+        row = (self.unit, str(self.rows), str(self.most), kept, f"{off} unit{'s' * (off != 1)}")
+        legend = f"With 95 % probability that many units or fewer, besides {beyond} of all, have more rows."
+        return TextTable(("unit", "rows", "of at most", "all rows of", "off by at most"), [row], legend=legend)
