@@ -268,6 +268,28 @@ QUESTIONS = (
         'miner = "histogram"\nepsilon = 0.1',
     ),
     study("Bins are of a step that comes later.", "[[step]]", _before('name = "first"\n' + _step("histogram", _LATER))),
+    study(
+        "A step keeps a number of rows, which is the study's.",
+        TREE,
+        _step("mean", 'attribute = "age", rows_per_unit = 4'),
+    ),
+    study(
+        "Rows of a person are of a step that finds none.",
+        TREE,
+        f'{TREE}\n[[step]]\nname = "mean"\n' + _step("mean", 'attribute = "age", rows_per_unit = "ages"'),
+    ),
+    study(
+        "Rows of a person are chosen, and nothing tells people apart.",
+        'epsilon = 1\n[[step]]\nname = "ages"\nminer = "histogram"\nepsilon = 0.5\nparams = { attribute = "age" }',
+        'epsilon = 1\nrows_per_unit = 4\n[[step]]\nname = "most"\nminer = "rows-per-unit"\nepsilon = 0.5',
+    ),
+    study(
+        "A median of each group is of a released number of rows.",
+        'epsilon = 1\n[[step]]\nname = "ages"\nminer = "histogram"\nepsilon = 0.5\nparams = { attribute = "age" }',
+        'epsilon = 1\nunit = "pid"\nrows_per_unit = 4\n[[step]]\nname = "most"\nminer = "rows-per-unit"\n'
+        'epsilon = 0.5\n[[step]]\nname = "median"\n'
+        + _step("median", 'attribute = "age", by = "sex", rows_per_unit = "most"'),
+    ),
     study("No value is asked for.", TREE, _step("top-k", 'attribute = "sex", k = 0')),
     study("A share of nothing is asked for.", TREE, _step("ratio", 'by = "sex"')),
     study("A parameter stands beside the miner.", TREE, 'miner = "histogram"\nepsilon = 0.5\nattribute = "age"'),

@@ -24,7 +24,7 @@ from dpframework.plan.parts import PlannedPart
 from dpframework.plan.spending import Spend
 from dpframework.queries.released_rows import AtReleasedRows
 from dpframework.results.error_bounds import ErrorBound
-from dpframework.results.unit_rows import UnitRows
+from dpframework.results.unit_rows import RowsPerUnit
 from dpframework.run.miner import Miner
 from dpframework.run.private_table import PrivateTable
 
@@ -33,6 +33,15 @@ _AT_MOST = "for all rows of a unit that the study keeps; for a smaller number th
 _LOST = "of a unit no more than the released number of rows count"
 
 M = TypeVar("M", bound=Miner)
+
+
+def _step_name(given: Any) -> str | None:
+    if given is None or isinstance(given, str):
+        return given
+    raise InputError(
+        f"rows_per_unit is {given!r}; name an earlier step of miner 'rows-per-unit', which finds the number, or give "
+        "the number to the study"
+    )
 
 
 def fitted(miner: M, **facts: Any) -> M:
@@ -86,9 +95,7 @@ class RowsMiner(BasicMiner):
         The name of an earlier step of miner `rows-per-unit`; None for all rows that the study keeps.
     """
 
-    rows_per_unit: str | None = attrs.field(
-        default=None, kw_only=True, validator=attrs.validators.optional(attrs.validators.instance_of(str))
-    )
+    rows_per_unit: str | None = attrs.field(default=None, kw_only=True, converter=_step_name)
     _unit: PrivacyUnit | None = attrs.field(default=None, init=False, repr=False, eq=False)  # of the study
 
     @abc.abstractmethod
@@ -120,7 +127,7 @@ class RowsMiner(BasicMiner):
     def misfit(self, sources: Mapping[str, Miner]) -> str | None:
         """Return why it cannot use the results of some steps, or None."""
         source = None if self.rows_per_unit is None else sources[self.rows_per_unit]
-        if source is not None and source.result is not UnitRows:
+        if source is not None and source.result is not RowsPerUnit:
             return (
                 f"rows_per_unit names step '{self.rows_per_unit}', of miner '{source.name}'; name a step of miner "
                 "'rows-per-unit'"
@@ -164,7 +171,7 @@ class RowsMiner(BasicMiner):
         """Make the releases, of as many rows of a unit as were released, and return the result."""
         if self.rows_per_unit is None:
             return self.mine_rows(table)
-        found: UnitRows = table.given[self.rows_per_unit]
+        found: RowsPerUnit = table.given[self.rows_per_unit]
         steps = [node for node in walk(self.plan(table.schema)) if isinstance(node, Step)]
         first: Any = _FirstRows(table, found.rows, {one.name: one for one in steps})
         return self.mine_rows(cast(PrivateTable, first))

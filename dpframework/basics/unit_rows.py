@@ -19,12 +19,13 @@ from dpframework.plan.nodes import Node, step
 from dpframework.plan.parts import PlannedPart
 from dpframework.queries.released_rows import RowsPerUnitScores
 from dpframework.results.error_bounds import BoundKind, ErrorBound
-from dpframework.results.unit_rows import UnitRows
+from dpframework.results.unit_rows import RowsPerUnit
 from dpframework.run.chain import MinerChain
 from dpframework.run.miner import Example, Miner
 from dpframework.run.private_table import PrivateTable
 
 _STEP = "rows"
+_LOOSE = "the best of two numbers always has the score 0, so that the odds of the other one alone change"
 _PERSON = PrivacyUnit("person", 3)  # of examples
 
 
@@ -55,7 +56,7 @@ class RowsPerUnitMiner(BasicMiner):
     """
 
     name = "rows-per-unit"
-    result = UnitRows
+    result = RowsPerUnit
     outside: Fraction = attrs.field(
         default=Fraction(1, 20), converter=share_of_budget, validator=between_0_and_1, kw_only=True
     )
@@ -101,10 +102,10 @@ class RowsPerUnitMiner(BasicMiner):
         within = calibration.preview.within
         return [ErrorBound("rows of a unit", within, "units", BoundKind.NUMBER, part.size, note=note, steps=(_STEP,))]
 
-    def mine(self, table: PrivateTable) -> UnitRows:
+    def mine(self, table: PrivateTable) -> RowsPerUnit:
         """Release the number of rows."""
         rows, within = int(table.release(_STEP)), table.calibration(_STEP).preview.within
-        return UnitRows(self.unit.id or "row", rows, self.unit.rows, self.outside, within)
+        return RowsPerUnit(self.unit.id or "row", rows, self.unit.rows, self.outside, within)
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
@@ -112,12 +113,12 @@ class RowsPerUnitMiner(BasicMiner):
         schema = Schema([Boolean("ill")])
         third = Fraction(1, 3)
         return {
-            "people": Example(schema, cls(outside=third, epsilon=1), unit=_PERSON),
-            "zcdp": Example(schema, cls(outside=third, rho=Fraction(1, 8)), EXAMPLE_DELTA, unit=_PERSON),
+            "people": Example(schema, cls(outside=third, epsilon=1), unit=_PERSON, loose=_LOOSE),
+            "zcdp": Example(schema, cls(outside=third, rho=Fraction(1, 8)), EXAMPLE_DELTA, unit=_PERSON, loose=_LOOSE),
         }
 
 
 def released_rows_example(schema: Schema, then: Miner, **facts: Any) -> Example:
     """Return an example of a miner of which `rows_per_unit` names the step "most", behind such a step, in one plan."""
-    chosen = RowsPerUnitMiner(outside=Fraction(1, 3), epsilon=1)
+    chosen = RowsPerUnitMiner(outside=Fraction(1, 3), epsilon=Fraction(1, 10))
     return Example(schema, MinerChain({"most": chosen, "then": then}), unit=_PERSON, **facts)

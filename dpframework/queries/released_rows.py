@@ -41,11 +41,13 @@ from dpframework.facts.unit import MOST_ROWS
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.scores import CandidateScores
 from dpframework.tables.blocks import Block
+from dpframework.tables.counts import wide
 from dpframework.tables.joint_counts import Crosstab, JointCounts, UnitPlaces
 
 #: The norms of which w times a change is w times, or w squared times, the norm of the change. A change that is declared
 #: in `Norm.HISTOGRAMS` has the same sum in all histograms, which says how many rows there are: that is not public here.
 _NORMS = (Norm.L1, Norm.SQUARED_L2, Norm.LINF, Norm.BLOCKS)
+_LARGEST = 1 << 62  # of a whole number
 
 
 def numbers_of_rows(most: int) -> tuple[int, ...]:
@@ -206,8 +208,12 @@ class AtReleasedRows(Query):
         return JointCounts(tables, lambda counts: found.assemble([own[..., 0] for own in counts]))
 
     def answer(self, counts: NDArray[Any], *, rows_per_unit: int | None = None, **inputs: Any) -> Any:
-        """Return the query's answer, times the weight."""
-        return self.query.answer(counts, **inputs) * self.weight(rows_per_unit)
+        """Return the query's answer, times the weight. Whole numbers that 64 bits would not hold are clamped."""
+        answer, weight = np.asarray(self.query.answer(counts, **inputs)), self.weight(rows_per_unit)
+        if answer.dtype.kind in "iu":  # a product that wraps round would move further than any sensitivity says
+            bound = _LARGEST // weight
+            answer = np.clip(np.minimum(wide(answer), bound).astype(np.int64), -bound, bound)
+        return answer * weight
 
 
 @final

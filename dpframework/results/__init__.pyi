@@ -21,4 +21,4 @@ from .redescription import Redescription as Redescription, p_values as p_values
 from .redescriptions import Redescriptions as Redescriptions
 from .result import Drawn as Drawn, Kept as Kept, axes_or_new as axes_or_new, without_math as without_math
 from .unions import CellTable as CellTable, Wanted as Wanted, distinct as distinct, nothing_above as nothing_above
-from .unit_rows import UnitRows as UnitRows
+from .unit_rows import RowsPerUnit as RowsPerUnit

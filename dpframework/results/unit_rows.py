@@ -25,7 +25,7 @@ def _share(value: Any) -> Fraction:
 
 @final
 @attrs.frozen
-class UnitRows(Tabular, Drawn):
+class RowsPerUnit(Tabular, Drawn):
     """A number of rows that is enough for nearly all units, and how many units it may miss that by.
 
     With 95 % probability, whatever the table, no more than `outside` of the units and `units` of them have more rows.
@@ -45,7 +45,7 @@ class UnitRows(Tabular, Drawn):
 
     Examples
     --------
-    >>> print(UnitRows("owner", 5, 40, "0.05", 31))
+    >>> print(RowsPerUnit("owner", 5, 40, "0.05", 31))
     unit   rows  of at most  all rows of   off by at most
     owner  5     40          95 % of them  31 units
     With 95 % probability that many units or fewer, besides 5 % of all, have more rows.
@@ -74,7 +74,7 @@ class UnitRows(Tabular, Drawn):
         return {**attrs.asdict(self), "outside": str(self.outside)}
 
     @classmethod
-    def read(cls, form: Mapping[str, Any]) -> UnitRows:
+    def read(cls, form: Mapping[str, Any]) -> RowsPerUnit:
         """See `Kept`."""
         return cls(str(form["unit"]), form["rows"], form["most"], form["outside"], form["units"])
 

@@ -82,6 +82,11 @@ def require_engine(plan: Plan, engine: Engine) -> None:
                 f"engine '{engine.name}' lets out counts of listed cells only, and step '{step.name}' asks for keys "
                 "that nobody lists; use another engine"
             )
+        if step.facts.places and not engine.places_rows:
+            raise InputError(
+                f"engine '{engine.name}' does not tell which row of its unit each row is, and step '{step.name}' reads "
+                "the first rows of each unit; use engine 'memory', 'mapped', 'threads', 'duckdb' or 'postgres'"
+            )
         if engine.groups and not (step.query.tabled or step.query.gathers):
             raise InputError(
                 f"engine '{engine.name}' counts cross tables only, and step '{step.name}' asks for what "

@@ -121,7 +121,7 @@ def hashed_order(key: bytes, ids: pl.Series, units: NDArray[np.int64], places: N
     from dpframework.tables.unit_kernels import places_in_units
 
     # as messages that `kept_rows` hashes none of: which rows are kept tells nothing of their order
-    order = np.argsort(_row_keys(key, ids, units, places + _ORDERED), kind="stable")
+    order = np.argsort(_row_keys(key, ids, units, places + _ORDERED))  # of two equal keys in 2**64 any may be first
     found = np.empty(len(units), dtype=np.int64)
     found[order] = places_in_units(units[order].astype(np.uint32))[0]
     return found

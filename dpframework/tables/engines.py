@@ -55,6 +55,8 @@ class Engine(abc.ABC):
     bounds_units: ClassVar[bool] = False
     #: Whether `open` joins the rows of two views in files of their own. An engine that is given tables need not.
     joins_views: ClassVar[bool] = False
+    #: Whether it knows the place of each row among those of its unit, from the table that it is given or has read.
+    places_rows: ClassVar[bool] = False
     #: Whether it has `map`, so that queries may gather what they need of each row.
     gathers: ClassVar[bool] = True
     #: Whether it counts cross tables only (see `GroupingEngine`).
@@ -205,6 +207,8 @@ class _Rows(list[Block]):
 
 class _Blocks(Engine):
     """Rows as a list of blocks in this process's memory."""
+
+    places_rows = True
 
     def __init__(self, blocks: int) -> None:
         if not is_whole_number(blocks):

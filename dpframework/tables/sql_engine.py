@@ -68,6 +68,7 @@ class SqlEngine(GroupingEngine):
 
     sends_messages = True  # it makes one query of several, so that a level of a tree is one
     bounds_units = True
+    places_rows = True
     reads_tables: ClassVar[bool] = True
 
     def __init__(self, timeout: float | None) -> None:

@@ -19,6 +19,7 @@ from dpframework.basics import (
     HistogramMiner,
     MeanMiner,
     QuantileMiner,
+    RowsPerUnitMiner,
     SumMiner,
 )
 from dpframework.facts.privacy import Relation
@@ -53,17 +54,27 @@ class TestCrosstab(Tight):
 
 class TestSum(Tight):
     miner = SumMiner
+    more_replays: ClassVar = {"released-rows": 4000}
     # the bounds have to become narrower on both sides: then the last look of the search and the sum lose all
     min_tightness: ClassVar = {**dict.fromkeys(SumMiner.examples(), 0.9), "released-rows-public": 0.7}
 
 
 class TestMean(Tight):
     miner = MeanMiner
+    more_replays: ClassVar = {"released-rows": 4000}
 
 
 class TestQuantile(Tight):
     miner = QuantileMiner
     replays = 2 * REPLAYS
+
+
+class TestRowsPerUnit(MinerConformance):
+    miner = RowsPerUnitMiner
+    replays = REPLAYS
+    # see `Example.loose`; and the people of the kit have all rows that they may have: where one takes another's place,
+    # their number of rows does not change by as much as it may
+    min_tightness = 0.3
 
 
 @attrs.frozen
