@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias, final
@@ -100,7 +101,7 @@ class HistogramMiner(TableMiner):
         if self.bounds is not None and not isinstance(self.bins, int):
             raise InputError("bounds are given without a number of bins between them; give it as bins, such as 20")
 
-    @property
+    @functools.cached_property
     def own_sources(self) -> Sequence[str]:
         """The steps that release the bounds, or the cuts."""
         if isinstance(self.bounds, str):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
 import attrs
 
@@ -22,11 +22,13 @@ from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Node, Parallel, Step, beside, walk
 from dpframework.plan.parts import PlannedPart
 from dpframework.plan.spending import Spend
-from dpframework.queries.released_rows import AtReleasedRows
 from dpframework.results.error_bounds import ErrorBound
-from dpframework.results.unit_rows import RowsPerUnit
 from dpframework.run.miner import Miner
 from dpframework.run.private_table import PrivateTable
+
+if TYPE_CHECKING:  # a study without a released number of rows loads neither
+    from dpframework.queries.released_rows import AtReleasedRows
+    from dpframework.results.unit_rows import RowsPerUnit
 
 #: What an error bound says where the number of rows is released.
 _AT_MOST = "for all rows of a unit that the study keeps; for a smaller number that is released, less in proportion"
@@ -126,8 +128,12 @@ class RowsMiner(BasicMiner):
 
     def misfit(self, sources: Mapping[str, Miner]) -> str | None:
         """Return why it cannot use the results of some steps, or None."""
-        source = None if self.rows_per_unit is None else sources[self.rows_per_unit]
-        if source is not None and source.result is not RowsPerUnit:
+        if self.rows_per_unit is None:
+            return self.own_misfit(sources)
+        from dpframework.results.unit_rows import RowsPerUnit
+
+        source = sources[self.rows_per_unit]
+        if source.result is not RowsPerUnit:
             return (
                 f"rows_per_unit names step '{self.rows_per_unit}', of miner '{source.name}'; name a step of miner "
                 "'rows-per-unit'"
@@ -216,14 +222,15 @@ def _at_released_rows(node: Node, most: int, source: str) -> Node:
     if isinstance(node, Spend):
         raise InputError("rows_per_unit names a step, and a block of releases reads all rows; leave it out")
     if isinstance(node, Step):
+        from dpframework.queries.released_rows import AtReleasedRows
+
         return attrs.evolve(node, query=AtReleasedRows(node.query, most), uses=(*node.uses, source))
     return node.with_children(_at_released_rows(child, most, source) for child in node.children)
 
 
 def _released(step: Step) -> AtReleasedRows:
     """Return the query of a step that `_at_released_rows` made."""
-    assert isinstance(step.query, AtReleasedRows)
-    return step.query
+    return cast("AtReleasedRows", step.query)
 
 
 @final

@@ -123,7 +123,9 @@ class PlacedNode:
 
         match self.node:
             case Step():
-                return () if self.node.facts == Count().facts() else self._known(self.node.facts.attributes)
+                facts = self.node.facts
+                none = facts.no_attributes or facts == Count().facts()
+                return () if none else self._known(facts.attributes)
             case Parallel(by=by):
                 if by is None:
                     return None

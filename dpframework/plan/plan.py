@@ -255,10 +255,10 @@ class Plan:
         """Whether a run must know whose each row is, to sample units, to count each once for a key, or for `places`."""
         return self.index.samples or self.reads_places or any(step.facts.unlisted for step in self.steps())
 
-    @property
+    @functools.cached_property
     def reads_places(self) -> bool:
         """Whether a query reads the place of each row among those of its unit."""
-        return any(step.facts.places for step in self.steps())
+        return any(one.node.facts.places for one in self.index.steps if isinstance(one.node, Step))
 
     @functools.cached_property
     def has_exact_delta(self) -> bool:

@@ -49,6 +49,7 @@ def _write_query(step: Step, rows: int) -> dict[str, Any]:
         **({"gathers": True} if facts.gathers else {}),
         **({"unlisted": True} if facts.unlisted else {}),
         **({"places": True} if facts.places else {}),
+        **({"no_attributes": True} if facts.no_attributes else {}),
         **({"formulas": [score_claims_form(one) for one in facts.formulas]} if facts.formulas else {}),
         **({"for_rows": [_write_sensitivity(s) for s in for_rows]} if for_rows else {}),
     }

@@ -71,13 +71,13 @@ class _EngineOfQuery:
 def engine_of(query: Query, engine: Engine) -> Any:
     """Return an engine as a query may use it. A query that declares no attributes may read any."""
     names = frozenset(query.attributes)
-    return _EngineOfQuery(engine, names) if names else engine
+    return _EngineOfQuery(engine, names) if names or query.no_attributes else engine
 
 
 def function_of(query: Query, function: Callable[[Block], Any]) -> Callable[[Block], Any]:
     """Return a function of blocks as a query may ask it."""
     names = frozenset(query.attributes)
-    return _HidingFunction(function, names) if names else function
+    return _HidingFunction(function, names) if names or query.no_attributes else function
 
 
 def answer_of(query: Query, engine: Engine, rows: Rows, inputs: Mapping[str, Any]) -> Any:

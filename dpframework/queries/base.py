@@ -176,8 +176,8 @@ class QueryFacts:
         The formulas that it scores by, with their claims.
     unlisted
         Whether it answers with counts of keys that nobody lists (see `queries.Keys`).
-    places
-        Whether it reads the place of each row among those of its unit (see `queries.AtReleasedRows`).
+    places, no_attributes
+        Whether it reads the place of each row among those of its unit, and whether it reads no attribute (see `Query`).
     """
 
     name: str = attrs.field(converter=printable)
@@ -192,6 +192,7 @@ class QueryFacts:
     formulas: tuple[ScoreClaims, ...] = attrs.field(default=(), converter=_formulas)
     unlisted: bool = False
     places: bool = False
+    no_attributes: bool = False
 
     def sensitivity(self, norm: Norm) -> Sensitivity | None:
         """Return the declared sensitivity in `norm`, else one in a norm that bounds it, else None.
@@ -239,6 +240,10 @@ class Query(abc.ABC):
 
     name: ClassVar[str]
     integer: ClassVar[bool] = True
+    #: Whether it reads the place of each row among those of its unit, which ids tell (`Block.places_in_units`).
+    places: ClassVar[bool] = False
+    #: Whether it reads no attribute. All are hidden from it.
+    no_attributes: ClassVar[bool] = False
 
     @property
     def gathers(self) -> bool:
@@ -251,11 +256,6 @@ class Query(abc.ABC):
     @property
     def unlisted(self) -> bool:
         """Whether it answers with counts of keys that nobody lists, which only some mechanisms may release."""
-        return False
-
-    @property
-    def places(self) -> bool:
-        """Whether it reads the place of each row among those of its unit, which ids tell (`Block.unit_places`)."""
         return False
 
     @property
@@ -321,6 +321,7 @@ class Query(abc.ABC):
             self.scored_formulas,
             self.unlisted,
             self.places,
+            self.no_attributes,
         )
 
     @property

@@ -39,6 +39,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import between_0_and_1, is_whole_number, share_of_budget, whole_number
 from dpframework.facts.unit import MOST_ROWS
 from dpframework.queries.base import Norm, Query, Sensitivity
+from dpframework.queries.counts import Count
 from dpframework.queries.scores import CandidateScores
 from dpframework.tables.blocks import Block
 from dpframework.tables.counts import wide
@@ -93,6 +94,7 @@ class AtReleasedRows(Query):
     """
 
     name = "at-released-rows"
+    places = True
     query: Query = attrs.field(validator=attrs.validators.instance_of(Query))
     most: int = attrs.field(validator=whole_number(1, MOST_ROWS))
 
@@ -121,9 +123,9 @@ class AtReleasedRows(Query):
         return self.most // rows_per_unit
 
     @property
-    def places(self) -> bool:
-        """Yes: the first rows of a unit are told by their places."""
-        return True
+    def no_attributes(self) -> bool:  # type: ignore[override]
+        """Whether the query reads no attribute, as that of the number of all rows."""
+        return self.query.no_attributes or self.query.facts() == Count().facts()
 
     @property
     def text(self) -> str:
@@ -250,13 +252,10 @@ class RowsPerUnitScores(CandidateScores):
     """
 
     name = "rows-per-unit-scores"
+    places = True
+    no_attributes = True
     most: int = attrs.field(validator=whole_number(1, MOST_ROWS))
     outside: Fraction = attrs.field(converter=share_of_budget, validator=between_0_and_1)
-
-    @property
-    def places(self) -> bool:
-        """Yes: a row in the place k says that its unit has more than k rows."""
-        return True
 
     @property
     def text(self) -> str:

@@ -130,6 +130,7 @@ def test_the_core_brings_everyday_miners_and_a_plugin_cannot_take_their_names(
         "private-bounds",
         "quantile",
         "ratio",
+        "rows-per-unit",
         "sum",
         "top-k",
         "variance",
