@@ -17,7 +17,7 @@ from dpframework.basics.budgets import BasicMiner
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import PrivacyUnit
+from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Node, Parallel, Step, beside, walk
 from dpframework.plan.parts import PlannedPart
@@ -69,21 +69,6 @@ def require_told_apart(unit: PrivacyUnit) -> None:
         )
 
 
-def unit_of_study(unit: PrivacyUnit | None) -> PrivacyUnit:
-    """Return the unit of the study that a miner was fitted to.
-
-    Raises
-    ------
-    InputError
-        If it was fitted to none.
-    """
-    if unit is None:
-        raise InputError(
-            "how many rows of a unit there are to choose from is a fact of the study; add the miner to one"
-        )
-    return unit
-
-
 @attrs.frozen
 class RowsMiner(BasicMiner):
     """A miner that may read no more rows of each unit than an earlier step releases.
@@ -98,7 +83,7 @@ class RowsMiner(BasicMiner):
     """
 
     rows_per_unit: str | None = attrs.field(default=None, kw_only=True, converter=_step_name)
-    _unit: PrivacyUnit | None = attrs.field(default=None, init=False, repr=False, eq=False)  # of the study
+    _unit: PrivacyUnit = attrs.field(default=ROW, init=False, repr=False, eq=False)  # of the study
 
     @abc.abstractmethod
     def plan_rows(self, schema: Schema) -> Node:
@@ -161,17 +146,10 @@ class RowsMiner(BasicMiner):
         return form
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the miner's releases, of no more rows of a unit than are released.
-
-        Raises
-        ------
-        InputError
-            If there is no study that says how many that may be; or as the miner raises.
-        """
+        """Plan the miner's releases, of no more rows of a unit than are released."""
         if self.rows_per_unit is None:
             return self.plan_rows(schema)
-        most = unit_of_study(self._unit).rows
-        return _at_released_rows(self.plan_rows(_of_some_rows(schema)), most, beside(self.rows_per_unit))
+        return _at_released_rows(self.plan_rows(_of_some_rows(schema)), self._unit.rows, beside(self.rows_per_unit))
 
     def mine(self, table: PrivateTable) -> Any:
         """Make the releases, of as many rows of a unit as were released, and return the result."""

@@ -9,12 +9,12 @@ from typing import Any, final
 import attrs
 
 from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
-from dpframework.basics.released_rows import fitted, require_told_apart, unit_of_study
+from dpframework.basics.released_rows import fitted, require_told_apart
 from dpframework.facts.attributes import Boolean
 from dpframework.facts.parameters import between_0_and_1, share_of_budget
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import PrivacyUnit
+from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.plan.nodes import Node, step
 from dpframework.plan.parts import PlannedPart
 from dpframework.queries.released_rows import RowsPerUnitScores
@@ -60,7 +60,7 @@ class RowsPerUnitMiner(BasicMiner):
     outside: Fraction = attrs.field(
         default=Fraction(1, 20), converter=share_of_budget, validator=between_0_and_1, kw_only=True
     )
-    _unit: PrivacyUnit | None = attrs.field(default=None, init=False, repr=False, eq=False)  # of the study
+    _unit: PrivacyUnit = attrs.field(default=ROW, init=False, repr=False, eq=False)  # of the study
 
     def for_study(self, unit: PrivacyUnit, relation: Relation) -> RowsPerUnitMiner:
         """Return the miner for the units of a study.
@@ -73,20 +73,9 @@ class RowsPerUnitMiner(BasicMiner):
         require_told_apart(unit)
         return fitted(self, _unit=unit)
 
-    @property
-    def unit(self) -> PrivacyUnit:
-        """The unit of the study.
-
-        Raises
-        ------
-        InputError
-            If there is no study yet.
-        """
-        return unit_of_study(self._unit)
-
     def plan(self, schema: Schema) -> Node:
         """Plan the one selection."""
-        return step(_STEP, RowsPerUnitScores(self.unit.rows, self.outside), self.selector)
+        return step(_STEP, RowsPerUnitScores(self._unit.rows, self.outside), self.selector)
 
     def values_read(self, schema: Schema) -> Collection[str]:
         """Return nothing: rows are counted."""
@@ -105,7 +94,7 @@ class RowsPerUnitMiner(BasicMiner):
     def mine(self, table: PrivateTable) -> RowsPerUnit:
         """Release the number of rows."""
         rows, within = int(table.release(_STEP)), table.calibration(_STEP).preview.within
-        return RowsPerUnit(self.unit.id or "row", rows, self.unit.rows, self.outside, within)
+        return RowsPerUnit(self._unit.id or "row", rows, self._unit.rows, self.outside, within)
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:

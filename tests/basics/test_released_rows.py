@@ -664,10 +664,21 @@ def test_a_unit_that_is_asserted_is_refused() -> None:
     study = dpf.Study(SCHEMA, epsilon=1, rows_per_unit=4, allow=["rows-per-unit-asserted"])
     with pytest.raises(dpf.InputError, match="nothing says whose a row is; give the study the unit"):
         study.add("most", dpf.miner("rows-per-unit", epsilon=1))
-    with pytest.raises(dpf.InputError, match="is a fact of the study; add the miner to one"):
-        RowsPerUnitMiner(epsilon=1).plan(SCHEMA)
-    with pytest.raises(dpf.InputError, match="is a fact of the study; add the miner to one"):
-        MeanMiner("cost", rows_per_unit="most", epsilon=1).plan(SCHEMA)
+
+
+def test_a_miner_outside_of_a_study_is_planned_for_units_of_one_row() -> None:
+    """Its claim holds in a study of any unit: of each no more than one row may be asked."""
+    mean = MeanMiner("cost", rows_per_unit="most", epsilon=1).plan(SCHEMA)
+    assert isinstance(mean, dpf.plan.Step)
+    assert isinstance(mean.query, AtReleasedRows)
+    assert mean.query.most == 1
+    found = search_sensitivity(
+        AtReleasedRows(Count(), 1), dpf.Schema([ILL]), ADD, inputs={"rows_per_unit": 1}, pairs=300, rows=3
+    )
+    assert found.passed
+    assert found.ratio == pytest.approx(1)
+    with pytest.raises(dpf.InputError, match="a whole number from 1 to 1 is needed"):
+        mean.query.tables(rows_per_unit=2)
 
 
 def test_of_one_row_a_person_there_is_nothing_to_choose() -> None:
