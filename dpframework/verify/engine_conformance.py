@@ -31,6 +31,7 @@ from dpframework.queries import Counting, Histogram, JointHistogram, Query
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import Engine, InMemory, Rows
 from dpframework.tables.files import TableFiles
+from dpframework.tables.joint_counts import Crosstab, JointCounts, UnitPlaces
 from dpframework.verify.engine_tables import (
     CASES,
     CUTS,
@@ -73,6 +74,17 @@ class _Telling(Query):
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
         """Raise an error that quotes a row."""
         raise ValueError(f"saw {block.values('age')[:3]}")
+
+
+class _Places(Query):
+    """Counts rows by their places among those of their units."""
+
+    name = "places"
+    places = True
+
+    def tables(self, **inputs: Any) -> JointCounts:
+        """Return the rows in each place."""
+        return JointCounts([Crosstab([UnitPlaces(range(1, PERSON.rows))])], lambda counts: counts[0])
 
 
 def _cells(block: Block) -> list[list[int]]:
@@ -231,6 +243,16 @@ class EngineConformance(PeopleConformance):
         most, kept = PEOPLE * PERSON.rows, self.engine.number(rows)
         why = "rows are bounded in each block or file" if kept > most else "rows within the bound are left out"
         self._require(kept == most, f"{PEOPLE} people keep {kept} rows of {most}: {why}")
+        self.engine.drop(rows)
+
+    def test_each_unit_has_a_row_in_each_place(self, tmp_path: Path) -> None:
+        """Rows of one person that lie in several files and blocks have different places, from the first on."""
+        if not self.engine.places_rows:
+            pytest.skip("the engine does not tell which row of its unit each row is; plans that ask are refused")
+        rows = self._open(write(tmp_path, (40, 1, 30), unit=PERSON))
+        for what, some in (("places", [rows]), ("places of parts", self.engine.split(rows, CASES))):
+            found = np.sum([_Places().evaluate(self.engine, one) for one in some], axis=0).tolist()
+            self._require(found == [PEOPLE] * PERSON.rows, f"{what}: {PEOPLE} people have {found} rows in them")
         self.engine.drop(rows)
 
     def test_a_table_that_is_loaded_counts_as_its_files_do(self, tmp_path: Path) -> None:
