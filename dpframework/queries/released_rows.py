@@ -15,7 +15,7 @@ no more than the larger of what it declares for these, and all of them by k time
 steps of length d is at most k d long, and w k d squared is at most (K d)**2.
 
 **The places.** Which rows are a unit's first k must follow from the unit alone, like the K that are kept: the place of
-a row among those of its unit is fixed while the table is read, by a keyed hash (`tables.contributions.hashed_places`).
+a row among those of its unit is fixed while the table is read, by a keyed hash (`tables.contributions.RowChoice`).
 So a unit more changes no other unit's rows. A query reads the places by itself; nothing needs to trust a miner.
 
 **A row alone.** Where nobody tells units apart, or their rows spread over parts of a table, each row counts by itself.

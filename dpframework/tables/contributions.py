@@ -12,8 +12,9 @@ rows could stop would tell of them. An owner who asserts `data-fits-schema` is s
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
@@ -56,56 +57,95 @@ def kept_rows(
     DoesNotFit
         If the policy is `OutOfDomain.ERROR`, and a row has no id.
     """
-    import polars as pl
-
-    from dpframework.tables.unit_kernels import places_in_units
-
-    named = ids_of(ids, f"{source}: the column of ids")
-    if policy is OutOfDomain.ERROR:
-        named.require_all(f"{source}: the id column '{unit.id}'")
-    present = named.series.is_not_null().arg_true()
-    codes = unit_codes(named, present)
-    places, sizes = places_in_units(codes)
-    many = np.flatnonzero(sizes[codes] > unit.rows)
-    if not len(many):
-        return present
-    ids_of_large, whose = _larger_units(named.series.gather(present), codes, places, sizes > unit.rows)
-    kept = np.ones(len(codes), dtype=np.bool_)
-    kept[many] = _chosen(key, ids_of_large, whose, places[many], unit.rows)
-    return present.filter(pl.Series(kept))
+    return RowChoice.of(ids, unit, policy=policy, source=source, key=key).rows
 
 
-def hashed_places(ids: Any, rows: pl.Series, codes: NDArray[np.uint32], key: bytes, most: int) -> NDArray[Any]:
-    """Return the place of each row that a table keeps among those of its unit, from 0, chosen by facts of the unit.
+@final
+class RowChoice:
+    """The choice of the rows that a table keeps of each unit, and of their order.
 
-    Rows are in the order of another keyed hash of their unit's id and of their place among the rows that it keeps: the
-    first k of a unit are any k of them.
+    The places of a unit's kept rows are in the order of another keyed hash of its id and of their place among the rows
+    that it keeps: the first k of a unit are any k of them.
 
     Parameters
     ----------
-    ids, key
-        As for `kept_rows`.
-    rows
-        The positions of the rows, as `kept_rows` returns them.
-    codes
-        The number of each one's unit, as `unit_codes` returns them.
+    ids
+        The id of each row that has one.
+    present
+        The positions of these rows.
     most
-        How many rows a unit keeps at most.
+        How many rows of each unit are kept at most.
+    key
+        What they are chosen by.
     """
-    from dpframework.tables.unit_kernels import places_in_units
 
-    places, sizes = places_in_units(codes)
-    found = np.zeros(len(codes), dtype=np.min_scalar_type(most - 1))
-    many = np.flatnonzero(sizes[codes] > 1)
-    if len(many):
-        named = ids_of(ids, "the column of ids").series.gather(rows)
-        own, whose = _larger_units(named, codes, places, sizes > 1)
-        found[many] = hashed_order(key, own, whose, places[many])
-    return found
+    def __init__(self, ids: pl.Series, present: pl.Series, most: int, key: bytes) -> None:
+        from dpframework.tables.unit_kernels import places_in_units
+
+        self._ids, self._present, self._most, self._key = ids, present, most, key
+        self._codes = unit_codes(ids)
+        self._places, self._sizes = places_in_units(self._codes)
+        self._kept = self._chosen()
+
+    @classmethod
+    def of(cls, ids: Any, unit: PrivacyUnit, *, policy: OutOfDomain, source: str, key: bytes) -> Self:
+        """Choose by a column of ids, as `kept_rows` does."""
+        named = ids_of(ids, f"{source}: the column of ids")
+        if policy is OutOfDomain.ERROR:
+            named.require_all(f"{source}: the id column '{unit.id}'")
+        present = named.series.is_not_null().arg_true()
+        return cls(named.series.gather(present), present, unit.rows, key)
+
+    @property
+    def rows(self) -> pl.Series:
+        """The positions of the kept rows, in their order."""
+        return self._present if self._kept is None else self._present.filter(self._kept)
+
+    @property
+    def codes(self) -> NDArray[np.uint32]:
+        """The number of each kept row's unit (see `unit_codes`): each unit that has rows keeps some."""
+        return self._codes if self._kept is None else self._codes[self._kept]
+
+    def places(self) -> NDArray[np.unsignedinteger]:
+        """Return the place of each kept row among those of its unit, from 0."""
+        from dpframework.tables.unit_kernels import places_in_units
+
+        codes = self.codes
+        places, sizes = places_in_units(codes)
+        found = np.zeros(len(codes), dtype=np.min_scalar_type(self._most - 1))
+        many = np.flatnonzero(sizes[codes] > 1)
+        if len(many):
+            found[many] = _hashed_order(self._unit_keys, self._number[codes[many]], places[many])
+        return found
+
+    def _chosen(self) -> NDArray[np.bool_] | None:
+        """Return which rows are kept; None for all."""
+        many = np.flatnonzero(self._sizes[self._codes] > self._most)
+        if not len(many):
+            return None
+        kept = np.ones(len(self._codes), dtype=np.bool_)
+        kept[many] = _chosen(self._unit_keys, self._number[self._codes[many]], self._places[many], self._most)
+        return kept
+
+    @functools.cached_property
+    def _several(self) -> NDArray[np.bool_]:
+        """Whether each unit has several rows: of no other is anything chosen."""
+        return self._sizes > 1
+
+    @functools.cached_property
+    def _number(self) -> NDArray[np.intp]:
+        """The position of each unit of several rows among these."""
+        return np.cumsum(self._several) - 1
+
+    @functools.cached_property
+    def _unit_keys(self) -> NDArray[np.uint64]:
+        """The keys of units of several rows, made once for both choices."""
+        first = np.flatnonzero((self._places == 0) & self._several[self._codes])
+        return unit_keys(self._key, self._ids.gather(first[np.argsort(self._codes[first])]))
 
 
 def hashed_order(key: bytes, ids: pl.Series, units: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the place of each row among those of its unit in the order of a keyed hash (see `hashed_places`).
+    """Return the place of each row among those of its unit in the order of a keyed hash (see `RowChoice`).
 
     Parameters
     ----------
@@ -118,34 +158,17 @@ def hashed_order(key: bytes, ids: pl.Series, units: NDArray[np.int64], places: N
     places
         Its place among the rows of its unit in the order of the table.
     """
+    return _hashed_order(unit_keys(key, ids), units, places)
+
+
+def _hashed_order(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArray[np.int64]) -> NDArray[np.int64]:
     from dpframework.tables.unit_kernels import places_in_units
 
     # as messages that `kept_rows` hashes none of: which rows are kept tells nothing of their order
-    order = np.argsort(_row_keys(key, ids, units, places + _ORDERED))  # of two equal keys in 2**64 any may be first
+    order = np.argsort(_row_keys(keys, units, places + _ORDERED))  # of two equal keys in 2**64 any may be first
     found = np.empty(len(units), dtype=np.int64)
     found[order] = places_in_units(units[order].astype(np.uint32))[0]
     return found
-
-
-def _larger_units(
-    ids: pl.Series, codes: NDArray[np.uint32], places: NDArray[np.int64], large: NDArray[np.bool_]
-) -> tuple[pl.Series, NDArray[np.int64]]:
-    """Return the ids of some units, and the position among them of the unit of each of their rows.
-
-    Parameters
-    ----------
-    ids
-        The id of each row.
-    codes
-        The number of its unit.
-    places
-        Its place among the rows of its unit.
-    large
-        Which units are asked for, by their numbers.
-    """
-    number, asked = np.cumsum(large) - 1, large[codes]
-    first = np.flatnonzero((places == 0) & asked)
-    return ids.gather(first[np.argsort(codes[first])]), number[codes[asked]]
 
 
 def chosen_places(
@@ -173,25 +196,23 @@ def chosen_places(
     units = np.repeat(np.arange(len(counts)), counts)
     starts = np.repeat(ends - counts, counts)
     places = np.arange(len(units)) - starts
-    kept = _chosen(key, ids, units, places, most)
+    kept = _chosen(unit_keys(key, ids), units, places, most)
     return units[kept], places[kept]
 
 
-def unit_codes(ids: Any, rows: pl.Series) -> NDArray[np.uint32]:
-    """Return a number for each of some rows, equal for rows of one unit and different for others.
+def unit_codes(ids: pl.Series) -> NDArray[np.uint32]:
+    """Return a number for each row, equal for rows of one unit and different for others.
 
     The numbers count the units of these rows, in the order of their ids as texts, and say nothing else.
 
     Parameters
     ----------
     ids
-        As for `kept_rows`.
-    rows
-        Positions of rows that have an id.
+        The id of each row, a text as `ids_of` makes one.
     """
     import polars as pl
 
-    texts = ids_of(ids, "the column of ids").series.gather(rows).rename("id")
+    texts = ids.rename("id")
     numbers = whole_numbers(texts)
     own = texts if numbers is None else numbers
     units = own.unique()  # fewer to sort than rows, which `rank` would sort
@@ -213,22 +234,22 @@ def numbered(ids: Ids) -> tuple[NDArray[np.intp], int]:
     return whose.cast(pl.Int64).fill_null(-1).to_numpy().astype(np.intp, copy=False), units.height
 
 
-def _chosen(
-    key: bytes, ids: pl.Series, units: NDArray[np.int64], places: NDArray[np.int64], most: int
-) -> NDArray[np.bool_]:
+def _chosen(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArray[np.int64], most: int) -> NDArray[np.bool_]:
     """Tell which rows are among the `most` of the smallest keys of their unit, where equal keys are in row order."""
-    from dpframework.tables.unit_kernels import first_of_each
+    from dpframework.tables.unit_kernels import smallest_of_each
 
-    return first_of_each(np.argsort(_row_keys(key, ids, units, places), kind="stable"), units, most)
+    return smallest_of_each(_row_keys(keys, units, places), units, most)
 
 
-def _row_keys(key: bytes, ids: pl.Series, units: NDArray[Any], places: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return the key of each row, from its unit's id, which `units` are positions of, and its place among its rows.
+def unit_keys(key: bytes, ids: pl.Series) -> NDArray[np.uint64]:
+    """Return the key of each unit, a keyed hash of its id, as two words, shape (units, 2)."""
+    hashed = [hashlib.blake2b(one.encode("utf-8", "surrogatepass"), digest_size=16, key=key).digest() for one in ids]
+    return np.frombuffer(b"".join(hashed), dtype="<u8").astype(np.uint64).reshape(-1, 2)
 
-    A keyed hash of the id is the key of the unit, under which the place is hashed.
-    """
+
+def _row_keys(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return the key of each row: its place among its unit's rows, hashed under the key of the unit at `units`."""
     from dpframework.tables.siphash import siphash
 
-    hashed = [hashlib.blake2b(one.encode("utf-8", "surrogatepass"), digest_size=16, key=key).digest() for one in ids]
-    unit_keys = np.frombuffer(b"".join(hashed), dtype="<u8").astype(np.uint64).reshape(-1, 2)[units]
-    return siphash(unit_keys[:, 0], unit_keys[:, 1], places.astype(np.uint64))
+    own = keys[units]
+    return siphash(own[:, 0], own[:, 1], places.astype(np.uint64))

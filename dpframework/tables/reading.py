@@ -18,7 +18,7 @@ from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.unit_schemas import UnitRows
 from dpframework.tables.columns import as_column
-from dpframework.tables.contributions import KEY_BYTES, hashed_places, kept_rows, numbered, unit_codes
+from dpframework.tables.contributions import KEY_BYTES, RowChoice, numbered
 from dpframework.tables.dates import pl_positions, rows_in
 from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.silence import silenced
@@ -53,14 +53,12 @@ def bounded(
         return builder.table() if unit.period is None else builder.table(unit)
     own = secrets.token_bytes(KEY_BYTES) if key is None else key
     source, ids = with_ids(source, schema, unit, policy)
-    rows = kept_rows(ids, unit, policy=policy, source=source.name, key=own)
-    add_rows(builder, source, schema, rows, len(ids))
+    choice = RowChoice.of(ids, unit, policy=policy, source=source.name, key=own)
+    add_rows(builder, source, schema, choice.rows, len(ids))
     table = builder.table(unit, own)
     if not unit.groups_rows:
         return table
-    codes = unit_codes(ids, rows)
-    places = hashed_places(ids, rows, codes, own, unit.rows)
-    return attrs.evolve(table.with_units(codes), unit_places=places)
+    return attrs.evolve(table.with_units(choice.codes), unit_places=choice.places())
 
 
 def add_blocks(builder: TableBuilder, source: Source, schema: Schema, unit: PrivacyUnit, policy: OutOfDomain) -> None:

@@ -31,26 +31,30 @@ def places_in_units(codes: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArr
     return places, sizes
 
 
-def first_of_each(order: NDArray[np.int64], units: NDArray[np.int64], most: int) -> NDArray[np.bool_]:
-    """Return which rows are among the first ones of their unit, in some order of all rows.
+def smallest_of_each(keys: NDArray[np.uint64], units: NDArray[np.int64], most: int) -> NDArray[np.bool_]:
+    """Return which rows have the smallest keys of their unit, where of equal keys the first row's is the smaller one.
 
     Parameters
     ----------
-    order
-        The positions of the rows in that order, shape (rows,).
+    keys
+        The key of each row, shape (rows,).
     units
         The number of each row's unit, from 0, shape (rows,).
     most
-        How many rows of each unit are.
+        How many rows of each unit are asked for.
 
     Examples
     --------
-    >>> first_of_each(np.array([2, 0, 1]), np.array([0, 0, 0]), 2)
+    >>> smallest_of_each(np.array([7, 9, 7], dtype=np.uint64), np.array([0, 0, 0]), 2)
     array([ True, False,  True])
     """
-    sizes = np.zeros(int(units.max()) + 1 if len(units) else 0, dtype=np.int64)
-    found = np.zeros(len(units), dtype=np.bool_)
-    _mark_first(order, units, most, sizes, found)
+    number = int(units.max()) + 1 if len(units) else 0
+    sizes, found = np.zeros(number, dtype=np.int64), np.zeros(len(units), dtype=np.bool_)
+    if number * most <= len(units):  # what is kept of each unit takes no more memory than the rows
+        least, rows = np.empty((number, most), dtype=np.uint64), np.empty((number, most), dtype=np.int64)
+        _mark_smallest(keys, units, least, rows, sizes, found)
+    else:
+        _mark_first(np.argsort(keys, kind="stable"), units, most, sizes, found)
     return found
 
 
@@ -70,6 +74,34 @@ def _mark_first(
         unit = units[row]
         found[row] = sizes[unit] < most
         sizes[unit] += 1
+
+
+@njit(nogil=True, cache=True)
+def _mark_smallest(
+    keys: NDArray[np.uint64],
+    units: NDArray[np.int64],
+    least: NDArray[np.uint64],
+    rows: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    found: NDArray[np.bool_],
+) -> None:
+    most = least.shape[1]
+    for row in range(len(keys)):
+        unit, key = units[row], keys[row]
+        place = sizes[unit]
+        if place < most:
+            sizes[unit] += 1
+        elif key < least[unit, most - 1]:
+            place = most - 1
+        else:
+            continue
+        while place > 0 and least[unit, place - 1] > key:
+            least[unit, place], rows[unit, place] = least[unit, place - 1], rows[unit, place - 1]
+            place -= 1
+        least[unit, place], rows[unit, place] = key, row
+    for unit in range(len(sizes)):
+        for place in range(sizes[unit]):
+            found[rows[unit, place]] = True
 
 
 @njit(nogil=True, cache=True)

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, strategies as st
 
 import dpframework as dpf
 from dpframework.facts import DoesNotFit
 from dpframework.study.study_file import load_study
+from dpframework.tables import unit_kernels
 from dpframework.tables.contributions import kept_rows, unit_codes
 from dpframework.tables.fitting import check_fit
 
@@ -86,9 +88,11 @@ def test_the_key_chooses_and_each_reading_draws_its_own() -> None:
 
 
 def test_units_are_numbered_from_0_on_in_the_order_of_their_ids() -> None:
-    ids, rows = ["b", "c", None, "a", "b", "d"], pl.Series([0, 1, 3, 4])
-    found = unit_codes(ids, rows)
+    found = unit_codes(pl.Series(["b", "c", "a", "b"]))
     assert (found.dtype, found.tolist()) == (np.dtype(np.uint32), [1, 2, 0, 1])
+    assert unit_codes(pl.Series(["10", "9", "-1", "10"])).tolist() == [1, 2, 0, 1]  # as texts
+    assert unit_codes(pl.Series(["10", "9", "09", "10"])).tolist() == [1, 2, 0, 1]  # no numbers all
+    assert unit_codes(pl.Series([], dtype=pl.String)).tolist() == []
 
 
 def test_every_choice_of_rows_is_about_as_likely() -> None:
@@ -318,3 +322,19 @@ def test_a_unit_that_a_study_file_cannot_have_is_one_sentence(
     with pytest.raises(dpf.InputError) as caught:
         load_study(path)
     assert str(caught.value) == f"{path}: [privacy] {sentence}"
+
+
+@given(
+    keys=st.lists(st.integers(0, 9), max_size=40),
+    people=st.integers(1, 4),
+    most=st.integers(1, 12),
+    seed=st.integers(0, 99),
+)
+def test_rows_of_the_smallest_keys_are_chosen_by_a_sort_and_without_one(
+    keys: list[int], people: int, most: int, seed: int
+) -> None:
+    whose = np.random.default_rng(seed).integers(0, people, len(keys))
+    found = unit_kernels.smallest_of_each(np.array(keys, dtype=np.uint64), whose, most)
+    for person in range(people):
+        rows = sorted((key, row) for row, key in enumerate(keys) if whose[row] == person)
+        assert np.flatnonzero(found & (whose == person)).tolist() == sorted(row for _, row in rows[:most])

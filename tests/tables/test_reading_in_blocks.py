@@ -16,7 +16,8 @@ import dpframework as dpf
 from dpframework.facts.errors import DoesNotFit, NotOpened
 from dpframework.facts.unit import ROW
 from dpframework.study import load_study
-from dpframework.tables import csv_file, parquet_files, reading
+from dpframework.tables import csv_file, parquet_files
+from dpframework.tables.contributions import RowChoice
 from dpframework.tables.progress import watched
 from dpframework.tables.sources import open_source
 
@@ -193,12 +194,12 @@ def test_a_file_that_changes_between_two_passes_is_refused(tmp_path: Path, monke
     path = tmp_path / "t.csv"
     FRAME.write_csv(path)
 
-    def longer(*given: object, **named: object) -> pl.Series:
+    def longer(*given: object, **named: object) -> RowChoice:
         FRAME.vstack(FRAME).write_csv(path)
-        return kept(*given, **named)  # type: ignore[arg-type]
+        return chosen(*given, **named)  # type: ignore[arg-type]
 
-    kept = reading.kept_rows
-    monkeypatch.setattr(reading, "kept_rows", longer)
+    chosen = RowChoice.of
+    monkeypatch.setattr(RowChoice, "of", longer)
     with pytest.raises(dpf.InputError, match=r"^t\.csv: changed while it was read; read it again$"):
         dpf.read_table(path, SCHEMA, unit=dpf.PrivacyUnit("person", 2))
 
