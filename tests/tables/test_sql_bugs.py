@@ -106,7 +106,7 @@ def unbounded_pieces(patch: Patch) -> None:
     patch(
         RowChooser,
         "of_units",
-        lambda self, pieces, unit, key: [of_units(self, [one], unit, key)[0] for one in pieces],
+        lambda self, pieces, unit, key, placed: [of_units(self, [one], unit, key, placed=placed)[0] for one in pieces],
     )
 
 

@@ -17,6 +17,7 @@ import dpframework as dpf
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import _Blocks, _Rows
 from dpframework.tables.files import TableFiles
+from dpframework.tables.table import places_in_order
 from dpframework.verify import EngineConformance
 from dpframework.verify.engine_tables import SCHEMA
 
@@ -99,6 +100,17 @@ class BoundsPerFile(Planted):
             return super().open(files)
         alone = [attrs.evolve(files, path=place) for place in sorted(Path(files.path[0]).iterdir())]
         return _Rows(block for one in alone for block in super(BoundsPerFile, self).open(one))
+
+
+class FirstInEachBlock(Planted):
+    """The places of a unit's rows begin anew in each block."""
+
+    def load(self, table: Any) -> Any:
+        blocks = super().load(table)
+        return _Rows(
+            block if block.unit_codes is None else attrs.evolve(block, unit_places=places_in_order(block.unit_codes))
+            for block in blocks
+        )
 
 
 class TakesTheOthers(Planted):
@@ -277,6 +289,7 @@ PLANTED: dict[type[Planted], str] = {
     LosesOrder: "map does not give the rows in their order",
     BlocksOutOfOrder: "map does not give the rows in their order",
     BoundsPerFile: "9 people keep .* rows of 18: rows are bounded in each block or file",
+    FirstInEachBlock: r"places: 9 people have \[1\d, \d\] rows in them",
     TakesTheOthers: "a sample is not of the rows that were drawn",
     SampleMovesRows: "a sample changed the rows that it was drawn from",
     Capped: r"a count of \d\d,\d\d\d stops at 65,535: counts are capped",
