@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -28,6 +28,9 @@ class Tight(MinerConformance):
 
 class TestVariance(Tight):
     miner = VarianceMiner
+    more_replays: ClassVar = {"released-rows": 4000}
+    # of people with three rows each the search meets the pairs that move all three sums most more seldom than of rows
+    min_tightness: ClassVar = {**dict.fromkeys(VarianceMiner.examples(), 0.9), "released-rows": 0.85}
 
 
 class TestRatio(Tight):
@@ -41,7 +44,9 @@ class TestTopK(Tight):
 class TestMedian(MinerConformance):
     miner = MedianMiner
     replays = 300
-    min_tightness = 0.9  # its witnesses show it
+    more_replays: ClassVar = {"released-rows": 4000}
+    # its witnesses show it; a released number of rows has none
+    min_tightness: ClassVar = {**dict.fromkeys(MedianMiner.examples(), 0.9), "released-rows": 0.7}
 
 
 def test_a_quantile_of_groups_loses_no_more_than_it_claims_where_a_row_moves() -> None:
