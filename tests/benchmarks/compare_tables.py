@@ -1,15 +1,17 @@
 """How near synthetic tables come to a table: not private, since it looks at the exact rows.
 
-    python tests/benchmarks/compare_tables.py run --tables adult nltcs --out tables.jsonl
-    python tests/benchmarks/compare_tables.py run --methods mbi-mst --peer PYTHON private-pgm --out tables.jsonl
+    python tests/benchmarks/compare_tables.py run --peer PYTHON private-pgm --out tables.jsonl
+    python tests/benchmarks/compare_tables.py run --tables adult nltcs --methods auto-zcdp --out tables.jsonl
     python tests/benchmarks/compare_tables.py show tables.jsonl
 
 For each table, epsilon, method and seed: rows are divided into four fifths that the method sees, and a fifth for tests.
 Measured are the total variation of all marginals of three attributes from those of the rows that were seen, mean and
 largest; the area under the ROC curve, on the test rows, of boosted trees (scikit-learn) trained on the synthetic rows;
-CPU seconds and peak memory of a process that does nothing else. "pure" methods have delta 0, the others zCDP at 1e-9.
-`rows` is no method: the exact rows, halved for the marginals, and as they are for the trees. Runs are seeded. Jobs that
-a file holds are not done again.
+CPU seconds and peak memory of a process that does nothing else. "-pure" has delta 0, all others have delta 1e-9: "-zcdp"
+is given the largest rho that converts to the epsilon. `mbi-` and `opendp-` are peers, in an environment of their own
+(see `synthetic_rows_of_peers.py`); without it they are skipped. A peer that needs more than `--limit` CPU seconds is
+ended, and the file says so. `rows` is no method: the exact rows, halved for the marginals, and as they are for the
+trees. Runs are seeded. Jobs that a file holds are not done again.
 """
 
 from __future__ import annotations
@@ -17,12 +19,13 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +34,13 @@ from benchmark_tasks import default_data
 from classifier_tasks import read_task
 from numpy.typing import NDArray
 
+from dpframework.accountant.zcdp import zcdp_to_epsilon
+from dpframework.facts import exact
+from dpframework.facts.privacy import rho_below
+
 TABLES = ("adult", "mushroom", "nursery-urgent", "nltcs")
-METHODS = ("auto", "independent", "tree", "rounds")
+METHODS = ("independent-zcdp", "auto-zcdp", "mbi-mst", "mbi-aim", "opendp-mst", "opendp-aim", "auto-pure", "rows")
+PEERS, OURS = (Path(__file__).with_name(f"synthetic_rows_of_{whose}.py") for whose in ("peers", "ours"))
 DELTA = "1e-9"
 Codes = NDArray[np.int64]
 
@@ -75,47 +83,38 @@ def auc(train: Codes, test: Codes, target: int, sizes: list[int]) -> float | Non
     return float(roc_auc_score(test[:, target], model.predict_proba(test[:, others])[:, 1]))
 
 
-def synthetic(job: dict[str, Any], data: Path) -> dict[str, Any]:
-    """Return the rows of one of our methods, in this process, with what they cost."""
-    import resource
+def largest_rho(epsilon: str) -> Fraction:
+    """Return the largest rho, of nine digits, that the accountant converts to at most an epsilon at the delta."""
+    wanted, delta = exact(epsilon, "epsilon"), exact(DELTA, "delta")
+    low, high = Fraction(0), 4 * rho_below(wanted, delta)
+    while high - low > high / 10**9:
+        middle = (low + high) / 2
+        low, high = (middle, high) if zcdp_to_epsilon(middle, delta) <= wanted else (low, middle)
+    return low
 
-    import dpframework as dpf
-    from dpframework.facts import exact
-    from dpframework.facts.privacy import rho_below
 
+def of_method(job: dict[str, Any], data: Path, peer: tuple[str, str], limit: int) -> dict[str, Any]:
+    """Return the rows of a method, from a process that does nothing else, and what it cost; no rows past the limit."""
     schema, seen, _, _ = rows_of(data, job["table"], job["seed"])
-    schema = dpf.Schema(list(schema), about_rows=len(seen))
-    table = dpf.Table.from_codes(schema, seen.T)
-    method, _, kind = job["method"].partition("-")
-    epsilon = exact(job["epsilon"], "epsilon")
-    pure = kind == "pure"
-    budget: dict[str, Any] = {"epsilon": epsilon} if pure else {"rho": rho_below(epsilon, exact(DELTA, "delta"))}
-    begun = time.process_time()
-    study = dpf.Study(schema, epsilon=epsilon, delta=0 if pure else DELTA)
-    study.add("rows", dpf.miner("synthetic-table", method=method, **budget))
-    found = study.run(table, seed=job["seed"])["rows"]
-    codes = found.codes
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    said = {"made": found.method, "cells": found.model.tree.cells, "measured": len(found.measured)}
-    return {"codes": codes, "cpu": time.process_time() - begun, "mib": used, **said}
-
-
-def of_peer(job: dict[str, Any], data: Path, peer: tuple[str, str]) -> dict[str, Any]:
-    """Return the rows of a mechanism of `mbi`, in an environment of its own."""
-    schema, seen, _, _ = rows_of(data, job["table"], job["seed"])
-    script = Path(__file__).with_name("synthetic_rows_of_mbi.py")
+    numbers = [str(job["epsilon"]), DELTA, str(job["seed"])]
     with tempfile.TemporaryDirectory() as folder:
-        given, out = Path(folder) / "rows.npz", Path(folder) / "out.npz"
-        np.savez(given, codes=seen, sizes=np.array([a.size for a in schema]))
-        numbers = [str(job["epsilon"]), DELTA, str(job["seed"])]
-        mechanism = job["method"].removeprefix("mbi-")
-        call = [peer[0], str(script), peer[1], mechanism, str(given), str(out), *numbers]
-        subprocess.run(call, check=True, stdout=subprocess.DEVNULL)
+        given, out, public = (Path(folder) / name for name in ("rows.npz", "out.npz", "schema.toml"))
+        np.savez(given, codes=seen, sizes=np.array([a.size for a in schema]), rho=float(largest_rho(numbers[0])))
+        public.write_text(schema.dumps())
+        if is_of_peer(job["method"]):
+            call = [peer[0], str(PEERS), peer[1], job["method"], str(given), str(out), *numbers, str(limit)]
+        else:
+            call = [sys.executable, str(OURS), job["method"], str(public), str(given), str(out), *numbers]
+        done = subprocess.run(call, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+            return {"cpu": limit, "ended": f"past {limit} CPU seconds"}
+        if done.returncode:
+            return {"ended": done.stderr.strip().splitlines()[-1]}
         with np.load(out) as held:
-            return {"codes": held["codes"], "cpu": float(held["cpu"]), "mib": float(held["mib"])}
+            return {name: held[name] if name == "codes" else held[name].item() for name in held.files}
 
 
-def measured(job: dict[str, Any], data: Path, peer: tuple[str, str]) -> dict[str, Any]:
+def measured(job: dict[str, Any], data: Path, peer: tuple[str, str], limit: int) -> dict[str, Any]:
     """Return what one job shows."""
     schema, seen, test, target = rows_of(data, job["table"], job["seed"])
     sizes = [a.size for a in schema]
@@ -123,10 +122,31 @@ def measured(job: dict[str, Any], data: Path, peer: tuple[str, str]) -> dict[str
         half = len(seen) // 2
         off, area = distances(seen[:half], seen[half:], sizes), auc(seen, test, target, sizes)
         return {**job, "mean": off.mean(), "largest": off.max(), "auc": area}
-    made = of_peer(job, data, peer) if job["method"].startswith("mbi-") else synthetic(job, data)
+    made = of_method(job, data, peer, limit)
+    if "codes" not in made:
+        return {**job, **made}
     codes = np.asarray(made.pop("codes"), dtype=np.int64)
     off, area = distances(codes, seen, sizes), auc(codes, test, target, sizes)
     return {**job, "mean": off.mean(), "largest": off.max(), "auc": area, **made}
+
+
+def is_of_peer(method: str) -> bool:
+    """Return whether another program makes the rows."""
+    return method.startswith(("mbi-", "opendp-"))
+
+
+def why_without(peer: tuple[str, str]) -> str:
+    """Return why the peers cannot be run, or an empty text if they can; print which they are."""
+    if not peer[0]:
+        return f"no environment is given with --peer; {PEERS.name} says how to make one"
+    try:
+        done = subprocess.run([peer[0], str(PEERS), peer[1], "check"], capture_output=True, text=True)
+    except OSError as error:
+        return str(error)
+    if done.returncode:
+        return done.stderr.strip().splitlines()[-1]
+    print(f"peers: {done.stdout.strip()}", flush=True)
+    return ""
 
 
 def jobs(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -137,17 +157,20 @@ def jobs(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for seed, table, epsilon, method in itertools.product(
         range(arguments.seeds), arguments.tables, arguments.epsilon, arguments.methods
     ):
-        own = [method] if method.startswith("mbi-") or method == "rows" else [f"{method}-pure", f"{method}-zcdp"]
-        for one in own:
-            if (table, epsilon, one, seed) not in known:
-                yield {"table": table, "epsilon": epsilon, "method": one, "seed": seed}
+        if (table, epsilon, method, seed) not in known:
+            yield {"table": table, "epsilon": epsilon, "method": method, "seed": seed}
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Do each job in a process of its own, so that its memory is its own."""
+    missing = why_without(arguments.peer) if any(map(is_of_peer, arguments.methods)) else ""
     for job in jobs(arguments):
-        call = [sys.executable, __file__, "job", json.dumps(job), "--data", str(arguments.data)]
-        done = subprocess.run([*call, "--peer", *arguments.peer], capture_output=True, text=True, check=True)
+        if missing and is_of_peer(job["method"]):
+            print(f"skipped {job['method']} on {job['table']}: {missing}", flush=True)
+            continue
+        own = ["--data", str(arguments.data), "--peer", *arguments.peer, "--limit", str(arguments.limit)]
+        call = [sys.executable, __file__, "job", json.dumps(job), *own]
+        done = subprocess.run(call, capture_output=True, text=True, check=True)
         with Path(arguments.out).open("a") as file:
             file.write(done.stdout.splitlines()[-1] + "\n")
         print(done.stdout.splitlines()[-1][:200], flush=True)
@@ -181,6 +204,7 @@ def main() -> None:
         command = commands.add_parser(name)
         command.add_argument("--data", type=Path, default=default_data())
         command.add_argument("--peer", nargs=2, default=("", ""), metavar=("PYTHON", "REPOSITORY"))
+        command.add_argument("--limit", type=int, default=600, help="CPU seconds of a run of a peer")
         if name == "run":
             command.add_argument("--tables", nargs="+", default=TABLES)
             command.add_argument("--methods", nargs="+", default=METHODS)
@@ -191,7 +215,8 @@ def main() -> None:
             command.add_argument("out" if name == "show" else "job")
     arguments = parser.parse_args()
     if arguments.command == "job":
-        print(json.dumps(measured(json.loads(arguments.job), arguments.data, tuple(arguments.peer))))
+        job = json.loads(arguments.job)
+        print(json.dumps(measured(job, arguments.data, tuple(arguments.peer), arguments.limit)))
     else:
         {"run": run, "show": show}[arguments.command](arguments)
 
