@@ -1,8 +1,9 @@
 """Many marginals at once, which agree with each other, and whose errors stand in the plan.
 
 Released are residuals (`queries.Residuals`) with the noise that makes the weighted sum of the variances of all cells
-least (`workloads`): Gaussian noise in zCDP, and in pure epsilon Laplace noise or noise in the shape of blocks, by which
-is predicted to be better. All marginals are sums of residuals: post-processing.
+least (`workloads`), or the largest variance of a cell (`largest_variance`): Gaussian noise in zCDP, and in pure epsilon
+Laplace noise or noise in the shape of blocks, by which is predicted to be better. All marginals are sums of residuals:
+post-processing.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import attrs
 import numpy as np
 
 from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.largest_variance import for_largest, least_largest
 from dpframework.basics.released_rows import RowsMiner
 from dpframework.basics.workloads import (
     ResidualGroup,
@@ -49,6 +51,7 @@ from dpframework.run.private_table import PrivateTable
 _MOST_RANGES = 1 << 16  # of one marginal, of which the plan finds the worst
 _LISTED = 12  # error bounds of single marginals; of more, one bound for each number of attributes
 _NOISE = ("least-error", "laplace")
+_OBJECTIVES = ("mean", "largest")
 _UNBIASED = "counts are not cut off at 0; whoever does that makes small ones too large on average"
 
 
@@ -84,8 +87,10 @@ class MarginalsMiner(RowsMiner):
         The attributes that marginals are of, where `of` is not given; by default all but open ones. Numeric attributes
         are cut as in the schema.
     weights
-        How much the error of each marginal of `of` matters, in the order of `of`; by default all alike. The sum of the
-        variances of all cells, with these weights, is made as small as it can be.
+        How much the error of each marginal of `of` matters, in the order of `of`; by default all alike.
+    objective
+        What is made as small as it can be, with these weights: "mean" for the sum of the variances of all cells,
+        "largest" for the largest variance of a cell of any marginal.
     noise
         In pure epsilon: "least-error" takes Laplace noise or noise in the shape of blocks, whichever is predicted to be
         better for each group of residuals, and "laplace" takes Laplace noise.
@@ -109,6 +114,7 @@ class MarginalsMiner(RowsMiner):
     weights: tuple[float, ...] | None = attrs.field(default=None, converter=_numbers)
     noise: str = attrs.field(default="least-error", validator=one_of(_NOISE))
     ranges: bool = attrs.field(default=False, validator=attrs.validators.instance_of(bool))
+    objective: str = attrs.field(default="mean", validator=one_of(_OBJECTIVES))
 
     def __attrs_post_init__(self) -> None:
         """Refuse marginals given both ways, names given twice, and weights that are not one for each."""
@@ -117,6 +123,8 @@ class MarginalsMiner(RowsMiner):
             raise InputError("give the marginals as 'of', or as 'order' and 'attributes', not both")
         if self.order is not None and not is_whole_number(self.order):
             raise InputError(f"order is {self.order!r}; a positive whole number is needed")
+        if self.ranges and self.objective == "largest":
+            raise InputError("objective 'largest' is of single cells; leave out ranges, or take objective 'mean'")
         if self.weights is not None and (self.of is None or len(self.weights) != len(self.of)):
             raise InputError("weights need 'of', with one weight for each marginal")
         for one in self.of or ():
@@ -166,9 +174,11 @@ class MarginalsMiner(RowsMiner):
 
     def groups(self, schema: Schema) -> dict[str, ResidualGroup]:
         """Return the marginals that each step releases, by its name."""
-        workload = self.workload(schema)
+        workload, largest = self.workload(schema), self.objective == "largest"
         if self.rho is not None:
-            groups = [workload.gaussian()]
+            groups = [(for_largest(workload, gaussian=True) if largest else workload).gaussian()]
+        elif largest:
+            groups = least_largest(workload, in_blocks=self.noise == "least-error")
         else:
             groups = workload.least_error() if self.noise == "least-error" else workload.laplace()
         if len(groups) == 1:
@@ -271,6 +281,7 @@ class MarginalsMiner(RowsMiner):
         return {
             "blocks": Example(schema, cls(epsilon=1)),
             "laplace": Example(wide, cls(epsilon=1, noise="laplace")),
+            "largest": Example(wide, cls(epsilon=1, noise="laplace", objective="largest")),
             "rows-public": Example(counted, cls(of=[["ill", "old"], "town"], epsilon=1)),
             "released-rows": released_rows_example(schema, cls(of=["ill", "town"], rows_per_unit="most", epsilon=1)),
             "zcdp": Example(

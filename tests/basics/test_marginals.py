@@ -301,6 +301,8 @@ def test_nonnegative_and_whole_keep_the_total() -> None:
         ({"of": ["ill"], "weights": [0]}, "positive numbers"),
         ({"of": ["ill"], "weights": [1, 2]}, "one weight"),
         ({"noise": "lap"}, "unknown"),
+        ({"objective": "most"}, "unknown"),
+        ({"objective": "largest", "ranges": True}, "single cells"),
     ],
 )
 def test_wrong_parameters_are_refused(parameters: dict[str, Any], words: str) -> None:

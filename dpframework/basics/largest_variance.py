@@ -1,0 +1,161 @@
+"""The weights of a workload of marginals with which its largest variance is as small as it can be.
+
+Let u be weights of the marginals that add up to 1. The least weighted mean of the variances of a cell, over all noise
+of one budget, is at most the least possible largest variance, whatever u is; the best u reaches it, because the
+variances that a budget can buy are a convex set (a saddle point). For each u the best noise has a closed form
+(`workloads`):
+
+- zCDP: V_A = (sum of sqrt(q g)) sqrt(q_A / g_A), at rho 1/2;
+- Laplace noise: V_A = 2 (sum of cbrt(g))**2 cbrt(g_A)**-2, at epsilon 1.
+
+u is found by u <- u Var(u) / (sum of u Var(u)), from equal weights. Each step gives both sides: the largest variance
+with that noise, and the weighted mean, below which no noise can get. It ends when they are within `GAP`, or after
+`MOST_STEPS`. All of it is public.
+
+Noise in the shape of blocks has no closed form for given weights. In pure epsilon three plans are predicted, and the
+one whose largest variance is least is taken: Laplace noise with these weights, and the groups of
+`Workload.least_error` with these weights and with the workload's own.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.basics.workloads import ResidualGroup, Set, Workload, cell_variance
+from dpframework.queries.base import Norm
+from dpframework.queries.residual_changes import subsets
+
+GAP = 0.005  # between the largest variance and the bound below it, as a share
+MOST_STEPS = 400
+_LEAST = 1e-9  # of a weight: one of 0 would leave a residual without noise of its own
+
+Array: TypeAlias = "NDArray[np.float64]"
+
+
+@final
+@attrs.frozen(eq=False)
+class Saddle:
+    """Weights of marginals, and how near they are to the best.
+
+    Attributes
+    ----------
+    weights
+        The weight of the variance of a cell of each marginal; they add up to 1.
+    largest
+        The largest variance, with the noise that is best for these weights.
+    bound
+        The variance that no noise of the same budget can make all of them smaller than.
+    """
+
+    weights: Mapping[Set, float]
+    largest: float
+    bound: float
+
+
+def weights_of_largest(
+    sizes: Sequence[int], wanted: Mapping[Set, float], released: Iterable[Set], *, gaussian: bool
+) -> Saddle:
+    """Return the weights for the least largest variance.
+
+    Parameters
+    ----------
+    sizes
+        The attributes' numbers of values.
+    wanted
+        The marginals, with a number that the variance of each is multiplied by.
+    released
+        The sets that need a residual.
+    gaussian
+        Whether noise is Gaussian, in zCDP, or Laplace noise.
+
+    Examples
+    --------
+    >>> found = weights_of_largest([2, 2, 8], {(0,): 1.0, (1,): 1.0, (2,): 1.0}, [(), (0,), (1,), (2,)], gaussian=True)
+    >>> found.weights[2,] > found.weights[0,]
+    True
+    """
+    place = {one: k for k, one in enumerate(released)}
+    listed = [one for one in wanted if one in place]
+    rows, columns, shares = [], [], []
+    for k, one in enumerate(listed):
+        cells = math.prod(sizes[a] for a in one)
+        for part in subsets(one):
+            if part in place:
+                kept = math.prod(0.25 if sizes[a] == 2 else 1 - 1 / sizes[a] for a in part)
+                rows.append(k)
+                columns.append(place[part])
+                shares.append(wanted[one] * kept * (math.prod(sizes[a] for a in part) / cells) ** 2)
+    changes = [math.prod(1 - 1 / sizes[a] for a in one if sizes[a] > 2) for one in place]
+    table = np.array(rows), np.array(columns), np.array(shares)
+    return _saddle(listed, table, np.array(changes), gaussian)
+
+
+def _saddle(listed: Sequence[Set], table: tuple[Array, Array, Array], changes: Array, gaussian: bool) -> Saddle:
+    rows, columns, shares = table
+    u = np.full(len(listed), 1 / len(listed))
+    best = (math.inf, u)
+    bound = 0.0
+    for _ in range(MOST_STEPS):
+        g = np.bincount(columns, u[rows] * shares, len(changes))
+        if gaussian:
+            noise = np.sqrt(changes * g).sum() * np.sqrt(changes / g)
+        else:
+            noise = 2 * (np.cbrt(g).sum() / np.cbrt(g)) ** 2
+        variances = np.bincount(rows, shares * noise[columns], len(listed))
+        mean = float(u @ variances)
+        best = min(best, (float(variances.max()), u), key=lambda pair: pair[0])
+        bound = max(bound, mean)
+        if best[0] <= (1 + GAP) * bound:
+            break
+        u = np.maximum(u * variances / mean, _LEAST / len(u))
+        u = u / u.sum()
+    return Saddle(dict(zip(listed, best[1].tolist(), strict=True)), best[0], bound)
+
+
+@functools.lru_cache(maxsize=8)
+def _saddle_of(
+    sizes: tuple[int, ...], wanted: tuple[tuple[Set, float], ...], released: tuple[Set, ...], gaussian: bool
+) -> Saddle:
+    return weights_of_largest(sizes, dict(wanted), released, gaussian=gaussian)
+
+
+def for_largest(workload: Workload, *, gaussian: bool) -> Workload:
+    """Return the workload with the weights for the least largest variance of a cell, times each marginal's weight."""
+    sizes, released = workload.sizes, workload.released()
+    saddle = _saddle_of(sizes, tuple(workload.wanted.items()), tuple(released), gaussian)
+    # a workload weighs the sum over a marginal's cells
+    weights = {
+        one: own * workload.wanted[one] / math.prod(sizes[a] for a in one) for one, own in saddle.weights.items()
+    }
+    return attrs.evolve(workload, wanted=weights)
+
+
+def least_largest(workload: Workload, *, in_blocks: bool) -> list[ResidualGroup]:
+    """Return the groups in pure epsilon whose predicted largest variance is least, with blocks or without them."""
+    weighed = for_largest(workload, gaussian=False)
+    plans = [weighed.laplace()]
+    if in_blocks:
+        plans += [weighed.least_error(), workload.least_error()]
+    return min(plans, key=lambda groups: predicted_largest(workload, groups))
+
+
+def predicted_largest(workload: Workload, groups: Iterable[ResidualGroup]) -> float:
+    """Return the largest variance of a cell at epsilon 1, times its marginal's weight, when a row is added."""
+    known: dict[Set, float] = {}
+    for group in groups:
+        query, share = group.query, float(group.share)
+        if query.norm is Norm.BLOCKS:
+            lengths = query.histograms
+            radius = (sum(lengths) + 1) * (sum(lengths) + 2) / share**2
+            each = [2 * radius / ((k + 1) * (k + 2)) for k in lengths]
+        else:
+            each = [2 * (sum(query.weights) / share) ** 2] * len(query.sets)
+        known |= zip(query.sets, query.cell_variances(each), strict=True)
+    return max(weight * cell_variance(one, workload.sizes, known) for one, weight in workload.wanted.items())
