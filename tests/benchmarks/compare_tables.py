@@ -7,11 +7,11 @@
 For each table, epsilon, method and seed: rows are divided into four fifths that the method sees, and a fifth for tests.
 Measured are the total variation of all marginals of three attributes from those of the rows that were seen, mean and
 largest; the area under the ROC curve, on the test rows, of boosted trees (scikit-learn) trained on the synthetic rows;
-CPU seconds and peak memory of a process that does nothing else. "-pure" has delta 0, all others have delta 1e-9: "-zcdp"
-is given the largest rho that converts to the epsilon. `mbi-` and `opendp-` are peers, in an environment of their own
-(see `synthetic_rows_of_peers.py`); without it they are skipped. A peer that needs more than `--limit` CPU seconds is
-ended, and the file says so. `rows` is no method: the exact rows, halved for the marginals, and as they are for the
-trees. Runs are seeded. Jobs that a file holds are not done again.
+CPU seconds and peak memory of a process that does nothing else. "-pure" has delta 0, all others have delta 1e-9:
+"-zcdp" is given the largest rho that converts to the epsilon. `mbi-` and `opendp-` are peers, in an environment of
+their own (see `synthetic_rows_of_peers.py`); without it they are skipped. A peer that needs more than `--limit` CPU
+seconds is ended, and the file says so. `rows` is no method: the exact rows, halved for the marginals, and as they are
+for the trees. Runs are seeded. Jobs that a file holds are not done again.
 """
 
 from __future__ import annotations

@@ -6,12 +6,13 @@
     peers/bin/python synthetic_rows_of_peers.py private-pgm mbi-mst ROWS.npz OUT.npz EPSILON DELTA SEED LIMIT
     peers/bin/python synthetic_rows_of_peers.py private-pgm check
 
-- `mbi-mst` and `mbi-aim` are the programs in `private-pgm/mechanisms`, with the package of that repository; with a later
-  jax or pandas it fails. `opendp-mst` and `opendp-aim` are `opendp.extras.mbi`.
+- `mbi-mst` and `mbi-aim` are the programs in `private-pgm/mechanisms`, with the package of that repository; with a
+  later jax or pandas it fails. `opendp-mst` and `opendp-aim` are `opendp.extras.mbi`.
 - All parameters are their defaults; AIM's workload is all marginals of three attributes. A number after `aim`, as in
   `mbi-aim-1`, is the most MB of its model, by default 80.
 - AIM compares every candidate with the model in each round, and `mbi` compiles a program for each of these. Here numpy
   computes the same numbers: on 9 attributes that takes a fifth of the time, so runs end that would not.
+- jax has one thread, which takes less processor time and memory than several.
 - OpenDP adds a missing value to each attribute; rows in which it draws one get the attribute's first value. Its noise
   has no seed.
   Its MST refuses its own split of the budget by one rounding error, so parts are made smaller by 1e-12.
@@ -24,6 +25,7 @@ CPU seconds. `check` says which packages are there.
 from __future__ import annotations
 
 import itertools
+import os
 import resource
 import sys
 from importlib.metadata import version
@@ -31,6 +33,8 @@ from pathlib import Path
 
 import numpy as np
 from peers import peak_mib
+
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
 
 
 def project(model, attributes):
