@@ -100,7 +100,8 @@ def main() -> None:
         print(json.dumps(job(given.works[0], given.rows, given.attributes)))
         return
     schema = made(1, given.attributes).schema
-    print("| | plan, CPU s | run, CPU s | planned, CPU s | MiB beside the rows | planned, MiB |\n|---|---|---|---|---|---|")
+    print("| | plan, CPU s | run, CPU s | planned, CPU s | MiB beside the rows | planned, MiB |")
+    print("|---|---|---|---|---|---|")
     for work in given.works:
         own = ["--job", "--works", work, "--rows", str(given.rows), "--attributes", str(given.attributes)]
         done = subprocess.run([sys.executable, __file__, *own], capture_output=True, text=True, check=True)

@@ -273,7 +273,7 @@ def test_the_method_follows_from_predicted_noise():
 
 def test_noise_is_predicted_as_it_is_drawn():
     """It is larger for a unit of 20 rows and under replace-one, so that a budget buys fewer rounds or none."""
-    usual, replaced = (method_of([4] * 8, 2000, relation=own, epsilon="0.5") for own in dpf.Relation)
+    usual, replaced = (method_of([4] * 8, 4000, relation=own, epsilon="0.5") for own in dpf.Relation)
     assert usual[0] == replaced[0] == "rounds"
     assert usual[1] > replaced[1]
     assert method_of([4] * 8, 2000, unit_rows=20, epsilon="0.5")[0] == "independent"

@@ -36,7 +36,7 @@ MOST_CANDIDATES = 2100  # of which triples are selected too
 
 _NOISE_OF_SINGLES = 0.03  # a noise share of one-way marginals that is small enough
 _LEAST, _MOST = Fraction(1, 10), Fraction(7, 10)  # shares of the budget for them
-_OF_PAIR = 0.075  # the noise share of a typical pair, up to which rounds are added
+_OF_PAIR, _OF_PAIR_PURE = 0.075, 0.035  # the noise share of a typical pair, up to which rounds are added
 _TOO_NOISY = 0.6  # that at the fewest rounds: nothing but one-way marginals is worth it
 _OF_SET = 1.0  # the noise share of a marginal that rounds may select, if there are such pairs
 _UNKNOWN = Fraction(2, 10)  # the share for one-way marginals where nobody says how many rows there are
@@ -132,7 +132,8 @@ class ChoiceFacts:
             return number
         fewest = self.fewest()
         more = range(fewest + 1, 3 * number + 1)  # noise grows with the number of rounds
-        return fewest + bisect.bisect_right(more, _OF_PAIR, key=lambda rounds: self.noise_of_pairs(rounds) or 0.0)
+        most = _OF_PAIR if self.budget.zcdp else _OF_PAIR_PURE  # selections in pure epsilon are soon at random
+        return fewest + bisect.bisect_right(more, most, key=lambda rounds: self.noise_of_pairs(rounds) or 0.0)
 
     def order(self) -> int:
         """Return how many attributes a marginal has at most."""

@@ -37,8 +37,7 @@ from dpframework_tables.queries import ModelDistances, NamedMarginal
 from dpframework_tables.round_steps import BLOCK, InBlock, InPlan
 from dpframework_tables.sampling import sampled_rows
 
-TREE_SINGLES, TREE_CHOOSE = Fraction(15, 100), Fraction(15, 100)  # of the budget
-ROUNDS_CHOOSE = Fraction(1, 10)  # of what one-way marginals leave
+TREE_CHOOSE, ROUNDS_CHOOSE = Fraction(18, 100), Fraction(1, 10)  # of what one-way marginals leave
 FEW_TURNS = 8  # of a fit between rounds
 MOST_DRAWN = 200_000  # rows of a model that are compared with the table
 
@@ -61,7 +60,7 @@ class TableMethod:
     budget
         The budget.
     share
-        The share of the budget, for one-way marginals before rounds.
+        The share of the budget, for one-way marginals before rounds or the pairs of a tree.
     rounds
         How many marginals are measured after the one-way ones, by "rounds"; by "adaptive", the part of the block that a
         round costs at first is 1 in so many.
@@ -119,7 +118,7 @@ class TableMethod:
         times = self.times
         if not times:
             return {**self._alone.plan(self.budget.amount)}
-        share, sets = self._share, self.sets
+        share, sets = self.share, self.sets
         nodes = self._alone.plan(self.budget.amount * share)
         most = max(math.prod(self.sizes[a] for a in one) for one in sets)
         distances, marginal = ModelDistances(self.among, sets), NamedMarginal(self.among, most)
@@ -134,13 +133,9 @@ class TableMethod:
     def _alone(self) -> OneWayMarginals:
         return OneWayMarginals(self.among, self.budget.zcdp)
 
-    @property
-    def _share(self) -> Fraction:
-        return TREE_SINGLES if self.name == "tree" else self.share
-
     def _shares(self, left: Fraction) -> tuple[Fraction, Fraction]:
         """Return the shares of selections and of measurements."""
-        choose = TREE_CHOOSE if self.name == "tree" else left * ROUNDS_CHOOSE
+        choose = left * (TREE_CHOOSE if self.name == "tree" else ROUNDS_CHOOSE)
         return choose, left - choose
 
     def mine(self, table: PrivateTable) -> Model:
