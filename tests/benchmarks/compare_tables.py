@@ -2,7 +2,7 @@
 
     python tests/benchmarks/compare_tables.py run --peer PYTHON private-pgm --out tables.jsonl
     python tests/benchmarks/compare_tables.py run --tables adult nltcs --methods auto-zcdp --out tables.jsonl
-    python tests/benchmarks/compare_tables.py show tables.jsonl
+    python tests/benchmarks/compare_tables.py show tables.jsonl  # or page: the table of docs/tables.md
 
 For each table, epsilon, method and seed: rows are divided into four fifths that the method sees, and a fifth for tests.
 Measured are the total variation of all marginals of three attributes from those of the rows that were seen, mean and
@@ -39,7 +39,8 @@ from dpframework.facts import exact
 from dpframework.facts.privacy import rho_below
 
 TABLES = ("adult", "mushroom", "nursery-urgent", "nltcs")
-METHODS = ("independent-zcdp", "auto-zcdp", "mbi-mst", "mbi-aim", "opendp-mst", "opendp-aim", "auto-pure", "rows")
+METHODS = ("auto-zcdp", "independent-zcdp", "mbi-mst", "mbi-aim", "opendp-mst", "opendp-aim", "auto-pure", "rows")
+NAMES = {"adult": "Adult", "nursery-urgent": "nursery"}
 PEERS, OURS = (Path(__file__).with_name(f"synthetic_rows_of_{whose}.py") for whose in ("peers", "ours"))
 DELTA = "1e-9"
 Codes = NDArray[np.int64]
@@ -196,11 +197,37 @@ def show(arguments: argparse.Namespace) -> None:
             print(f"| {method} | " + " | ".join(cells) + " |")
 
 
+def page(arguments: argparse.Namespace) -> None:
+    """Print the page's table: error and area, means over seeds with half their range; then what the runs cost."""
+    found: dict[tuple[str, float], dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for line in Path(arguments.out).read_text().splitlines():
+        one = json.loads(line)
+        found[one["table"], one["epsilon"]][one["method"]].append(one)
+    methods = [name for name in METHODS if name != "rows" and any(name in own for own in found.values())]
+    print("| table, epsilon | " + " | ".join(methods) + " |\n" + "|---" * (len(methods) + 1) + "|")
+    for (table, epsilon), own in sorted(found.items()):
+        cells = [_cell([one for one in own[name] if "ended" not in one]) for name in methods]
+        print(f"| {NAMES.get(table, table)}, {epsilon:g} | " + " | ".join(cells) + " |")
+    for name in methods:
+        runs = [one for own in found.values() for one in own[name]]
+        spent, memory = [one["cpu"] for one in runs if "cpu" in one], [one["mib"] for one in runs if "mib" in one]
+        print(f"{name}: {min(spent):.3g} to {max(spent):.3g} CPU s, {min(memory):.0f} to {max(memory):.0f} MiB")
+
+
+def _cell(runs: list[dict[str, Any]]) -> str:
+    """Return the means of the runs with the number of seeds, empty for none."""
+    if not runs:
+        return ""
+    error, area = ([one[measure] for one in runs if one[measure] is not None] for measure in ("mean", "auc"))
+    spread = f" ±{(max(error) - min(error)) / 2:.4f} ({len(runs)})" if len(runs) > 1 else ""
+    return f"{np.mean(error):.4f}{spread}" + (f" / {np.mean(area):.3f}" if area else "")
+
+
 def main() -> None:
     """Run what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("run", "show", "job"):
+    for name in ("run", "show", "page", "job"):
         command = commands.add_parser(name)
         command.add_argument("--data", type=Path, default=default_data())
         command.add_argument("--peer", nargs=2, default=("", ""), metavar=("PYTHON", "REPOSITORY"))
@@ -212,13 +239,13 @@ def main() -> None:
             command.add_argument("--seeds", type=int, default=5)
             command.add_argument("--out", required=True)
         else:
-            command.add_argument("out" if name == "show" else "job")
+            command.add_argument("job" if name == "job" else "out")
     arguments = parser.parse_args()
     if arguments.command == "job":
         job = json.loads(arguments.job)
         print(json.dumps(measured(job, arguments.data, tuple(arguments.peer), arguments.limit)))
     else:
-        {"run": run, "show": show}[arguments.command](arguments)
+        {"run": run, "show": show, "page": page}[arguments.command](arguments)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The pictures of the page on synthetic tables: not private, since they look at exact rows.
 
-    python tests/benchmarks/table_pictures.py errors tests/benchmarks/synthetic-tables.jsonl docs/static/table-errors.svg
+    python tests/benchmarks/table_pictures.py errors docs/static/table-runs.jsonl docs/static/table-errors.svg
     python tests/benchmarks/table_pictures.py groups docs/static/table-groups.svg
 
 `errors` draws what `compare_tables.py` measured: the mean error of all marginals of three attributes and the area under
