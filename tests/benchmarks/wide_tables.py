@@ -10,7 +10,7 @@ a process of its own. Memory is beside the rows: above that of the same process 
 
 Planned memory follows from public numbers: 32 bytes for each cell of each table that is counted (the counts, and what
 is released of them), 50 for each cell of the model, and for each synthetic row 4 bytes an attribute and 200 more. CPU
-seconds are predicted from the same counts at 2 nanoseconds for each row and table that is counted, 100 microseconds
+seconds are predicted from the same counts at 3 nanoseconds for each row and table that is counted, 100 microseconds
 for each table that is planned, and 1 microsecond for each synthetic row and attribute.
 """
 
@@ -57,7 +57,7 @@ def planned(work: str, rows: int, schema: dpf.Schema) -> tuple[float, float]:
     if work == "triples":
         return 1e-4 * len(sets), 0.0
     bytes_ = 32.0 * sum(map(math.prod, sets))
-    seconds = 2e-9 * rows * len(sets) + 1e-4 * len(sets)
+    seconds = 3e-9 * rows * len(sets) + 1e-4 * len(sets)
     if work == "tree":
         bytes_ += 50 * dpf.miner("synthetic-table", epsilon=1).max_cells + rows * (4 * len(sizes) + 200)
         seconds += 1e-6 * rows * len(sizes)
