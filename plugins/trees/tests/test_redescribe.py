@@ -4,7 +4,6 @@ import itertools
 import json
 import math
 from fractions import Fraction
-from types import SimpleNamespace
 from typing import ClassVar
 
 import attrs
@@ -632,7 +631,7 @@ def test_what_is_counted_of_some_leaves_is_copied_whole(leaves: int, classes: in
     for side in (0, 1):
         counts, joint = rng.integers(1, 99, (2, leaves, classes)), rng.integers(1, 99, (2, leaves, leaves))
         kept = counts[1].copy(), joint[1].copy()
-        _copy_counts.py_func(SimpleNamespace(counts=counts, joint=joint), side, 1, leaves, 0)
+        _copy_counts.py_func(counts, joint, side, 1, leaves, 0)
         if side == 0:
             assert counts[1, 1:].tolist() == counts[0, 1:].tolist()
             assert joint[1, :, 1:].tolist() == joint[0, :, 1:].tolist()

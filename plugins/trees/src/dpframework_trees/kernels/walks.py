@@ -229,36 +229,46 @@ def walk_trees(tree: WalkedTree, target: TreeTarget, steps: Steps, begin: int) -
 
 
 @njit(nogil=True, cache=True)
-def _count_pairs(pair: WalkedPair, side: int, first: int, end: int) -> None:
-    """Count the rows of some leaves that are proposed for the tree on one side, in counts[1] and joint[1]."""
-    one, other = (pair.first, pair.second) if side == 0 else (pair.second, pair.first)
-    inner, inner_of_other = len(one.tests), len(other.tests)
+def _count_pairs(
+    members: Bits,
+    begin: int,
+    others: Bits,
+    class_bits: Bits,
+    counts: Integers,
+    joint: Integers,
+    side: int,
+    first: int,
+    end: int,
+) -> None:
+    """Count the rows of some leaves that are proposed for the tree on one side, in counts[1] and joint[1].
+
+    The rows of the leaves of that tree are in `members` after those of nodes, and so are the other's in `others`.
+    """
+    number = joint.shape[1] if side == 0 else joint.shape[2]
+    begin_of_others = len(others) - number
     for leaf in range(first, end):
-        rows = pair.spare[inner + leaf]
+        rows = members[begin + leaf]
         if side == 0:
-            for c in range(pair.counts.shape[2]):
-                pair.counts[1, leaf, c] = common(rows, pair.class_bits[c])
-        for beside in range(inner_of_other + 1):
-            number = common(rows, other.members[inner_of_other + beside])
+            for c in range(counts.shape[2]):
+                counts[1, leaf, c] = common(rows, class_bits[c])
+        for beside in range(number):
+            shared = common(rows, others[begin_of_others + beside])
             if side == 0:
-                pair.joint[1, beside, leaf] = number
+                joint[1, beside, leaf] = shared
             else:
-                pair.joint[1, leaf, beside] = number
+                joint[1, leaf, beside] = shared
 
 
 @njit(nogil=True, cache=True)
-def _copy_counts(pair: WalkedPair, side: int, first: int, end: int, source: int) -> None:
+def _copy_counts(counts: Integers, joint: Integers, side: int, first: int, end: int, source: int) -> None:
     """Copy the counts of some leaves of the tree on one side to the other of two places."""
-    counts, joint, sink = pair.counts, pair.joint, 1 - source
     for leaf in range(first, end):
         if side == 0:
             for c in range(counts.shape[2]):
-                counts[sink, leaf, c] = counts[source, leaf, c]
-            for beside in range(joint.shape[1]):
-                joint[sink, beside, leaf] = joint[source, beside, leaf]
-        else:
-            for beside in range(joint.shape[2]):
-                joint[sink, leaf, beside] = joint[source, leaf, beside]
+                counts[1 - source, leaf, c] = counts[source, leaf, c]
+        for beside in range(joint.shape[1] if side == 0 else joint.shape[2]):
+            one, other = (beside, leaf) if side == 0 else (leaf, beside)
+            joint[1 - source, one, other] = joint[source, one, other]
 
 
 def walk_pairs(pair: WalkedPair, target: PairTarget, steps: Steps, begin: int) -> tuple[int, Any]:
@@ -277,7 +287,8 @@ def walk_pairs(pair: WalkedPair, target: PairTarget, steps: Steps, begin: int) -
         while first < len(tree.tests):
             first, end = 2 * first + 1, 2 * end + 1
         first, end = first - len(tree.tests), end - len(tree.tests)
-        _count_pairs(pair, side, first, end)
+        others = pair.second.members if side == 0 else pair.first.members
+        _count_pairs(pair.spare, len(tree.tests), others, pair.class_bits, pair.counts, pair.joint, side, first, end)
         reached = pair_score(pair.counts[1], pair.joint[1], pair.sizes, target.product)
         change = np.int64(np.rint(reached / target.unit)) - score
         accepted = _accepts(change, target.scale, steps.words[i], steps.decided[i]) if i >= begin else 1
@@ -288,5 +299,5 @@ def walk_pairs(pair: WalkedPair, target: PairTarget, steps: Steps, begin: int) -
         if accepted == 1:
             score += change
             route(tree.bits, tree.tests, node, tree.members[node], tree.members)
-        _copy_counts(pair, side, first, end, accepted)
+        _copy_counts(pair.counts, pair.joint, side, first, end, accepted)
     return len(steps.nodes), np.int64(0)
