@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dpframework.tables.files import Piece, TableFiles
     from dpframework.tables.table import Table
 
-State = TypeVar("State")
+S = TypeVar("S")
 
 
 class IdFinding(enum.Enum):
@@ -80,7 +80,7 @@ class ShuffleFindings:
 
 
 @attrs.frozen(eq=False, repr=False)
-class SpreadPiece(Generic[State]):
+class SpreadPiece(Generic[S]):
     """A piece that was read.
 
     Attributes
@@ -94,7 +94,7 @@ class SpreadPiece(Generic[State]):
     """
 
     messages: list[bytes]
-    state: State
+    state: S
     found: ShuffleFindings = ShuffleFindings()
 
     def __repr__(self) -> str:
@@ -103,7 +103,7 @@ class SpreadPiece(Generic[State]):
 
 
 @attrs.frozen(repr=False)
-class Shuffle(abc.ABC, Generic[State]):
+class Shuffle(abc.ABC, Generic[S]):
     """How pieces of a table become its rows. It holds no row, and is sent to the processes that read.
 
     Attributes
@@ -124,7 +124,7 @@ class Shuffle(abc.ABC, Generic[State]):
     key: bytes
 
     @abc.abstractmethod
-    def spread(self, piece: Piece, buckets: int) -> SpreadPiece[State]:
+    def spread(self, piece: Piece, buckets: int) -> SpreadPiece[S]:
         """Read a piece, and return its message to each bucket.
 
         Raises
@@ -138,7 +138,7 @@ class Shuffle(abc.ABC, Generic[State]):
         """Return a bucket's answer to each piece, given the message of each, and its findings."""
 
     @abc.abstractmethod
-    def settle(self, piece: Piece, state: State, answers: Sequence[bytes]) -> tuple[Table, RowFindings]:
+    def settle(self, piece: Piece, state: S, answers: Sequence[bytes]) -> tuple[Table, RowFindings]:
         """Return a piece's rows of the table, given the answer of each bucket, and the findings about them.
 
         Raises
