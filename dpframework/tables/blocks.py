@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import NOTHING_DERIVED, Cut, MadeOf, attributes_of, with_sources
-from dpframework.facts.descriptions import Below, Cases, Description, Equals
+from dpframework.facts.descriptions import And, Below, Cases, Description, Equals, Not, Or
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
@@ -297,10 +297,21 @@ def part_of_each_code(by: Cut, schema: Schema) -> NDArray[np.integer] | None:
     if isinstance(by, Attribute):
         return codes
     descriptions = by.descriptions if isinstance(by, Cases) else by
-    for test in (test for one in descriptions for test in one.literals()):
-        if type(test) is not Equals and not (type(test) is Below and test.is_cut(schema)):
-            return None  # it may read raw values
+    if not all(_reads_codes(one, schema) for one in descriptions):
+        return None
     return _cells(by, Block(Schema([attribute]), (codes,), {}))
+
+
+def _reads_codes(description: Description, schema: Schema) -> bool:
+    """Tell whether a description is of codes: not of raw values, and no plugin's, which may read anything."""
+    kind = type(description)
+    if isinstance(description, Below):
+        return kind is Below and description.is_cut(schema)
+    if isinstance(description, Not):
+        return kind is Not and _reads_codes(description.part, schema)
+    if isinstance(description, And | Or):
+        return kind in (And, Or) and all(_reads_codes(part, schema) for part in description.parts)
+    return kind is Equals
 
 
 def _cells(by: Cases | tuple[Description, ...], block: Block) -> NDArray[np.integer]:
