@@ -21,6 +21,7 @@ import numpy as np
 
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import DPFrameworkError, InputError, first_line
+from dpframework.facts.json_text import parsed_json
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.periods import PeriodKind
 from dpframework.facts.typechecks import typechecked
@@ -185,7 +186,7 @@ def _trials(study: Study, target: int, sizes: Sequence[int], patience: int) -> l
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, "-c", f"from {__name__} import try_in_turn; try_in_turn()"]
     ran = subprocess.run(command, input=sent, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
-    said = [json.loads(line) for line in ran.stdout.decode().splitlines()]
+    said = [parsed_json(line) for line in ran.stdout.decode().splitlines()]
     for one in said:
         if "error" in one:
             raise InputError(f"a run on made-up rows failed: {one['error']}")

@@ -212,7 +212,7 @@ def unit_codes(ids: pl.Series) -> NDArray[np.uint32]:
     """
     import polars as pl
 
-    texts = ids.rename("id")
+    texts = ids.alias("id")
     numbers = whole_numbers(texts)
     own = texts if numbers is None else numbers
     units = own.unique()  # fewer to sort than rows, which `rank` would sort

@@ -110,6 +110,7 @@ def test_only_one_module_of_the_project_opens_files_to_write_them():
         "verify/engine_tables.py": "into pytest's folder",
         "verify/engine_units.py": "into pytest's folder",
         "lab/experiment/store.py": "makes its folder",
+        "lab/forecast.py": "tells Linux to forget the most memory that the process had",
         "facts/outputs.py": "reads",
         "cli/progress.py": "standard error, by a descriptor of its own",
         "tables/silence.py": "to nowhere",
