@@ -108,7 +108,7 @@ class RowsMiner(BasicMiner):
 
     @property
     def sources(self) -> Sequence[str]:
-        """The steps whose results it is given, that of the number of rows last."""
+        """The steps whose results it is given, the number of rows last."""
         return (*self.own_sources, *(() if self.rows_per_unit is None else (self.rows_per_unit,)))
 
     def misfit(self, sources: Mapping[str, Miner]) -> str | None:
@@ -180,7 +180,7 @@ class RowsMiner(BasicMiner):
 
 
 def _of_some_rows(schema: Schema) -> Schema:
-    """Return the schema of some rows of each unit, whose number is not public, though that of all rows may be."""
+    """Return the schema of some rows of each unit. Their number is not public, though the number of all rows may be."""
     return schema if schema.rows is None else attrs.evolve(schema, rows=None, max_rows=schema.rows)
 
 

@@ -1,4 +1,4 @@
-"""The command `forecast`: what a run of a study will cost in time and memory."""
+"""The command `forecast`, of the time and memory that a run of a study takes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def forecast(
     ] = 3_600,
     as_json: Json = False,
 ) -> None:
-    """Say what a run will cost in time and memory, by runs on made-up rows. The data is not opened."""
+    """Say how much time and memory a run will take, by runs on made-up rows. The data is not opened."""
     from dpframework.lab.forecast import forecast as forecast_of
 
     warn_of_problems()

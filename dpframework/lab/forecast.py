@@ -1,4 +1,4 @@
-"""What a run will cost in time and memory, found by runs on made-up rows in another process. No data is opened.
+"""Forecasts of the time and memory of a run, from runs on made-up rows in another process. No data is opened.
 
 What a run does hardly depends on what the rows hold: candidates, rounds and thresholds are public. So rows drawn at
 random by the schema cost about what real ones do, and a straight line through two sizes says what more of them cost.
@@ -63,7 +63,7 @@ class TriedRun:
 @final
 @attrs.frozen
 class Forecast:
-    """About what a run costs on a machine such as this, reading apart.
+    """The cost of a run on a machine such as this, without reading.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ def forecast(
     within: int = 3_600,
     sizes: Sequence[int] = SIZES,
 ) -> Forecast:
-    """Find out what a run of a study costs, by runs on made-up rows in another process. No data is opened.
+    """Forecast the cost of a run of a study, by runs on made-up rows in another process. No data is opened.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def _require_end(found: Forecast, within: int) -> None:
 
 
 def _continued(points: list[tuple[int, float]], target: int) -> float:
-    """Return what a straight line through the last two points says for `target`, never less than the last.
+    """Continue a straight line through the last two points to `target`, and return its value, at least the last one.
 
     With one point, which patience allowed no other, the line is through nothing for no rows: too much rather than
     too little.
@@ -217,7 +217,7 @@ def try_in_turn() -> None:
 
 
 def _try(study: Study, rows: int) -> TriedRun:
-    """Run a study on made-up rows, and print what that took."""
+    """Run a study on made-up rows, and print the trial."""
     trial = TriedRun(rows, *measure(study, made_up_table(study, rows)))
     print(json.dumps(attrs.asdict(trial)), flush=True)
     return trial
@@ -246,7 +246,7 @@ def measure(study: Study, table: Table) -> tuple[float, float]:
 
 
 def _forget_most_memory() -> None:
-    """Let the most memory of this process be what it has now, where the system can (Linux)."""
+    """Count the most memory of this process from now on, where the system can (Linux)."""
     reset = Path("/proc/self/clear_refs")
     if reset.exists():
         reset.write_text("5")

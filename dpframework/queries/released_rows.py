@@ -52,7 +52,7 @@ _LARGEST = 1 << 62  # of a whole number
 
 
 def numbers_of_rows(most: int) -> tuple[int, ...]:
-    """Return the numbers of rows of a unit that may be released, for one that keeps at most so many.
+    """Return the numbers of rows of a unit that may be released, for units that keep `most` at most.
 
     There is one for each weight w = floor(most / k): the largest k, since fewer rows would have the same noise.
 
@@ -124,7 +124,7 @@ class AtReleasedRows(Query):
 
     @property
     def no_attributes(self) -> bool:  # type: ignore[override]
-        """Whether the query reads no attribute, as that of the number of all rows."""
+        """Whether the query reads no attribute, as the count of all rows does."""
         return self.query.no_attributes or self.query.facts() == Count().facts()
 
     @property
@@ -259,7 +259,7 @@ class RowsPerUnitScores(CandidateScores):
 
     @property
     def text(self) -> str:
-        """Say what is counted."""
+        """Name the counts."""
         return f"distances in units from having at most so many rows, of up to {self.most}"
 
     @functools.cached_property

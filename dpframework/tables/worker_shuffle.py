@@ -21,12 +21,12 @@ PIECES, BUCKETS = "pieces", "buckets"
 
 
 class UnreachableError(Exception):
-    """Another worker is not there, or has not what it should have."""
+    """Another worker is not there, or lacks a message."""
 
 
 @attrs.frozen
 class WorkerPlace:
-    """A worker, and what it holds.
+    """A worker, and the pieces that it holds.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class WorkerPlace:
 
 @final
 class ShuffledPieces:
-    """What a worker holds of tables that are being shuffled. It is empty when they are settled."""
+    """A worker's part of the tables that are being shuffled. It is empty when they are settled."""
 
     def __init__(self) -> None:
         self._messages: dict[tuple[str, int, int], dict[int, bytes]] = {}  # of a piece or a bucket, by where they go
@@ -87,7 +87,7 @@ class ShuffledPieces:
         return how.settle(described, self._states.pop((table, piece)), [answers[k] for k in sorted(answers)])
 
     def hand(self, table: int, kind: str, numbers: Iterable[int], to: int) -> list[bytes] | None:
-        """Return what some pieces, or buckets, have for a bucket, or a piece, once; None if one has nothing for it."""
+        """Return the messages of some pieces, or buckets, to a bucket, or a piece, once; None if one has none."""
         found = []
         for number in numbers:
             messages = self._messages.get((kind, table, number))
@@ -104,7 +104,7 @@ class ShuffledPieces:
 
 
 def taken(table: int, kind: str, to: int, places: Sequence[WorkerPlace]) -> dict[int, bytes]:
-    """Return what all pieces, or buckets, have for a bucket, or a piece, by their numbers.
+    """Return the messages of all pieces, or buckets, to a bucket, or a piece, by their numbers.
 
     Raises
     ------
