@@ -12,9 +12,9 @@ from hypothesis import given, settings, strategies as st
 import dpframework as dpf
 from dpframework.queries.counts import cell_counts, marginal_counts
 from dpframework.tables import blocks, tallies
+from dpframework.tables.block_parts import parts_of
 from dpframework.tables.blocks import Block, cells_of
 from dpframework.tables.encoding import code_dtype
-from dpframework.tables.engines import _parts
 from dpframework.tables.tallies import counts_by_class, tally
 
 
@@ -70,7 +70,7 @@ def test_parts_are_the_rows_of_each_cell_in_their_order(block: Block, tile: int,
     for cut in cuts:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(blocks.Block.tiles, "__defaults__", (tile,))
-            parts = _parts(cut, block, packs=packs)
+            parts = parts_of(cut, block, packs=packs)
         cells = cells_of(cut, block)
         for k, part in enumerate(parts):
             assert part.index.tolist() == block.index[cells == k].tolist()

@@ -30,6 +30,7 @@ UNTABLED = {"logistic-rows", "threshold-scores", "residual-counts", "keys", "tre
     "number-rows",
     "group-moments",  # with degree 2
     "at-released-bounds",  # of these
+    "at-released-rows",  # of these
 }
 
 
@@ -68,6 +69,7 @@ class Grouping(GroupingEngine):
     """The smallest engine that counts cross tables."""
 
     name = "grouping"
+    places_rows = True
 
     def load(self, table: dpf.Table) -> SelectedRows:
         return SelectedRows(InMemory().load(table), table.schema)
