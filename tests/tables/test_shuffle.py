@@ -540,6 +540,7 @@ def test_the_suite_of_engines_passes_what_is_right(name: str, tmp_path: Path) ->
     require_passed(None, name, tmp_path)
 
 
+SEARCHED = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])
 BOUNDED = {
     BoundsEachPiece: r"adds \d rows, and may add 2",
     BucketsByText: r"adds \d rows, and may add 2",
@@ -555,11 +556,14 @@ def test_the_search_for_bounds_that_are_broken_finds_what_is_planted(kind: type[
     def read_planted(held: Any, schema: dpf.Schema, unit: dpf.PrivacyUnit, key: bytes) -> Table:
         return read_in_pieces(TableFiles(held, schema, unit=unit, key=key), 3, 2, planted(kind))
 
-    schema = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])
     wrong = attrs.evolve(reader, name="planted", read=read_planted)
-    report = check_bounding(schema, dpf.PrivacyUnit("person", 2), readers=[wrong], tables=18)
+    report = check_bounding(SEARCHED, dpf.PrivacyUnit("person", 2), readers=[wrong], tables=18)
     assert any(re.search(BOUNDED[kind], says) for says in report.violations), report.violations
-    assert check_bounding(schema, dpf.PrivacyUnit("person", 2), readers=[reader], tables=9).passed
+
+
+def test_the_search_for_bounds_that_are_broken_passes_a_reader_in_pieces() -> None:
+    (reader,) = (one for one in unit_readers() if one.name == "in pieces")
+    assert check_bounding(SEARCHED, dpf.PrivacyUnit("person", 2), readers=[reader], tables=9).passed
 
 
 def test_a_reader_in_pieces_holds_people_s_rows_in_three_files(tmp_path: Path) -> None:
