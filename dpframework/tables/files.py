@@ -19,7 +19,7 @@ from dpframework.tables.silence import silenced
 if TYPE_CHECKING:
     from dpframework.tables.sources import Source
     from dpframework.tables.table import Table
-    from dpframework.tables.table_builder import RowFindings
+    from dpframework.tables.table_builder import RowFindings, TableBuilder
 
 
 def _places(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
@@ -141,6 +141,12 @@ class TableFiles:
         """The name of each attribute's table in errors, as where one process reads it."""
         return self.sources_by(self.shown)
 
+    def builder(self, names: Sequence[str]) -> TableBuilder:
+        """Return a builder of the table, or of a piece of it, whose errors call its files by these names."""
+        from dpframework.tables.table_builder import TableBuilder
+
+        return TableBuilder(self.schema, self.sources_by(names), self.out_of_domain, self.values)
+
     def sources_by(self, names: Sequence[str]) -> dict[str, str]:
         """Return the name of each attribute's table, given that of the table or of either view."""
         if len(names) == 1:
@@ -214,11 +220,9 @@ class Piece:
             If it cannot be read; one sentence that shows nothing of its rows.
         """
         from dpframework.tables.reading import add_blocks
-        from dpframework.tables.table_builder import TableBuilder
 
-        how = self.how
-        source = self.source()
-        builder = TableBuilder(how.schema, how.sources_by([source.name]), how.out_of_domain, how.values)
+        how, source = self.how, self.source()
+        builder = how.builder([source.name])
         add_blocks(builder, source, how.schema, how.unit, how.out_of_domain)
         found = builder.found
         return builder.part(), found

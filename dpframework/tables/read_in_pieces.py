@@ -18,7 +18,7 @@ from dpframework.tables.shuffled_columns import RowsOfUnits
 from dpframework.tables.shuffled_units import BoundedRows
 from dpframework.tables.shuffled_views import JoinedRows
 from dpframework.tables.table import Table
-from dpframework.tables.table_builder import RowFindings, TableBuilder, require_found
+from dpframework.tables.table_builder import RowFindings, require_found
 
 
 def shuffle_of(files: TableFiles, pieces: Sequence[Piece]) -> Shuffle[Any] | None:
@@ -66,7 +66,7 @@ def read_in_pieces(
     how = shuffle(files, pieces)
     read = [piece.read() for piece in pieces] if how is None else _shuffled(how, pieces, buckets)
     require_found(files.schema, functools.reduce(RowFindings.__add__, (found for _, found in read)), files.sources)
-    builder = TableBuilder(files.schema, files.sources, files.out_of_domain, files.values)
+    builder = files.builder(files.shown)
     for table, _ in read:
         builder.add({}, {attribute.name: _column(table, attribute.name) for attribute in files.schema})
     whole, keys = builder.part(files.unit, files.key if how is None else how.key), {}

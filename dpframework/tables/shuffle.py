@@ -35,7 +35,7 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.tables.encoding import Unfit, require_fit
 from dpframework.tables.ids import Ids, missing_ids, unfit_ids
-from dpframework.tables.table_builder import RowFindings
+from dpframework.tables.table_builder import RowFindings, TableBuilder
 
 if TYPE_CHECKING:
     import polars as pl
@@ -146,6 +146,11 @@ class Shuffle(abc.ABC, Generic[S]):
         InputError
             If the piece was changed since it was spread.
         """
+
+    def _settled(self, builder: TableBuilder) -> tuple[Table, RowFindings]:
+        """Return the rows of a builder, and the findings about them."""
+        found = builder.found
+        return builder.part(self.how.unit, self.key), found
 
     def require(self, found: ShuffleFindings) -> None:
         """Refuse a table by the findings of all its pieces and buckets, as `read_table` does.

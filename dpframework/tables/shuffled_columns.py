@@ -34,7 +34,6 @@ from dpframework.tables.shuffle import (
     require_all_fit,
 )
 from dpframework.tables.sources import changed
-from dpframework.tables.table_builder import TableBuilder
 from dpframework.tables.unit_columns import ColumnEncoder, UnitColumns
 
 if TYPE_CHECKING:
@@ -116,10 +115,9 @@ class RowsOfUnits(Shuffle[None]):
 
         how = self.how
         units = pl.concat([frame for answer in answers for frame in frames_of(answer)]).sort(_PLACE)
-        builder = TableBuilder(how.schema, how.sources_by(self.name), how.out_of_domain, how.values)
+        builder = how.builder(self.name)
         builder.add({}, _columns(how.schema.columns, units))
-        found = builder.found
-        return builder.part(how.unit, self.key), found
+        return self._settled(builder)
 
     def _require(self, found: ShuffleFindings) -> None:
         self._require_ids(found, 0, f"{self.name[0]}: the id column '{self.id}'")

@@ -33,7 +33,6 @@ from dpframework.tables.shuffle import (
     unpacked,
 )
 from dpframework.tables.shuffled_keys import counted_once, firsts_of_units, keys_as_frames, keys_in, keys_of_frames
-from dpframework.tables.table_builder import TableBuilder
 
 if TYPE_CHECKING:
     import polars as pl
@@ -145,9 +144,9 @@ class BoundedRows(Shuffle[IdRows]):
                 one[here] = np.unpackbits(np.frombuffer(bits, dtype=np.uint8), count=len(here))
         kept = np.flatnonzero(told[0])
         kept = kept[np.argsort(state.rows[kept])]
-        builder = TableBuilder(how.schema, how.sources_by(self.name), how.out_of_domain, how.values)
+        builder = how.builder(self.name)
         add_rows(builder, piece.source(self.name[0]), how.schema, pl.Series(state.rows[kept]), state.number)
-        found, table = builder.found, builder.part(how.unit, self.key)
+        table, found = self._settled(builder)
         firsts = {one.name: own[kept] for one, own in zip(once, told[1:], strict=True)}
         keys = {name: attrs.evolve(column, firsts=firsts.get(name)) for name, column in table.keys.items()}
         return attrs.evolve(table, keys=keys), found

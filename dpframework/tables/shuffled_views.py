@@ -30,7 +30,6 @@ from dpframework.tables.shuffle import (
     packed_frames,
 )
 from dpframework.tables.sources import Source, changed, whole_column
-from dpframework.tables.table_builder import TableBuilder
 from dpframework.tables.views import id_twice, no_common_id
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ class JoinedRows(Shuffle[int]):
         import polars as pl
 
         how, frames = self.how, [frame for answer in answers for frame in frames_of(answer)]
-        builder = TableBuilder(how.schema, how.sources_by(self.name), how.out_of_domain, how.values)
+        builder = how.builder(self.name)
         if frames:
             rows = pl.concat([frame["row"] for frame in frames])
             order = rows.arg_sort()
@@ -133,8 +132,7 @@ class JoinedRows(Shuffle[int]):
             builder.add({name: as_column(column, name).take(taken) for name, (column, taken) in columns.items()})
         else:
             builder.add({name: pl.Series([], dtype=pl.Null) for name in how.schema.column_names})
-        found = builder.found
-        return builder.part(how.unit, self.key), found
+        return self._settled(builder)
 
     def _require(self, found: ShuffleFindings) -> None:
         for side, name in enumerate(self.name):
