@@ -192,12 +192,32 @@ def chosen_places(
     tuple
         For each row that is kept, the position of its unit, and its place among that unit's rows from 0.
     """
-    ends = np.cumsum(counts)
-    units = np.repeat(np.arange(len(counts)), counts)
-    starts = np.repeat(ends - counts, counts)
-    places = np.arange(len(units)) - starts
+    units, places = rows_of_each(counts)
     kept = _chosen(unit_keys(key, ids), units, places, most)
     return units[kept], places[kept]
+
+
+def rows_of_each(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the unit of each row, and its place among the rows of its unit, where one unit's rows follow another's.
+
+    Examples
+    --------
+    >>> rows_of_each(np.array([2, 3]))
+    (array([0, 0, 1, 1, 1]), array([0, 1, 0, 1, 2]))
+    """
+    return np.repeat(np.arange(len(counts)), counts), ranges(np.zeros_like(counts), counts)
+
+
+def ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers of several ranges, one range after another.
+
+    Examples
+    --------
+    >>> ranges(np.array([5, 0]), np.array([2, 3]))
+    array([5, 6, 0, 1, 2])
+    """
+    ends = np.cumsum(lengths)
+    return np.repeat(starts - ends + lengths, lengths) + np.arange(ends[-1] if len(ends) else 0)
 
 
 def unit_codes(ids: pl.Series) -> NDArray[np.uint32]:

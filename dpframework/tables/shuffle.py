@@ -234,18 +234,6 @@ def numbers_by_hash(ids: pl.Series, key: bytes, number: int, use: bytes) -> NDAr
     return (np.frombuffer(b"".join(hashed), dtype="<u8") % np.uint64(number)).astype(np.intp)
 
 
-def ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the numbers of several ranges, one range after another.
-
-    Examples
-    --------
-    >>> ranges(np.array([5, 0]), np.array([2, 3]))
-    array([5, 6, 0, 1, 2])
-    """
-    ends = np.cumsum(lengths)
-    return np.repeat(starts - ends + lengths, lengths) + np.arange(ends[-1] if len(ends) else 0)
-
-
 def packed(parts: Sequence[bytes]) -> bytes:
     """Return several messages as one, which begins with their number and lengths, in eight bytes each.
 

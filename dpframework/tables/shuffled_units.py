@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.tables.contributions import chosen_places, numbered
+from dpframework.tables.contributions import chosen_places, numbered, ranges
 from dpframework.tables.ids import exact_ids
 from dpframework.tables.reading import add_rows, with_ids
 from dpframework.tables.shuffle import (
@@ -29,7 +29,6 @@ from dpframework.tables.shuffle import (
     numbers_by_hash,
     packed,
     packed_frames,
-    ranges,
     unpacked,
 )
 from dpframework.tables.shuffled_keys import counted_once, firsts_of_units, keys_as_frames, keys_in, keys_of_frames

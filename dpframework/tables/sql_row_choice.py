@@ -20,7 +20,7 @@ from dpframework.facts.periods import Period
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.unit import PrivacyUnit
-from dpframework.tables.contributions import KEY_BYTES, chosen_places, hashed_order
+from dpframework.tables.contributions import KEY_BYTES, chosen_places, hashed_order, rows_of_each
 from dpframework.tables.dates import rows_in
 from dpframework.tables.id_types import ACCEPTED
 from dpframework.tables.ids import Ids
@@ -162,8 +162,7 @@ class RowChooser:
             f"select unit, count(*) as n from {kept} group by unit having count(*) > 1 order by unit"
         )
         numbers, counts = _whole(several["unit"]), _whole(several["n"])
-        units = np.repeat(np.arange(len(numbers)), counts)
-        places = np.arange(len(units)) - np.repeat(np.cumsum(counts) - counts, counts)
+        units, places = rows_of_each(counts)
         order, placed = connection.new_name("nth"), self._keep(connection.new_name("placed"))
         with connection.passing(order):
             connection.upload(

@@ -19,6 +19,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.tables import shuffled_units
+from dpframework.tables.contributions import ranges
 from dpframework.tables.encoding import Unfit
 from dpframework.tables.files import Piece, TableFiles
 from dpframework.tables.ids import ids_of
@@ -30,7 +31,6 @@ from dpframework.tables.shuffle import (
     frames_of,
     numbers_by_hash,
     packed_frames,
-    ranges,
 )
 from dpframework.tables.shuffled_columns import RowsOfUnits
 from dpframework.tables.shuffled_units import BoundedRows, IdRows
