@@ -19,6 +19,11 @@ CORE = "dpframework"
 _CODE_FILES = (".py", ".so", ".pyd")
 
 
+def importing_environment(**more: str) -> dict[str, str]:
+    """Return the environment in which a new process of Python imports what this one does."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **more}
+
+
 def place_of(package: str) -> Path | None:
     """Return the folder of an imported package or the file of a module, or None if it has no file of its own.
 

@@ -23,6 +23,7 @@ from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import DPFrameworkError, InputError, first_line
 from dpframework.facts.json_text import parsed_json
 from dpframework.facts.open_attribute import Open
+from dpframework.facts.packages import importing_environment
 from dpframework.facts.periods import PeriodKind
 from dpframework.facts.typechecks import typechecked
 from dpframework.study.data import values_read
@@ -183,7 +184,7 @@ def _trials(study: Study, target: int, sizes: Sequence[int], patience: int) -> l
         raise unsent from None
     if b"__main__" in sent:
         raise unsent
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    environment = importing_environment()
     command = [sys.executable, "-c", f"from {__name__} import try_in_turn; try_in_turn()"]
     ran = subprocess.run(command, input=sent, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
     said = [parsed_json(line) for line in ran.stdout.decode().splitlines()]

@@ -25,7 +25,7 @@ import attrs
 import numpy as np
 
 from dpframework.facts.errors import first_line
-from dpframework.facts.packages import distributions
+from dpframework.facts.packages import distributions, importing_environment
 from dpframework.facts.schema import Schema
 from dpframework.queries import PiecewiseScores, Query
 from dpframework.queries.answers import answer_of
@@ -85,7 +85,7 @@ class OtherProcess:
         self._process: subprocess.Popen[bytes] | None = None
         if CHILD in os.environ:
             return
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), CHILD: "1"}
+        environment = importing_environment(**{CHILD: "1"})
         command = [sys.executable, "-c", f"from {__name__} import answer_all; answer_all()"]
         with contextlib.suppress(OSError):
             self._process = subprocess.Popen(
