@@ -73,7 +73,7 @@ def test_what_is_read_again_is_what_was_written(results, folder):
         assert type(again[name]) is type(results[name])
         assert again[name].to_dict() == results[name].to_dict()
     assert type(again["n"]) is Estimate
-    for chosen in (ChosenTree(2, results["tree"].tree), ChosenModel("grown-4", results["tree"].tree)):
+    for chosen in (ChosenTree(2, results["tree"].tree), ChosenModel("sampled-2", results["tree"].tree)):
         assert type(chosen).from_dict(json.loads(chosen.to_json())).to_dict() == chosen.to_dict()
         assert str(results["tree"]) in str(chosen)
     assert again["kinds"].to_frame().equals(results["kinds"].to_frame())

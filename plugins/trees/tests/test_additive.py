@@ -1,6 +1,7 @@
 """The additive classifier: its model is a sum, bins follow from public facts, and it serves scikit-learn."""
 
 import json
+import math
 import warnings
 from fractions import Fraction
 
@@ -195,15 +196,23 @@ def test_the_default_model_follows_from_public_facts():
         return DPClassifierMiner(target, epsilon).kind(SCHEMA, rows)
 
     # three functions and three outputs: 450 rows times epsilon
-    assert [kind(rows, 1) for rows in (449, 450)] == ["grown-4", "additive"]
+    assert [kind(rows, 1) for rows in (449, 450)] == ["sampled-3", "additive"]
     # three functions and one output: 150
     assert [kind(rows, 1, "ripe") for rows in (149, 150)] == ["sampled-2", "additive"]
-    assert [kind(rows, "0.1") for rows in (2_999, 3_000, 4_499, 4_500)] == [
-        "sampled-2",
-        "grown-4",
-        "grown-4",
-        "additive",
-    ]
+    assert [kind(rows, "0.1") for rows in (4_499, 4_500)] == ["sampled-3", "additive"]
+
+
+@pytest.mark.parametrize(("classes", "of_node", "most"), [(2, 15, 3), (3, 10, 3), (4, 7.5, 4), (5, 7, 4), (19, 7, 5)])
+def test_a_chosen_tree_has_as_many_levels_as_rows_can_choose(classes, of_node, most):
+    """Of T tests there are T**(2**d - 1) trees, and choosing one costs the logarithm of that, over epsilon."""
+    others = [dpf.Boolean(f"a{k}") for k in range(60)]
+    schema = dpf.Schema([*others, dpf.Categorical("class", [f"c{k}" for k in range(classes)])])
+    miner = DPClassifierMiner("class", Fraction(1, 2))
+    for levels in range(3, most + 1):
+        fewest = math.ceil(2 * of_node * (2**levels - 1) * math.log(len(others)))
+        kinds = [miner.kind(schema, rows) for rows in (fewest - 1, fewest)]
+        assert kinds == [f"sampled-{levels - 1}", f"sampled-{levels}"]
+    assert miner.kind(schema, 2 * 49 * 60) == f"sampled-{most}"
 
 
 def test_the_model_that_was_chosen_predicts():

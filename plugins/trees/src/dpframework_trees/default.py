@@ -3,16 +3,19 @@
 Claim: pure epsilon under either neighbouring relation; no assumptions. The number of rows is the schema's, or a noisy
 count; then one branch of the plan runs, which that number chose (`either`). Nothing else of the rows decides.
 
-The rule, for n rows, k attributes and C outputs (1 for two classes):
+The rule, for n rows, k attributes, C classes and O outputs (1 for two classes, else C):
 
-- n epsilon / (k C) of 50 or more: the additive model. Below, its noise is more than most of its functions. With two
+- n epsilon / (k O) of 50 or more: the additive model. Below, its noise is more than most of its functions. With two
   classes and n epsilon of 2,500 or more, a small tree has its part of the score (`dp-additive`'s interactions).
-- else a tree: sampled as a whole with two levels if n epsilon is below 300 (and it can be sampled), grown node by node
-  with four levels below 1,000, with five beyond.
+- else a tree, sampled as a whole. Of T tests there are about T**(2**d - 1) trees of d levels, and the best of these is
+  found up to a number of rows in proportion to the logarithm of that, divided by epsilon. So it has the most levels,
+  from 2 to 5, for which n epsilon is at least c (2**d - 1) log(T), and which have at most four leaves a class. c is
+  30 / C, but at least 7: the more classes there are, the more a test tells.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
@@ -27,15 +30,17 @@ from dpframework_trees.additive.miner import AdditiveFit
 from dpframework_trees.additive.model import AdditiveModel
 from dpframework_trees.additive.witnesses import SCHEMA, added, replaced
 from dpframework_trees.dptree import DPTree
-from dpframework_trees.id3 import DPID3
 from dpframework_trees.tree import DecisionTree
 
 if TYPE_CHECKING:
     import polars as pl
 
 ADDITIVE = "additive"
+SAMPLED = "sampled-"  # a tree, then its levels
 ENOUGH = 50  # rows times epsilon, for each function and output of an additive model
-TREES = (("sampled-2", 300), ("grown-4", 1_000), ("grown-5", None))  # and rows times epsilon below which they serve
+LEVELS = range(2, 6)  # of a tree
+LEAVES_OF_CLASS = 4  # at most
+ROWS_OF_CHOICE = (30.0, 7.0)  # times epsilon, for the logarithm of the number of trees: a class's part, and the least
 
 
 @final
@@ -46,7 +51,7 @@ class ChosenModel(Kept):
     Attributes
     ----------
     kind
-        "additive", or the tree's: "sampled-2", "grown-4", "grown-5".
+        "additive", or a tree's levels: "sampled-2" to "sampled-5".
     model
         The model.
     """
@@ -157,29 +162,30 @@ class DPClassifierMiner(Miner):
             outputs = 1 if fit.target.size == 2 else fit.target.size
             if budget >= ENOUGH * len(fit.given) * outputs:
                 return ADDITIVE
-        trees = [(kind, most) for kind, most in TREES if kind in kinds]
-        return next((kind for kind, most in trees if most is not None and budget < most), trees[-1][0])
+        trees = [kind for kind in kinds if kind != ADDITIVE]
+        tests = len(self._tree(trees[0], self.epsilon).tests(schema))
+        of_class, least = ROWS_OF_CHOICE
+        of_node = max(of_class / schema[self.target].size, least) * math.log(tests)
+        paid = [kind for d, kind in zip(LEVELS, trees, strict=False) if budget >= of_node * (2**d - 1)]
+        return paid[-1] if paid else trees[0]
 
     def _kinds(self, schema: Schema) -> list[str]:
-        """Return the kinds that can be had on a schema."""
-        found = []
-        for kind in (ADDITIVE, *(kind for kind, _ in TREES)):
-            try:
-                self._branch(schema, kind, self.epsilon)
-            except InputError:
-                continue  # too many columns for one, or too many tests for the other
-            found.append(kind)
-        if not any(kind in found for kind, _ in TREES):
-            self._branch(schema, TREES[-1][0], self.epsilon)  # says why
-        return found
+        """Return the kinds that can be had on a schema, where a model may have too many columns."""
+        most = LEAVES_OF_CLASS * schema[self.target].size
+        trees = [f"{SAMPLED}{d}" for d in LEVELS if 2**d <= most or d == LEVELS[0]]
+        self._branch(schema, trees[0], self.epsilon)  # says why, if there is nothing to mine
+        try:
+            self._branch(schema, ADDITIVE, self.epsilon)
+        except InputError:
+            return trees
+        return [ADDITIVE, *trees]
 
     def _fit(self, schema: Schema) -> AdditiveFit:
         return AdditiveFit.of(schema, self.target, self.attributes, self.epsilon, "auto")
 
-    def _tree(self, kind: str, epsilon: Fraction) -> DPTree | DPID3:
-        how, depth = kind.split("-")
-        tree = DPTree if how == "sampled" else DPID3
-        return tree(self.target, epsilon, max_depth=int(depth), attributes=self.attributes)
+    def _tree(self, kind: str, epsilon: Fraction) -> DPTree:
+        levels = int(kind.removeprefix(SAMPLED))
+        return DPTree(self.target, epsilon, max_depth=levels, attributes=self.attributes)
 
     def _branch(self, schema: Schema, kind: str, epsilon: Fraction) -> Node:
         if kind == ADDITIVE:

@@ -132,6 +132,10 @@ class DPTree(Miner):
         """Return no attribute, since codes are enough."""
         return ()
 
+    def tests(self, schema: Schema) -> Candidates:
+        """Return the tests that a tree may have, by the schema alone."""
+        return _TreeOnSchema.of(self, schema).tests
+
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the errors of the class counts, and how far the tree's score may be from the best."""
         if part.schema is None:
