@@ -55,8 +55,6 @@ class TestCrosstab(Tight):
 class TestSum(Tight):
     miner = SumMiner
     more_replays: ClassVar = {"released-rows": 4000}
-    # the bounds have to become narrower on both sides: then the last look of the search and the sum lose all
-    min_tightness: ClassVar = {**dict.fromkeys(SumMiner.examples(), 0.9), "released-rows-public": 0.7}
 
 
 class TestMean(Tight):
