@@ -155,9 +155,10 @@ def number_examples(cls: type[Any]) -> Mapping[str, Example]:
 def released_examples(cls: type[Any]) -> Mapping[str, Example]:
     """Return bounds that are released, for groups, and for all rows where their number is public.
 
-    In their witnesses the row that differs goes from one end of the public bounds to the other. In some 7 rows of 13 are
-    at the lower end: a median is anywhere above them until one row less is at the upper end. In others all rows but that
-    are between, so that both bounds become narrower: then the last counts and the sum differ by as much as they may.
+    In their witnesses the row that differs goes from one end of the public bounds to the other. In some, 7 rows of 13
+    are at the lower end: a median is anywhere above them until one row less is at the upper end. In others all the
+    other rows are between, so that both bounds become narrower: then the last counts and the sum differ by as much as
+    they may.
     """
     from dpframework.basics.bounds import PrivateBoundsMiner
     from dpframework.basics.unit_rows import released_rows_example
@@ -167,9 +168,7 @@ def released_examples(cls: type[Any]) -> Mapping[str, Example]:
 
     low, high, other, *inner = ({"change": change, "ill": True} for change in (-3, 4, -4, -1, 1))
     between = tuple((row, ENOUGH // 2) for row in inner)
-    witnesses = [
-        Witness(shared, high, left) for shared in (((low, 7), (high, 6)), between) for left in (None, other)
-    ]
+    witnesses = [Witness(shared, high, left) for shared in (((low, 7), (high, 6)), between) for left in (None, other)]
 
     def found(by: Sequence[str]) -> MinerChain:
         return MinerChain({"found": search, "then": cls("change", bounds="found", by=by, epsilon=1)})
