@@ -283,20 +283,24 @@ class MatchedTrees(Miner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return one pair of trees, several, one that a count chose, and a joint, each where it loses nearly all."""
+        """Return pairs of trees, also as a count chose and of few rows, and a joint: each loses nearly all."""
         from dpframework_trees.redescribe.witnesses import (
             SIX,
             matched_trees,
             matched_trees_by_count,
+            matched_trees_of_few_rows,
             matches_read_together,
             several_matched_trees,
         )
+
+        rare = cls(1, trees=1, rare=3_200)
 
         return {
             "default": Example(MATCHED_SCHEMA, cls(1, trees=1), witnesses=matched_trees()),
             "several": Example(MATCHED_SCHEMA, cls(2, trees=2), witnesses=several_matched_trees()),
             "counted": Example(MATCHED_SCHEMA, cls("0.01"), witnesses=matched_trees_by_count()),
             "joint": Example(_schema(*zip(*SIX, strict=True)), cls(2, matches=5), witnesses=matches_read_together()),
+            "rare": Example(MATCHED_SCHEMA, rare, witnesses=matched_trees_of_few_rows()),
         }
 
 
