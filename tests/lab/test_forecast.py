@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import json
+import os
 import pickle
+import resource
+import time
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import attrs
+import numpy as np
 import pytest
 
 import dpframework as dpf
@@ -115,3 +124,98 @@ def test_a_miner_that_cannot_be_sent_is_refused() -> None:
         patch.setattr(type(of), "__reduce_ex__", unsent)
         with pytest.raises(dpf.InputError, match="cannot be sent to another process; write it into a module"):
             forecast(of)
+
+
+def test_a_forecast_is_one_sentence() -> None:
+    def said(seconds: float) -> str:
+        return str(Forecast(2_000, seconds, 310.6, (TriedRun(1_000, 0.1, 150), TriedRun(1_500, 0.1, 150))))
+
+    assert said(0.0999) == (
+        "a run on 2,000 rows takes less than .1 CPU s and 311 MiB, besides reading (tried on up to 1,500 made-up rows)"
+    )
+    assert "takes about 0.1 CPU s" in said(0.1)
+    assert "takes about 1.2e+02 CPU s" in said(123)
+
+
+@pytest.mark.parametrize(
+    ("target", "tried"),
+    [(500, [500]), (1_000, [1_000]), (1_001, [1_000, 1_001]), (10**7, [1_000, 10_000, 100_000, 1_000_000])],
+)
+def test_sizes_grow_to_the_rows_of_the_schema(target: int, tried: list[int]) -> None:
+    assert [*forecasts._sizes(forecasts.SIZES, target)] == tried
+
+
+@pytest.mark.parametrize(
+    ("seconds", "tried"),
+    [
+        ([0.1], [10]),
+        ([0.1, 0.2], [10, 20, 10]),
+        ([0.1, 0.2, 0.3], [10, 20, 30, 20]),
+        ([0.5, 1.5, 9.0], [10, 20, 10]),  # a second more than the first is enough
+        ([0.5, 1.4, 9.0], [10, 20, 30, 20]),
+    ],
+)
+def test_trials_end_where_one_takes_a_second_longer_and_the_last_but_one_is_made_again(
+    seconds: list[float], tried: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, limits = [], []
+
+    def one(_: Any, rows: int) -> TriedRun:
+        found.append(rows)
+        return TriedRun(rows, seconds[rows // 10 - 1], 100)
+
+    given = pickle.dumps(("a study", [10 * k for k in range(1, len(seconds) + 1)], 7))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(given)))
+    monkeypatch.setattr(resource, "setrlimit", lambda *of: limits.append(of))
+    monkeypatch.setattr(forecasts, "_try", one)
+    forecasts.try_in_turn()
+    assert found == tried
+    assert limits == [(resource.RLIMIT_CPU, (7, 7))]
+
+
+def test_a_trial_that_fails_says_so_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*_: Any) -> TriedRun:
+        raise dpf.InputError("first\nsecond")
+
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(pickle.dumps(("a study", [10], 7)))))
+    monkeypatch.setattr(resource, "setrlimit", lambda *_: None)
+    monkeypatch.setattr(forecasts, "_try", fails)
+    forecasts.try_in_turn()
+    assert json.loads(capsys.readouterr().out) == {"error": "first"}
+
+
+@pytest.mark.parametrize(("clock", "runs", "found"), [([0, 9.9, 20, 20.5], 2, 0.5), ([5, 15.0], 1, 10.0)])
+def test_a_short_run_is_made_twice_and_the_second_counts(
+    clock: list[float], runs: int, found: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[Any] = []
+    monkeypatch.setattr(time, "process_time", iter(clock).__next__)
+    seconds, megabytes = forecasts.measure(SimpleNamespace(run=ran.append), "a table")  # type: ignore[arg-type]
+    assert ran == ["a table"] * runs
+    assert seconds == found
+    (most,) = (line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in line)
+    assert megabytes == pytest.approx(int(most) / 1024, rel=0.01)
+
+
+def test_memory_is_compared_with_that_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 1 << 12, "SC_PHYS_PAGES": 1 << 18}.__getitem__)
+    found = Forecast(1_000, 1, 1024.0, (TriedRun(1_000, 1, 1024.0),))
+    forecasts._require_end(found, 60)
+    with pytest.raises(dpf.InputError, match="more than the 1,024 MiB of this machine"):
+        forecasts._require_end(attrs.evolve(found, megabytes=1024.1), 60)
+
+
+def test_made_up_rows_have_all_codes_units_of_the_most_rows_and_a_thousand_keys() -> None:
+    of = study(attribute="c", unit="who", rows_per_unit=3)
+    table = made_up_table(of, 300)
+    for attribute, codes in zip(SCHEMA, table.columns, strict=True):
+        assert set(codes.tolist()) == set(range(attribute.size))
+    assert table.unit_codes is not None
+    assert np.bincount(table.unit_codes).tolist() == [3] * 100
+    keyed = made_up_table(study(OPEN, "keys", attribute="word", delta="1e-6"), 20_000)
+    keys = set(map(int, keyed.keys["word"].texts()))
+    assert (min(keys), max(keys), len(keys)) == (0, 999, 1_000)
+    values = made_up_table(study(miner="mean", attribute="age", bounds=[0, 100]), 60).values["age"]
+    assert {*values[~np.isnan(values)].tolist()} == {10.0, 30.0, 50.0, 70.0, 90.0}

@@ -10,6 +10,11 @@ from mutants import LeftOut, Mutant, mutants
 from survivors import ROOT, Survivor
 
 HERE = Path(__file__).resolve().parent
+OF_ALL = [  # tests that look at every module: parameters and defaults, fields that are shown, and help texts
+    "tests/project/test_signatures.py",
+    "tests/security/test_shown_fields.py",
+    "tests/project/test_page_facts.py",
+]
 
 
 @attrs.frozen
@@ -21,7 +26,8 @@ class Target:
     modules
         Patterns of paths.
     tests
-        Where the tests are that must notice a change: files, folders, or tests of files.
+        Where the tests are that must notice a change: files, folders, or tests of files. Those of all modules come to
+        them.
     left_out
         Definitions that are not changed, since any other would do as well.
     survivors
@@ -40,7 +46,11 @@ class Target:
         said = tomllib.loads(file.read_text(encoding="utf-8"))
         left_out = [LeftOut(**entry) for entry in said.get("left_out", [])]
         return cls(
-            file.stem, said["modules"], said["tests"], left_out, [Survivor(**each) for each in said.get("survivor", [])]
+            file.stem,
+            said["modules"],
+            [*said["tests"], *OF_ALL],
+            left_out,
+            [Survivor(**each) for each in said.get("survivor", [])],
         )
 
     def only(self, names: list[str]) -> Target:

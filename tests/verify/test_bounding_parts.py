@@ -329,6 +329,12 @@ def test_readers_are_left_at_their_first_mistake_and_tables_are_counted() -> Non
     assert (contributions.ROUNDING, contributions.KEYS, contributions.FAR) == (1e-9, 4, 9)
 
 
+def test_what_reads_nothing_loses_nothing() -> None:
+    nothing = UnitReader("nothing", lambda cells, _: cells, lambda *_: tables([])[0])
+    report = check_bounding(SCHEMA, ONE, readers=[nothing], tables=1)
+    assert (report.loss, report.violations) == (0, ())
+
+
 def test_kinds_of_ids_go_round_and_what_cannot_be_held_is_left_out() -> None:
     seen: list[str] = []
 
