@@ -229,7 +229,7 @@ class MarginalsMiner(RowsMiner):
         steps = tuple(calibrations)
         found = []
         for names, variance, note in told:
-            bound = part.rows_bound(f"marginal{names}", Noisy(0, variance).margin(), BoundKind.COUNTS)
+            bound = part.rows_bound(f"marginal{names}", Noisy.margin_of(variance), BoundKind.COUNTS)
             found.append(attrs.evolve(bound, steps=steps, biases=[_UNBIASED], note=note))
         return found
 
@@ -316,7 +316,7 @@ def _told(variances: Mapping[tuple[str, ...], float]) -> list[tuple[str, float, 
     for order in sorted({len(names) for names in variances}):
         own = {names: variance for names, variance in variances.items() if len(names) == order}
         worst = max(own, key=lambda names: own[names])
-        mean = Noisy(0, sum(own.values()) / len(own)).margin()
+        mean = Noisy.margin_of(sum(own.values()) / len(own))
         what = f"s of {order} attribute{'s' if order > 1 else ''} ({len(own):,})"
         found.append((what, own[worst], f"the worst, {' by '.join(worst)}; ±{mean:.3g} for a cell of mean variance"))
     return found

@@ -220,7 +220,7 @@ class TopKMiner(AskingMiner):
             others += [own[k] for k in ranked[self.k : self.k + 1]]
         note = "Brackets: 95 % intervals, which hold for all values at once, from the noise alone."
         if others:
-            most = int(max(others) + Noisy(0, variance).margin(level))
+            most = int(max(others) + Noisy.margin_of(variance, level))
             note += f" A value that is not shown has at most {max(most, 0):,} rows{' in its group' if by else ''}."
         return Groups([*self.by, self.attribute], what, shown, found, note)
 

@@ -136,7 +136,7 @@ class AdaptiveGrid(Tabular, Drawn):
         order = sorted(range(len(self.cells)), key=lambda k: -self.counts[k])[:MOST_SHOWN]
         rows = [(*(f"{a:g} to {b:g}" for a, b in self.ranges[k]), f"{self.counts[k]:.0f}") for k in order]
         more = f", the largest {MOST_SHOWN}" if len(self.cells) > MOST_SHOWN else ""
-        within = Noisy(0, self.variance).interval()[1]
+        within = Noisy.margin_of(self.variance)
         note = f"{len(self.cells)} cells{more}; each count is within ±{math.ceil(within)} (95 %), from the noise alone."
         return TextTable((*self.names, "rows"), rows, legend=note)
 
@@ -203,7 +203,7 @@ class FoundBounds(Tabular, Drawn):
         axes.set_yticks([0], [self.attribute])
 
     def _text_table(self) -> TextTable:
-        within = math.ceil(Noisy(0, self.variance).interval()[1])
+        within = math.ceil(Noisy.margin_of(self.variance))
         rows = [
             (f"below {self.lower:g}", f"{self.below:.0f}"),
             (f"from {self.lower:g} to {self.upper:g}", f"{self.within:.0f}"),

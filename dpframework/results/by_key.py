@@ -11,7 +11,7 @@ from dpframework.facts.errors import InputError
 from dpframework.results.alignment import aligned
 from dpframework.results.estimates import Estimate
 from dpframework.results.frequencies import Frequencies
-from dpframework.results.noisy import CONFIDENCE, Noisy
+from dpframework.results.noisy import Noisy
 
 if TYPE_CHECKING:
     import polars as pl
@@ -106,7 +106,7 @@ class ByKey:
         if len(rows) > len(shown) or len(self._all_heads()) > _COLUMNS:
             text.append("and more, in to_frame and to_json")
         if isinstance(self.other, Frequencies):
-            within = Noisy(0, self.other.variance).margin(CONFIDENCE)
+            within = Noisy.margin_of(self.other.variance)
             text.append(f"Columns: {', '.join(self.other.names)}. Each count is within ±{within:.0f} (95 %).")
         return text
 

@@ -22,7 +22,7 @@ from dpframework.facts.values import as_texts
 from dpframework.results import frequency_views as views
 from dpframework.results.alignment import TextTable
 from dpframework.results.matrix import Matrix
-from dpframework.results.noisy import CONFIDENCE, Noisy
+from dpframework.results.noisy import Noisy
 from dpframework.results.result import Drawn, Tabular
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class Frequencies(Tabular, Drawn):
 
     def cells(self) -> list[tuple[tuple[str, ...], float, float, float]]:
         """Return each cell's labels, its count, and the ends of its 95 % interval, of which none is below 0."""
-        margin = Noisy(0, self.variance).margin(CONFIDENCE)
+        margin = Noisy.margin_of(self.variance)
         found = zip(itertools.product(*self.labels), self.counts.ravel().tolist(), strict=True)
         return [(labels, count, max(count - margin, 0.0), max(count + margin, 0.0)) for labels, count in found]
 
@@ -177,7 +177,7 @@ class Frequencies(Tabular, Drawn):
             "counts": self.counts.tolist(),
             "variance": self.variance,
             "exact_total": self.exact_total,
-            "within": Noisy(0, self.variance).margin(CONFIDENCE),
+            "within": Noisy.margin_of(self.variance),
         }
 
     @classmethod

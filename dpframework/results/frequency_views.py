@@ -25,7 +25,7 @@ def table(found: Frequencies) -> TextTable:
 
 
 def _reach(variance: float) -> int:
-    return math.ceil(Noisy(0, variance).margin())
+    return math.ceil(Noisy.margin_of(variance))
 
 
 def _list_cells(found: Frequencies) -> tuple[list[Sequence[str]], str]:

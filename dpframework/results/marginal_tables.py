@@ -171,7 +171,7 @@ class MarginalTable(Tabular, Drawn):
         columns: dict[str, Any] = {
             name: pl.Series([cell[k] for cell in cells], dtype=pl.String) for k, name in enumerate(self.names)
         }
-        counts, margin = self.counts.ravel(), Noisy(0, self.variance).margin()
+        counts, margin = self.counts.ravel(), Noisy.margin_of(self.variance)
         numbers = {"count": counts, "standard error": np.full(len(cells), self.standard_error)}
         return pl.DataFrame(columns | numbers | {"low": counts - margin, "high": counts + margin})
 
@@ -204,7 +204,7 @@ class MarginalTable(Tabular, Drawn):
     def _text_table(self) -> TextTable:
         cells = zip(itertools.product(*self.labels), self.counts.ravel().tolist(), strict=True)
         rows = [(*labels, f"{count:.0f}") for labels, count in itertools.islice(cells, _SHOWN)]
-        margin = math.ceil(Noisy(0, self.variance).margin())
+        margin = math.ceil(Noisy.margin_of(self.variance))
         legend = f"With 95 % probability each count is within ±{margin} of the exact one, from the noise alone."
         return TextTable((*self.names, "count"), rows, self.counts.size - _SHOWN, legend)
 
@@ -321,7 +321,7 @@ class MarginalTables(Tabular, Drawn):
     def _text_table(self) -> TextTable:
         rows = []
         for one in self.tables[:_SHOWN]:
-            margin = math.ceil(Noisy(0, one.variance).margin())
+            margin = math.ceil(Noisy.margin_of(one.variance))
             rows.append((" by ".join(one.names), f"{one.counts.size:,}", f"{one.standard_error:.3g}", f"±{margin}"))
         total = f"{self.total}" if self.total.variance else f"{self.total.value:.0f}, public"
         legend = (

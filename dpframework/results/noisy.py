@@ -65,8 +65,13 @@ class Noisy:
 
     def margin(self, level: float = CONFIDENCE) -> float:
         """Return how far the exact count may be away, with at least this probability."""
-        step = 0.5 if self.variance > 0 else 0.0  # half a row, since noise comes in whole rows
-        return quantile(error_of(level)) * heavy_deviation(self.variance) + step
+        return self.margin_of(self.variance, level)
+
+    @staticmethod
+    def margin_of(variance: float, level: float = CONFIDENCE) -> float:
+        """Return how far an exact count may be away from one with noise of this variance."""
+        step = 0.5 if variance > 0 else 0.0  # half a row, since noise comes in whole rows
+        return quantile(error_of(level)) * heavy_deviation(variance) + step
 
     def interval(self, level: float = CONFIDENCE) -> tuple[float, float]:
         """Return the interval that holds the exact count with at least this probability, whatever the table.

@@ -3,8 +3,8 @@
 The operators are cosmic-ray's, less those that repeat one another (a sum is replaced by a difference, not by nine
 other things), and one of ours, since the mistakes of this field are often a `max` for a `sum`. Left out is what nobody
 would notice or everybody would: annotations, the texts of errors, imports, decorators, the `*` among parameters,
-`strict=True`, which only says that two sequences are as long as each other, and the definitions that a target leaves
-out, with the reason why any other would do as well.
+`strict=True`, which only says that two sequences are as long as each other, fixed seeds, times to wait, the look of a
+picture, and the definitions that a target leaves out, with the reason why any other would do as well.
 """
 
 from __future__ import annotations
@@ -44,6 +44,9 @@ SWAPPED = {
     "add_or_remove_one": "replace_one",
     "replace_one": "add_or_remove_one",
 }
+
+FREE = {"default_rng", "SeededRandomness", "Random", "sleep"}  # whatever fixed number these are given does as well
+SAYS_LITTLE = {"strict", "timeout", "fontsize", "linewidth", "markersize", "capsize", "rotation", "zorder", "alpha"}
 
 LEFT_OUT = {"raise_stmt", "import_from", "import_name", "decorator", "fstring", "assert_stmt"}
 
@@ -152,7 +155,10 @@ def _annotates(node, parent) -> bool:
 def _says_little(node, parent) -> bool:
     if parent.type == "parameters":
         return node.get_code().strip(" ,\n") == "*"
-    return parent.type == "argument" and parent.children[0].get_code().strip() == "strict"
+    if parent.type == "argument":
+        return parent.children[0].get_code().strip() in SAYS_LITTLE
+    called = parent.get_previous_sibling() if node.type == "number" and parent.type == "trailer" else None
+    return called is not None and called.get_code().strip(" .") in FREE
 
 
 def _is_keyword(name) -> bool:

@@ -271,14 +271,14 @@ class SyntheticRows(Drawn):
     def draw(self, axes: Any) -> None:
         """Draw how exactly each marginal was measured: the rows within which each count is, with 95 % probability."""
         shown = self.measured[:_SHOWN]
-        axes.barh(range(len(shown)), [Noisy(0, one.variance).margin() for one in shown], color="#0b5394")
+        axes.barh(range(len(shown)), [Noisy.margin_of(one.variance) for one in shown], color="#0b5394")
         axes.set_yticks(range(len(shown)), [" by ".join(one.names) for one in shown])
         axes.invert_yaxis()
         axes.set(xlabel="rows that each count is within (95 %)", title=f"{self.rows:,} synthetic rows")
 
     def _repr_html_(self) -> str:
         shown = [
-            (" by ".join(one.names), f"±{math.ceil(Noisy(0, one.variance).margin())}") for one in self.measured[:_SHOWN]
+            (" by ".join(one.names), f"±{math.ceil(Noisy.margin_of(one.variance))}") for one in self.measured[:_SHOWN]
         ]
         first, *_, last = str(self).split("\n")
         more = len(self.measured) - _SHOWN
@@ -287,7 +287,7 @@ class SyntheticRows(Drawn):
     def __str__(self) -> str:
         lines = [f"{self.rows:,} synthetic rows of {len(self.schema)} attributes, method {self.method}."]
         for one in self.measured[:_SHOWN]:
-            margin = math.ceil(Noisy(0, one.variance).margin())
+            margin = math.ceil(Noisy.margin_of(one.variance))
             lines.append(f"measured: {' by '.join(one.names)}, each count within ±{margin} rows")
         if len(self.measured) > _SHOWN:
             lines.append(f"and {len(self.measured) - _SHOWN} more, in to_json")
