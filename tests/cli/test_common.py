@@ -1,0 +1,232 @@
+"""What all commands share: streams and their width, options and their readers, and how parameters are listed."""
+
+from __future__ import annotations
+
+import enum
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import attrs
+import pytest
+import typer
+from rich.console import Console
+
+import dpframework as dpf
+from dpframework.cli import common, listing
+from dpframework.cli.common import console, on_terminal, plain_table, show_lines
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Make each test's consoles anew, for streams that are no terminal unless it says so."""
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "NO_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    console.cache_clear()
+    yield
+    console.cache_clear()
+
+
+@pytest.mark.parametrize("stderr", [False, True])
+def test_a_pipe_is_120_wide_and_gets_no_colours(stderr: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    found = console(stderr=stderr)
+    assert (found.width, found.is_terminal, found.stderr) == (120, False, stderr)
+    assert console(stderr=stderr) is found
+    assert not on_terminal(stderr=stderr)
+    found.print("[bold]12[/] :snake: True 'x'")  # as it is: no markup, no emoji
+    assert capsys.readouterr()[stderr] == "[bold]12[/] :snake: True 'x'\n"
+
+
+@pytest.mark.parametrize("stderr", [False, True])
+def test_a_terminal_is_as_wide_as_it_says_and_numbers_are_not_coloured(
+    stderr: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "50")
+    assert on_terminal(stderr=stderr)
+    found = console(stderr=stderr)
+    assert (found.width, found.is_terminal) == (50, True)
+    found.print("12 True 'x'")
+    assert capsys.readouterr()[stderr] == "12 True 'x'\n"
+
+
+def test_a_stream_that_is_closed_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert not on_terminal()
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(common, "console", lambda *, stderr: SimpleNamespace(is_terminal=stderr))
+    assert on_terminal(stderr=True)
+
+
+def test_a_table_has_no_lines_and_two_blanks_between_columns() -> None:
+    table = plain_table("a", "head")
+    table.add_row("one", "1")
+    table.add_row("three", "2")
+    stream = io.StringIO()
+    Console(file=stream, width=40).print(table)
+    assert stream.getvalue() == "a      head\none    1   \nthree  2   \n"
+
+
+def test_lines_that_were_made_to_fit_are_not_broken(capsys: pytest.CaptureFixture[str]) -> None:
+    show_lines("a word " * 40 + "end")
+    assert capsys.readouterr().out == "a word " * 40 + "end\n"
+
+
+def test_a_sentence_is_one_line_on_standard_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    common.say("two\n  words \x1b[2J")
+    assert capsys.readouterr() == ("", "two words \\x1b[2J\n")
+    monkeypatch.setattr(sys, "stderr", None)
+    common.say("nobody hears")
+    assert capsys.readouterr().out == ""
+
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stderr", Closed())
+    common.say("nobody reads")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"), [("utf-8", "caf\u00e9"), ("UTF8", "caf\u00e9"), ("ascii", "caf&#233;"), (None, "caf\u00e9")]
+)
+def test_a_page_is_written_in_the_encoding_of_the_stream(
+    encoding: str | None, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stream(io.StringIO):
+        pass
+
+    stream = Stream()
+    monkeypatch.setattr(Stream, "encoding", encoding)
+    monkeypatch.setattr(sys, "stdout", stream)
+    common.print_page("caf\u00e9")
+    assert stream.getvalue() == shown
+
+
+def test_text_is_written_as_it_is_with_its_end(capsys: pytest.CaptureFixture[str]) -> None:
+    common.write()
+    common.write("a\tb\x07", end="|")
+    assert capsys.readouterr().out == "\na\\tb\\x07|"
+
+
+def test_problems_so_far_or_all(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    known = SimpleNamespace(problems=["one"], checked=lambda: ["one", "two"])
+    monkeypatch.setattr(common, "registry", lambda: known)
+    common.warn_of_problems()
+    assert capsys.readouterr().err == "warning: one\n"
+    common.warn_of_problems(of_all=True)
+    assert capsys.readouterr().err == "warning: one\nwarning: two\n"
+
+
+class Word(enum.StrEnum):
+    ONE = "one"
+    TWO = "two"
+
+
+def test_readers_of_options() -> None:
+    assert [common.whole_number(text) for text in ("-3", "0", 7)] == [-3, 0, 7]
+    assert [common._seed(text) for text in ("0", "12")] == [0, 12]
+    assert common.one_of(Word)("two") is Word.TWO
+    assert common.given_path("~/a") == Path.home() / "a"
+    assert common.ledger_and_data_set(Path("l"), "d") == (Path("l"), "d")
+    for read, text, words in (
+        (common.whole_number, "1.5", "'1.5' is not a whole number"),
+        (common._seed, "-1", "-1 is negative; a seed is a whole number from 0 on"),
+        (common.one_of(Word), "three", "'three' is unknown; accepted are one, two"),
+        (common.given_path, " ", "a name is expected, not an empty text"),
+        (common.given_path, "-", "standard input and output are no files"),
+    ):
+        with pytest.raises(typer.BadParameter, match=words):
+            read(text)
+    for ledger, data_set in ((None, "d"), (Path("l"), None), (None, None)):
+        with pytest.raises(dpf.InputError, match="belong together"):
+            common.ledger_and_data_set(ledger, data_set)
+
+
+@attrs.frozen
+class Base:
+    """Above.
+
+    Attributes
+    ----------
+    above, other
+        Of the base.
+    """
+
+    above: int
+    other: str = "usual"
+
+
+@attrs.frozen
+class Below(Base):
+    """Below, in a line.
+
+    More of it.
+
+    Parameters
+    ----------
+    one : int
+        A number, whose text
+        takes two lines.
+
+        And a paragraph.
+    hidden
+        Nobody gives it.
+    many, same
+        Two at once.
+
+    Raises
+    ------
+    none
+        Of these.
+    """
+
+    _one: int = 3
+    many: list[int] = attrs.Factory(list)
+    same: dict[str, int] = attrs.Factory(lambda self: {}, takes_self=True)
+    hidden: int = attrs.field(default=0, init=False)
+    plain = None
+
+
+def test_parameters_are_listed_with_types_defaults_and_texts() -> None:
+    found = listing._parameters(Below)
+    keys = ("name", "required", "default", "doc")
+    assert [tuple(one[key] for key in keys) for one in found] == [
+        ("above", True, None, "Of the base."),
+        ("other", False, "usual", "Of the base."),
+        ("one", False, "3", "A number, whose text\ntakes two lines.\n\nAnd a paragraph."),
+        ("many", False, "[]", "Two at once."),
+        ("same", False, "depends on the others", "Two at once."),
+    ]
+    assert [one["type"] for one in found] == ["int", "str", "int", "list[int]", "dict[str, int]"]
+    assert listing._parameter_docs("Raises\n------\nnone\n    Of these.") == {}
+
+
+@pytest.mark.parametrize(("as_json", "of_all"), [(False, True), (True, None)])
+def test_a_list_names_what_is_there_and_problems(
+    as_json: bool, of_all: bool | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told: list[bool] = []
+    brought = SimpleNamespace(plugin="ours", component=Below)
+    monkeypatch.setattr(listing, "warn_of_problems", lambda of_all: told.append(of_all))
+    monkeypatch.setattr(listing, "registry", lambda: SimpleNamespace(checked=lambda: ["a problem"]))
+    known: Any = {"below": brought}
+    listing._show("miner", known, None, as_json)
+    out = capsys.readouterr().out
+    assert told == ([] if of_all is None else [of_all])
+    assert "Below, in a line." in out
+    assert "More of it." not in out
+    assert ("a problem" in out) == as_json
+    listing._show("miner", {}, None, as_json)
+    assert ("no miner is installed" in capsys.readouterr().out) == (not as_json)
+    listing._show("miner", known, "below", as_json)
+    out = capsys.readouterr().out
+    assert ("default 3" in out) == (not as_json)
+    assert told == ([] if of_all is None else [True, True, False])
+    with pytest.raises(dpf.InputError, match="no miner is named 'blow'; did you mean 'below'"):
+        listing._show("miner", known, "blow", as_json)
