@@ -136,10 +136,9 @@ def count_estimate(what: str, released: float, variance: float, level: float = C
 
 
 def whole_estimate(what: str, released: float, variance: float, level: float = CONFIDENCE) -> Estimate:
-    """Return a released count with its interval, whose ends are whole, as the exact count is."""
+    """Return a released whole count with its interval, whose ends are whole, as the exact count is."""
     found = count_estimate(what, released, variance, level)
-    low, high = math.ceil(found.low), math.floor(found.high)
-    return attrs.evolve(found, low=min(low, found.value), high=max(high, found.value))
+    return attrs.evolve(found, low=math.ceil(found.low), high=math.floor(found.high))
 
 
 def counting_mechanism(counter: Mechanism, query: Query, schema: Schema) -> Mechanism:

@@ -12,9 +12,12 @@ from asked_errors import CASES, Case, measure
 from scipy import stats
 
 import dpframework as dpf
+from dpframework.basics.counts import count_estimate, whole_estimate
+from dpframework.basics.means import _kept_within, _variance
 from dpframework.basics.shares import share_error
 from dpframework.mechanisms.laws import LaplaceLaw, NormalLaw
 from dpframework.results.error_bounds import BoundKind, ErrorBound, TableSize
+from dpframework.results.noisy import Noisy
 
 FALSE_FAILURE = 1e-6 / (2 * len(CASES))  # of each of the two tests of a case: 1e-6 in total
 AGE = dpf.Schema([dpf.Numeric("age", 0, 100, bins=4)])
@@ -126,3 +129,68 @@ def test_a_miner_states_the_errors_of_its_steps_unless_it_says_more() -> None:
     assert any("nearest of 101 points" in bias for bias in bound.biases)
     few = bounds(attrs.evolve(AGE, about_rows=40), "quantile", attribute="age")
     assert (few.amount, few.hides_number) == (20, True)  # no point misses the median by more than half of the rows
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.1, 0.16, 0.17, 0.2, 0.22, 0.3, 0.5, 1.0])
+@pytest.mark.parametrize("law", [LaplaceLaw, NormalLaw])
+def test_a_number_that_is_kept_within_bounds_is_off_by_no_more_than_the_worst_place_allows(
+    law: type, scale: float
+) -> None:
+    """The least that no more than 5 % of errors exceed, of every place in [0, 3]: bounds keep a number from more."""
+    noise, width = law(scale * 3), 3.0
+
+    def beyond(e: float) -> float:
+        places = np.linspace(0, width, 301)
+        above, below = 1 - noise.at_most(np.array(e)), noise.at_most(np.array(-e))
+        return float((np.where(places + e < width, above, 0) + np.where(places - e > 0, below, 0)).max())
+
+    errors = np.linspace(0, width, 301)
+    least = min(e for e in errors.tolist() if beyond(e) <= 0.05)
+    assert _kept_within(noise, width) * width == pytest.approx(least, abs=0.0101)
+
+
+def test_the_interval_of_a_variance_holds_that_of_every_table_in_its_box() -> None:
+    """And no box of few rows has less: the smallest variance is that of a corner."""
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        sums, reach = rng.exponential(rng.choice([0.3, 2.0, 30.0]), 3), float(rng.exponential(0.7))
+        middle, low, high = _variance(sums, reach)
+        boxes = np.maximum(sums + rng.choice([-1.0, 1.0, 0.2, -0.6], (400, 3)) * reach, 0.0)
+        some = boxes[boxes.sum(axis=1) > 0]
+        t = (some[:, 1] / 2 + some[:, 2]) / some.sum(axis=1)
+        variances = np.clip(some[:, 2] / some.sum(axis=1) - t**2, 0, 0.25)
+        assert low - 1e-9 <= variances.min()
+        assert variances.min() == pytest.approx(low, abs=1e-9)
+        assert variances.max() <= high + 1e-9
+        own = sums[2] / sums.sum() - ((sums[1] / 2 + sums[2]) / sums.sum()) ** 2
+        assert middle == pytest.approx(min(max(own, low), high), abs=1e-12)
+    assert _variance(np.array([0.0, 0.0, 0.4]), 0.0) == pytest.approx((0, 0, 0), abs=1e-9)
+    assert _variance(np.zeros(3), 0.0) == (0.125, 0, 0.25)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize("variance", [0.0, 0.01, 0.9, 30.0, 4e6])
+def test_an_interval_of_a_count_has_the_whole_numbers_in_reach_of_its_noise(variance: float, level: float) -> None:
+    for value in (-7, 0, 1, 12_345):
+        found = whole_estimate("rows", value, variance, level)
+        reach = Noisy(value, variance).margin(level)
+        assert (found.what, found.value) == ("rows", value)
+        assert value - reach <= found.low < value - reach + 1
+        assert value + reach - 1 < found.high <= value + reach
+        assert float(found.low).is_integer()
+        assert float(found.high).is_integer()
+        plain = count_estimate("rows", value, variance, level)
+        assert (plain.low, plain.high) == pytest.approx((value - reach, value + reach))
+
+
+@pytest.mark.parametrize(("miner", "whole"), [("mean", 100.0), ("variance", 2500.0)])
+def test_the_middle_of_what_can_be_is_what_noise_is_compared_with(miner: str, whole: float) -> None:
+    (bound,) = error_bounds_of(miner)
+    assert (bound.whole, bound.likely) == (whole, whole / 2)
+
+
+def error_bounds_of(miner: str) -> list[ErrorBound]:
+    """The bounds of a miner of one number between 0 and 100."""
+    study = dpf.Study(AGE, epsilon=1)
+    study.add("m", dpf.miner(miner, attribute="age", bounds=[0, 100], epsilon=1))
+    return [bound for bounds in study.plan().error_bounds().values() for bound in bounds if bound.unit != "rows"]

@@ -1,0 +1,162 @@
+"""A drawn plan on a page: equal parts are shown once, and what is large begins folded."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import attrs
+import pytest
+
+import dpframework as dpf
+from dpframework.plan.kinds import KINDS
+from dpframework.plan.nodes import Sequential, Step
+from dpframework.reports.boxes import _count_text, _fold_if_large, difference_on_page, merge_equal
+from dpframework.reports.difference import difference
+from dpframework.reports.node_drawings import NodeDrawing
+from dpframework.reports.summary import (
+    ResultRow,
+    bias_rows,
+    bound_line,
+    error_lines,
+    group_rows,
+    merged,
+)
+from dpframework.results.error_bounds import BoundKind, ErrorBound, TableSize
+
+
+def tree(*widths: int) -> NodeDrawing:
+    """A tree whose nodes of each level have so many children."""
+    numbers = itertools.count()
+
+    def node(left: tuple[int, ...]) -> NodeDrawing:
+        number = next(numbers)
+        children = tuple(node(left[1:]) for _ in range(left[0])) if left else ()
+        kind = KINDS[Sequential if children else Step]
+        return NodeDrawing(number, kind, f"node {number}", "", children=children)
+
+    return node(widths)
+
+
+def shown(node: NodeDrawing) -> Iterator[NodeDrawing]:
+    yield node
+    if not node.folded:
+        for child in node.children:
+            yield from shown(child)
+
+
+@pytest.mark.parametrize(
+    ("widths", "seen"),
+    [
+        ((59,), 60),  # of 60 nodes all
+        ((60,), 61),  # the level below the root is always seen
+        ((2, 28), 59),  # 1 + 2 + 56
+        ((2, 29), 3),  # 61 nodes
+        ((2, 4, 6), 11),  # 1 + 2 + 8 + 48 are 59
+        ((2, 4, 7), 11),
+        ((3, 3, 3, 3), 40),
+        ((100, 2), 101),
+    ],
+)
+def test_a_drawing_of_more_than_60_nodes_begins_with_the_levels_that_fit(widths: tuple[int, ...], seen: int) -> None:
+    root = tree(*widths)
+    drawn = _fold_if_large(root)
+    whole = sum(1 for _ in root.walk())
+    assert (drawn == root) == (whole <= 60 or len(widths) == 1)
+    if whole > 60:
+        assert sum(1 for _ in shown(drawn)) == seen
+    assert [node.number for node in drawn.walk()] == [node.number for node in root.walk()]
+    assert not any(node.folded for node in drawn.walk() if not node.children)
+
+
+def test_equal_neighbours_are_shown_once_with_the_names_of_the_others() -> None:
+    step = KINDS[Step]
+
+    def of(*names: str, loss: str = "1") -> NodeDrawing:
+        parts = [
+            NodeDrawing(2 * k + 1, KINDS[Sequential], name, loss, children=(NodeDrawing(2 * k + 2, step, "s", loss),))
+            for k, name in enumerate(names)
+        ]
+        return NodeDrawing(0, KINDS[Sequential], "plan", "", children=tuple(parts))
+
+    (one,) = merge_equal(of("a", "b", "c")).children
+    assert (one.number, one.alike, one.repeated) == (1, (3, 5), True)
+    assert one.notes[0].startswith("one of 3 equal parts, shown once")
+    assert [(inner.number, inner.alike) for inner in one.children] == [(2, (4, 6))]
+    assert merge_equal(of("a")).children == of("a").children
+    several = NodeDrawing(
+        0, KINDS[Sequential], "plan", "", children=(*of("a", "b").children, *of("x", loss="2").children)
+    )
+    assert [node.repeated for node in merge_equal(several).children] == [True, False]
+
+
+def test_things_are_counted_in_words() -> None:
+    assert [_count_text(number, "step") for number in (0, 1, 2)] == ["0 steps", "1 step", "2 steps"]
+
+
+def plan_of(number: int, epsilon: str = "0.01") -> dpf.StudyPlan:
+    study = dpf.Study(dpf.Schema([dpf.Boolean("ill")], about_rows=1_000), epsilon=1)
+    for k in range(number):
+        study.add(f"m{k}", dpf.miner("histogram", attribute="ill", epsilon=epsilon if k else "0.01"))
+    return study.plan()
+
+
+def test_a_large_difference_begins_with_unchanged_parts_folded() -> None:
+    small = difference_on_page(difference(plan_of(3), plan_of(3, "0.02")))
+    assert not any(node.folded for node in small.walk())
+    large = difference_on_page(difference(plan_of(32), plan_of(32, "0.02")))
+    folded = [node for node in large.walk() if node.folded]
+    assert sum(1 for _ in large.walk()) > 60
+    assert all(node.children for node in folded)
+    assert not large.folded
+
+
+def row(name: str = "r", **changes: object) -> ResultRow:
+    usual = ResultRow(name, "mean", (("by", "town"),), ("age",), (ErrorBound("mean", 2.0, "years"),), "epsilon 1", 0.5)
+    return attrs.evolve(usual, **changes)  # type: ignore[arg-type]
+
+
+def test_a_row_says_who_made_a_result_and_what_it_costs() -> None:
+    assert row().cost == "epsilon 1, 50 % of all"
+    assert row(alike=("s", "t")).cost == "epsilon 1 each, 50 % of all each"
+    assert row(share=None).cost == "epsilon 1"
+    assert row(share=1 / 3).cost == "epsilon 1, 33.3 % of all"
+    assert row().made_by == "mean, by = town"
+    assert row(alike=("a", "b", "c")).names == "r, a, b, c"
+    assert row(alike=("a", "b", "c", "d", "e")).names == "r, a, b, c, and 2 more"
+    assert row().to_dict()["reads"] == ["age"]
+    assert row(reads=None).to_dict()["reads"] is None
+
+
+def test_parts_that_differ_in_their_names_alone_are_one_row() -> None:
+    other = row("s", published=(ErrorBound("mean", 2.0, "years", steps=["x"]),))
+    rows = merged([row(published=(ErrorBound("mean", 2.0, "years", steps=["y"]),)), other, row("t", loss="epsilon 2")])
+    assert [(one.name, one.alike) for one in rows] == [("r", ("s",)), ("t", ())]
+    assert len(merged([row(), row("s", published=(ErrorBound("mean", 2.0, "years", steps=["x", "y"]),))])) == 2
+
+
+def test_biases_and_groups_are_told_once_with_the_names_of_results() -> None:
+    biased = (ErrorBound("a", 1.0, biases=["clipped"]), ErrorBound("b", 1.0, biases=["clipped", "rounded"]))
+    assert bias_rows([row(alike=("s",), published=biased), row("t", published=biased[:1]), row("u")]) == [
+        ("r, s, t", "clipped"),
+        ("r, s", "rounded"),
+    ]
+    many = [row(f"r{k}", published=(ErrorBound("a", 1.0, biases=[f"bias {k}"]),)) for k in range(41)]
+    assert len(bias_rows(many)) == 40
+    size = TableSize(1_000)
+    counts = [
+        ErrorBound(f"counts of {name}", 10.0, "rows", BoundKind.COUNTS, size, 1_000.0, "1,000 rows", 500.0, "half")
+        for name in "ab"
+    ]
+    (one,) = group_rows([row(published=(counts[0],)), row("n")])
+    assert one[0] == "r"
+    assert one[1] == counts[0].by_group
+    assert [name for name, _ in group_rows([row(published=tuple(counts))])] == ["r: counts of a", "r: counts of b"]
+
+
+def test_errors_of_a_plan_are_forty_lines_at_most() -> None:
+    lines = error_lines(plan_of(45))
+    assert len(lines) == 41
+    assert lines[0].startswith("how exact, in 95 % of releases: Errors are for about 1,000 rows")
+    assert lines[1].startswith("  m0: ")
+    assert bound_line(ErrorBound("mean", 2.0, "years")) == "mean: within ±2 years"
