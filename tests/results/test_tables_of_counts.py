@@ -320,7 +320,7 @@ def test_tables_of_text() -> None:
 
 def test_rows_of_a_unit() -> None:
     found = RowsPerUnit("owner", 5, 40, "0.05", 30.2)
-    assert str(found).splitlines()[1].split() == [*"owner 5 40 95 % of them 31 units".split()]
+    assert str(found).splitlines()[1].split() == [*["owner", "5", "40", "95", "%", "of", "them", "31", "units"]]
     assert "besides 5 % of all" in str(found)
     assert "1 unit\n" in str(attrs.evolve(found, units=0.2))
     assert "0 units\n" in str(attrs.evolve(found, units=0))
