@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
+from drawn import Axes
 
 import dpframework as dpf
 from dpframework.results import Noisy
@@ -21,20 +22,6 @@ from dpframework.results.groups import Groups
 from dpframework.results.keys import KeyTable, ReleasedKeys
 from dpframework.results.matrix import Matrix, matrices_of
 from dpframework.results.unit_rows import RowsPerUnit
-
-
-class Axes:
-    """Axes that remember what they are asked to draw."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
-        self.figure = self
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *of, **options: self.calls.append((name, of, options))
-
-    def of(self, name: str) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-        return [(of, options) for called, of, options in self.calls if called == name]
 
 
 def texts(number: int, begin: str = "t") -> list[str]:
