@@ -246,7 +246,7 @@ def test_runs_that_differ_are_told_apart_and_others_are_not() -> None:
     assert seeds[0] == list(range(5, 805, 2))
     assert seeds[1] == list(range(6, 805, 2))
     assert distinguish(run(1, 0.1), run(0, 0.9), runs=400).epsilon > 0.9
-    assert 0 < distinguish(run(0, 0.9), run(1, 0.1), runs=400, delta=0.5).epsilon < found.epsilon - 0.3
+    assert 0 < distinguish(run(0, 0.9), run(1, 0.1), runs=400, delta=0.3).epsilon < found.epsilon - 0.3
     same = distinguish(run(0, 0.5), run(1, 0.5), runs=100)
     assert same.epsilon == 0
     assert str(same) == "nothing is told apart in 2 x 50 runs"
