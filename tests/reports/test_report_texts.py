@@ -1,0 +1,169 @@
+"""Texts of reports at their edges: odds, lines that fit a terminal, amounts of blocks, and changes of steps."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import attrs
+import pytest
+
+import dpframework as dpf
+from dpframework.facts.privacy import PrivacyLoss, Relation
+from dpframework.facts.unit import ROW
+from dpframework.plan.spending import Amounts
+from dpframework.queries import Sensitivity
+from dpframework.reports.fitting import fit_facts, fit_prose, fit_tree
+from dpframework.reports.odds import PRIORS, SLACK, TIMES_DELTA, Learned, learned, learned_sentence, share_text
+from dpframework.reports.spend_blocks import BlockSums, _amounts_text, _sums_text
+from dpframework.reports.steps import _change
+
+ADD, REPLACE = Relation
+TWO = dpf.PrivacyUnit("owner", 2)
+
+
+@pytest.mark.parametrize(
+    ("odds", "text"),
+    [
+        (1.0, "1"),
+        (1.0001, "1.01"),
+        (2.718, "2.72"),
+        (99.91, "100"),
+        (100.1, "101"),
+        (1_234.5, "1,240"),
+        (999_999, "1,000,000"),
+        (1e6, "over a million"),
+        (math.inf, "over a million"),
+    ],
+)
+def test_odds_are_rounded_up_to_three_digits(odds: float, text: str) -> None:
+    assert Learned("that", odds, (0.5, 0.7109)).odds_text == text
+    assert Learned("that", odds, (0.5, 0.7109)).share_texts == ("50 %", "71.1 %")
+
+
+def test_a_share_is_rounded_up_to_a_tenth_of_a_percent() -> None:
+    shares = (0, 0.0001, 0.001, 0.0101, 0.9989, 0.999, 0.9991, 1)
+    assert [share_text(share) for share in shares] == [
+        *("0 %", "0.1 %", "0.1 %", "1.1 %", "99.9 %", "99.9 %", "nearly 100 %", "nearly 100 %")
+    ]
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "3", "349", "800"])
+@pytest.mark.parametrize("delta", ["0", "1e-9"])
+def test_what_can_be_learned_follows_from_the_odds(epsilon: str, delta: str) -> None:
+    """Presence costs epsilon; a fact about somebody who is there twice that, where rows are added or removed."""
+    loss, e, d = PrivacyLoss(epsilon, delta=delta), float(epsilon), float(delta)
+    slack = SLACK if d else 0
+    there, fact = learned(loss, ADD, ROW)
+    (replaced,) = learned(loss, REPLACE, ROW)
+    fails = (d, d * (1 + math.exp(min(e, 700))), d)
+    for found, exponent, share in zip((there, fact, replaced), (e, 2 * e, e), fails, strict=True):
+        exponent += slack
+        assert found.odds == (math.exp(exponent) if exponent < 700 else math.inf)
+        assert found.fails == min(TIMES_DELTA * share, 1)
+        for prior, sure in zip(PRIORS, found.shares, strict=True):
+            expected = 1 / (1 + (1 - prior) / prior * math.exp(-min(exponent, 700)))
+            assert sure == pytest.approx(expected, rel=1e-9)
+    assert there.claim == "that one person, who has one row, is in the table"
+    assert fact.claim == replaced.claim == "something about one person, who is known to be in the table"
+    assert TIMES_DELTA > 1 / (1 - math.exp(-SLACK)) > TIMES_DELTA - 1
+
+
+def test_whom_something_is_learned_of_and_in_which_sentence() -> None:
+    one = PrivacyLoss(1)
+    month = dpf.PrivacyUnit("owner", 2, period="month", date="day")
+    assert [learned(one, ADD, unit)[0].claim for unit in (TWO, dpf.PrivacyUnit(rows=2), month)] == [
+        "that one owner is in the table",
+        "that one unit is in the table",
+        "that one owner in one month is in the table",
+    ]
+    assert learned(None, ADD, ROW) == learned(PrivacyLoss(), ADD, ROW) == []
+    assert learned_sentence([]) == "no claim is valid, so that nothing bounds what somebody can learn"
+    told = learned_sentence(learned(PrivacyLoss(1, delta="1e-6"), ADD, TWO))
+    assert told == (
+        "a guess of 50 % that one owner is in the table can rise to at most 75.1 %, but for a probability of 1.1e-05"
+    )
+
+
+# Lines
+
+
+def test_lines_of_a_tree_are_broken_under_their_branch_where_there_is_room() -> None:
+    line = "├─ one: " + "word " * 8 + "[epsilon 0.5]"
+    assert fit_tree(line, None) == fit_tree(line, len(line)) == line
+    broken = fit_tree(line, len(line) - 1).split("\n")
+    assert broken == ["├─ one: " + "word " * 7 + "word", "│      [epsilon 0.5]"]
+    assert fit_tree(line.replace("├", "└"), len(line) - 1).split("\n")[1] == "       [epsilon 0.5]"
+    assert fit_tree(line, 30) == line  # 23 columns would be left
+    assert all(len(part) <= 31 for part in fit_tree(line, 31).split("\n"))
+    assert fit_tree("a\n" + line, 40).startswith("a\n├─ one")
+    assert "[epsilon 0.5]" in fit_tree(line, 45)
+    assert fit_tree("~ │  └─ " + "word " * 10, 40).split("\n")[1] == "~ │         word word word word word"
+
+
+def test_prose_is_broken_between_words_each_line_after_an_indent() -> None:
+    text = "one two  three\nfour\n\nfive-six " + "x" * 40
+    assert fit_prose(text, None, "  ").split("\n")[:2] == ["  one two  three", "  four"]
+    assert fit_prose(text, 10, "  ") == f"  one two three four\n\n  five-six\n  {'x' * 40}"  # 24 columns are the least
+    assert fit_prose(text, 27, "  ").split("\n")[0] == "  one two three four"
+    assert fit_prose("aa bb", 5) == "aa bb"
+
+
+def test_long_values_of_facts_stand_beside_or_below_their_names() -> None:
+    value = "word " * 6 + "end"
+    rows = [("name", value), ("n", "short")]
+    assert fit_facts(rows, None) == [("name  ", value), ("n     ", "short")]
+    assert fit_facts(rows, 39) == [("name  ", value), ("n     ", "short")]
+    assert fit_facts(rows, 38) == [("name  ", "word " * 5 + "word"), ("      ", "end"), ("n     ", "short")]
+    assert fit_facts(rows, 30)[:2] == [("name  ", "word word word word word"), ("      ", "word end")]
+    below = fit_facts(rows, 29)
+    assert below[0] == ("name", "")
+    assert below[1] == ("    ", "word " * 4 + "word")
+    assert fit_facts([], 20) == []
+    long = fit_facts([("n", "x" * 50)], 40)
+    assert long == [("n", ""), ("    ", "x" * 50)]
+
+
+# Blocks and steps
+
+
+def test_the_largest_part_of_a_block_is_told() -> None:
+    few, many = BlockSums(1, Amounts(epsilon="0.5")), BlockSums(3, Amounts(epsilon="0.75"))
+    assert _sums_text({}) == "nothing"
+    assert _sums_text({"a": few}) == "1 release, epsilon 0.5"
+    assert _sums_text({"a": many}) == "3 releases, epsilon 0.75"
+    assert _sums_text({"a": few, "b": many}) == "3 releases, epsilon 0.75, the most of 2 parts"
+    assert _amounts_text(Amounts(epsilon=1, delta=0)) == "epsilon 1.0"
+    assert _amounts_text(Amounts(rho="0.1", delta="0.001")) == "rho 0.1, delta 0.001"
+
+
+@pytest.mark.parametrize(
+    ("declared", "added", "replaced"),
+    [
+        (Sensitivity("l1", 1, 2, source="s"), "1 (l1)", "2 (l1)"),
+        (Sensitivity("l1", 1, None, source="s"), "1 (l1)", None),
+        (Sensitivity("l1", "1/2", source="s"), "0.5 (l1)", None),
+        (Sensitivity("linf", 1, fall=0, source="s"), "1 (linf)", None),
+        (Sensitivity("linf", 1, source="s"), "1 (linf)", None),
+        (Sensitivity("linf", 1, fall="1/2", source="s"), "1 (linf, spread 1.5)", None),
+    ],
+)
+def test_a_change_with_its_norm_and_an_odd_spread(declared: Any, added: str, replaced: str | None) -> None:
+    assert _change(declared, ADD) == added
+    if replaced is not None:
+        assert _change(declared, REPLACE) == replaced
+    nothing = SimpleNamespace(change=SimpleNamespace(under=lambda _: None), norm=declared.norm)
+    assert _change(nothing, ADD) == "no claim"  # type: ignore[arg-type]
+
+
+def test_a_row_of_a_step_says_that_its_claim_assumes_something() -> None:
+    study = dpf.Study(dpf.Schema([dpf.Boolean("ill")]), epsilon=1)
+    study.add("n", dpf.miner("count", epsilon="1/2"))
+    (row,) = dpf.reports.step_rows(study.plan())
+    assert not row.assumes
+    assert attrs.evolve(row, assumptions="x").assumes
+    assert (row.sensitivity, row.monotonic, row.assumptions) == ("1 (l1)", "yes", "—")
+    assert row.loss == "epsilon 0.5"
+    assert Fraction(1, 2) == study.plan().total().epsilon
