@@ -20,6 +20,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import BlockNorm, DiscreteLaplace, Gaussian
 from dpframework.mechanisms.block_norm import block_variances
 from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.queries import Norm
 from dpframework.results import MarginalTable, MarginalTables, Noisy
 from dpframework.verify.conformance import MinerConformance
 
@@ -189,6 +190,44 @@ def test_the_noise_of_least_predicted_error_is_taken() -> None:
         assert errors[0] <= errors[1] * (0.6 if kind is BlockNorm else 1.0001)
         assert plans[0].total().epsilon == plans[1].total().epsilon == 1
     assert isinstance(MarginalsMiner(rho="0.1").plan(binary).mechanism, Gaussian)  # type: ignore[attr-defined]
+
+
+def root_of(work: Workload, sets: list[tuple[int, ...]], in_blocks: bool) -> float:
+    """The cube root of the predicted sum of variances of some residuals, by the formulas of the two kinds of noise."""
+    importance = work._importance()
+    lengths = [math.prod(work.sizes[a] for a in one if work.sizes[a] > 2) for one in sets]
+    if not in_blocks:
+        return 2 ** (1 / 3) * sum(importance[one] ** (1 / 3) for one in sets)
+    if len(sets) == 1 or sum(lengths) > 1_000:  # of one set the two are the same noise, and Laplace is drawn sooner
+        return math.inf
+    m = sum(lengths)
+    moments = sum(2 * importance[one] / ((k + 1) * (k + 2)) for one, k in zip(sets, lengths, strict=True))
+    return float(((m + 1) * (m + 2) * moments) ** (1 / 3))
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2, 2, 2), (2, 3, 5, 2), (40, 24, 2), (40, 25, 2), (7,)])
+def test_groups_are_the_best_of_all_ways_to_divide_residuals_by_their_length(sizes: tuple[int, ...]) -> None:
+    of = [dpf.Categorical(f"a{k}", [str(v) for v in range(size)]) for k, size in enumerate(sizes)]
+    work = Workload(tuple(of), dict.fromkeys(all_sets(len(sizes), 2), 1.0), False)
+    by_length: dict[int, list[tuple[int, ...]]] = {}
+    for one in work._importance():
+        by_length.setdefault(math.prod(sizes[a] for a in one if sizes[a] > 2), []).append(one)
+    lengths = sorted(by_length)
+    ways = []
+    for cuts in itertools.product([False, True], repeat=len(lengths) - 1):
+        ends = [0, *(k + 1 for k, cut in enumerate(cuts) if cut), len(lengths)]
+        parts = [
+            [one for length in lengths[low:high] for one in by_length[length]] for low, high in itertools.pairwise(ends)
+        ]
+        ways.append(sum(min(root_of(work, part, kind) for kind in (False, True)) for part in parts))
+    groups = work.least_error()
+    found = [root_of(work, list(one.query.sets), one.query.norm is Norm.BLOCKS) for one in groups]
+    assert sum(found) == pytest.approx(min(ways), rel=1e-9)
+    assert sum(one.share for one in groups) == 1
+    for one, root in zip(groups, found, strict=True):
+        assert float(one.share) == pytest.approx(root / sum(found), abs=0.0011 * len(groups))
+    assert sorted(one for group in groups for one in group.query.sets) == sorted(work._importance())
+    assert all(set(one.query.weights) == {1} for one in groups if one.query.norm is Norm.BLOCKS)
 
 
 def rms(schema: dpf.Schema, noise: str) -> float:
