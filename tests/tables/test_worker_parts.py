@@ -1,0 +1,319 @@
+"""What travels between processes that read, piece by piece: answers, messages, settings, and numbers by hash."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import pickle
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any
+
+import attrs
+import msgpack
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframework as dpf
+from dpframework.facts.errors import DoesNotFit, NotOpened
+from dpframework.tables import dask_client, plain_messages as plain
+from dpframework.tables.dask_client import Connection, _local_settings
+from dpframework.tables.encoding import Unfit
+from dpframework.tables.files import TableFiles
+from dpframework.tables.shuffle import (
+    IdFinding,
+    Shuffle,
+    ShuffleFindings,
+    SpreadPiece,
+    findings_of,
+    frames_of,
+    numbers_by_hash,
+    packed,
+    packed_frames,
+    require_all_fit,
+    unpacked,
+)
+from dpframework.tables.table_builder import RowFindings
+from dpframework.tables.worker_answers import (
+    OTHERWISE,
+    Absent,
+    Failed,
+    Read,
+    Shuffled,
+    Tallied,
+    Unreached,
+    answer_of,
+    packed_answer,
+    require_answer,
+)
+
+WAYS = list(Unfit)
+FINDINGS = ShuffleFindings(frozenset({(IdFinding.TWICE, 1), (IdFinding.UNFIT, 0)}), frozenset({("a", WAYS[0])}))
+ANSWERS: list[Any] = [
+    Absent(),
+    Unreached(),
+    Shuffled(FINDINGS),
+    Shuffled(ShuffleFindings()),
+    Failed("KeyError"),
+    Failed("InputError", dpf.InputError("one sentence")),
+    Failed("NotOpened", NotOpened("no file")),
+    Failed("DoesNotFit", DoesNotFit("too many", kind="max_rows")),
+    Read(RowFindings(7, (frozenset(), frozenset(WAYS[:2]))), b"digest"),
+    Tallied({"b": 2, "a": 1}),
+    0,
+    7,
+    {"numpy": "2", "python": "3"},
+]
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=repr)
+def test_an_answer_is_read_as_it_was_packed(answer: Any) -> None:
+    found = answer_of(packed_answer(answer))
+    if isinstance(answer, Failed):
+        assert (found.kind, type(found.error), str(found.error)) == (answer.kind, type(answer.error), str(answer.error))
+        assert getattr(found.error, "kind", "") == getattr(answer.error, "kind", "")
+    elif isinstance(answer, Tallied):
+        assert list(found.counts.items()) == list(answer.counts.items())
+        assert "a" not in repr(found).removeprefix("Tallied(rows are private)")
+    else:
+        assert found == answer
+        assert type(found) is type(answer)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0), (2, 3), (0, 0, 5)])
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "int64", "uint16"])
+def test_counts_travel_with_their_shape_and_type(shape: tuple[int, ...], dtype: str) -> None:
+    counts = np.arange(int(np.prod(shape)), dtype=dtype).reshape(shape)
+    turned = counts.T
+    found = answer_of(packed_answer([counts, turned]))
+    assert [one.tolist() for one in found] == [counts.tolist(), turned.tolist()]
+    assert [(one.dtype, one.shape) for one in found] == [(counts.dtype, shape), (counts.dtype, shape[::-1])]
+    assert all(one.flags.writeable for one in found)
+
+
+def counts_form(name: Any = "int64", shape: Any = (1,), content: Any = bytes(8)) -> dict[str, Any]:
+    return {"counts": [(name, shape, content)]}
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {},
+        {"absent": True, "unreached": True},
+        {"number": True},
+        {"number": 1.0},
+        {"number": "1"},
+        counts_form("float64"),
+        counts_form("object"),
+        counts_form("int128"),
+        counts_form(shape=(2,)),
+        counts_form(shape=(-1, -1)),
+        counts_form(shape=(True,)),
+        counts_form(content="x" * 8),
+        counts_form(content=bytes(7)),
+        {"failed": 3, "error": None},
+        {"failed": "E", "error": ["InputError", "text"]},
+        {"failed": "E", "error": ["KeyError", "text", ""]},
+        {"failed": "E", "error": ["InputError", 3, ""]},
+        {"rows": 1.0, "unfit": [], "digest": b""},
+        {"rows": 1, "unfit": [["NONE"]], "digest": b""},
+        {"rows": 1, "unfit": {}, "digest": b""},
+        {"rows": 1, "unfit": [], "digest": "text"},
+        {"ids": [["TWICE", True]], "unfit": []},
+        {"ids": [["NONE", 0]], "unfit": []},
+        {"ids": [], "unfit": [[1, WAYS[0].name]]},
+        {"versions": {"numpy": 2}},
+        {"tallied": [["a", "1"]]},
+        [1],
+        "text",
+    ],
+    ids=repr,
+)
+def test_what_no_worker_writes_is_refused_in_one_sentence(form: Any) -> None:
+    with pytest.raises(dpf.InputError, match="in a form that dpframework does not write; is it another program"):
+        answer_of(msgpack.packb(form))
+    for content in (None, "text", bytearray(packed_answer(1)), b"\xc1"):
+        with pytest.raises(dpf.InputError, match="in a form that dpframework does not write"):
+            answer_of(content)
+
+
+def test_an_answer_of_another_kind_or_of_a_failure_is_an_error() -> None:
+    assert require_answer(7, int, "then") == 7
+    with pytest.raises(dpf.InputError, match=OTHERWISE.partition(";")[0]):
+        require_answer(7, list, "then")
+    with pytest.raises(DoesNotFit, match="too many"):
+        require_answer(ANSWERS[7], int, "then")
+    with pytest.raises(dpf.InputError, match="a worker failed with KeyError while it read; run with engine 'memory'"):
+        require_answer(Failed("KeyError"), int, "while it read")
+    failed = Failed("KeyError")
+    assert require_answer(failed, Failed, "then") is failed
+
+
+# Messages and settings
+
+
+def test_a_cluster_sends_a_few_classes_only() -> None:
+    def read(value: Any) -> Any:
+        return plain._Unpickler(io.BytesIO(pickle.dumps(value))).load()
+
+    assert read({"a": [1, 2.0, b"x", None]}) == {"a": [1, 2.0, b"x", None]}
+    assert read(bytes) is bytes
+    for value in (os.system, Counter, SimpleNamespace(), int):
+        with pytest.raises(pickle.UnpicklingError, match="that a cluster has no reason to send"):
+            read(value)
+    assert not plain._plain_only.get()
+
+    def fails() -> None:
+        with plain.plain_messages():
+            assert plain._plain_only.get()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
+    assert not plain._plain_only.get()
+    assert plain.client_class()._default_event_handlers == {}
+    assert plain.client_class() is plain.client_class()
+
+
+FILES = {"ca": "/a", "certificate": "/b", "key": "/c"}
+TLS, TCP = "tls://10.0.0.1:8786", "tcp://10.0.0.1:8786"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"workers": 1},
+        {"address": TLS, **FILES},
+        {"address": TCP, "trust_network": True},
+        {"address": TLS, **FILES, "key": "~/c"},
+        {"address": TLS, **FILES, "trust_network": True},
+    ],
+    ids=repr,
+)
+def test_ways_to_reach_a_cluster(given: dict[str, Any]) -> None:
+    found = Connection(**given)
+    assert "/c" not in repr(found)
+    local = found.address is None
+    assert isinstance(found.speaking(), contextlib.nullcontext) == local
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"address": "10.0.0.1"}, "the address of a scheduler is a text such as"),
+        ({"address": 3}, "the address of a scheduler is a text such as"),
+        ({"workers": 0}, "needs a positive number of workers, not 0"),
+        ({"workers": True}, "needs a positive number of workers"),
+        ({"address": TLS, "workers": 2}, "has the workers that it has"),
+        ({"address": TLS, **FILES, "ca": "a"}, "absolute paths of files, and one is 'a'"),
+        ({"address": TLS, **FILES, "key": 3}, "absolute paths of files, and one is 3"),
+        ({"trust_network": 1}, "trust_network is true or false, not 1"),
+        ({"trust_network": True}, "makes its own certificates"),
+        ({"ca": "/a"}, "makes its own certificates"),
+        ({"address": TLS}, "needs ca, certificate and key"),
+        ({"address": TLS, "ca": "/a", "key": "/c"}, "needs ca, certificate and key"),
+        ({"address": TCP}, "is not encrypted"),
+        ({"address": TCP, **FILES}, "is not encrypted"),
+        ({"address": TCP, "trust_network": True, "ca": "/a"}, "is not encrypted"),
+    ],
+    ids=repr,
+)
+def test_ways_that_do_not_fit_together(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(dpf.InputError, match=words):
+        Connection(**given)
+
+
+def test_certificates_are_asked_for_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("distributed.security.Security", lambda **options: options)
+    assert Connection(TCP, trust_network=True)._security() == {"require_encryption": False}
+    own = Connection(TLS, ca="/a", certificate="/b", key="~/c")._security()
+    assert own == {
+        "tls_ca_file": "/a",
+        "tls_client_cert": "/b",
+        "tls_client_key": os.path.expanduser("~/c"),
+        "require_encryption": True,
+    }
+
+
+def test_workers_here_keep_their_memory_and_are_waited_for() -> None:
+    found = _local_settings({"MALLOC_TRIM_THRESHOLD_": "65536", "OMP_NUM_THREADS": "1"})
+    assert found["distributed.nanny.pre-spawn-environ"] == {"OMP_NUM_THREADS": "1"}
+    assert found["distributed.deploy.lost-worker-timeout"] == "1 hour"
+    assert dask_client.PATIENCE == 120
+
+
+# What a shuffle finds and sends
+
+
+class Shuffled_(Shuffle[None]):
+    spread = gather = settle = None  # type: ignore[assignment]
+
+
+def shuffle(policy: str) -> Shuffle[None]:
+    how = TableFiles("t.csv", dpf.Schema([dpf.Boolean("a")]), out_of_domain=policy, unit=dpf.PrivacyUnit("who", 2))
+    return Shuffled_(how, ("t.csv",), 3, b"secret")
+
+
+def test_a_strict_policy_refuses_what_was_found_of_ids_unfit_first() -> None:
+    found = {one: ShuffleFindings(frozenset({(one, 0)})) for one in IdFinding}
+    strict, loose = shuffle("error"), shuffle("clamp")
+    assert (strict.strict, loose.strict, strict.id) == (True, False, "who")
+    loose.require(found[IdFinding.UNFIT])
+    for one in (IdFinding.TWICE, IdFinding.MATCHED):
+        strict.require(found[one])
+    says = {}
+    for one in (IdFinding.UNFIT, IdFinding.MISSING):
+        with pytest.raises(DoesNotFit, match=r"^t\.csv: the id column 'who'") as refused:
+            strict.require(found[one])
+        says[one] = str(refused.value)
+    with pytest.raises(DoesNotFit) as both:
+        strict.require(found[IdFinding.MISSING] | found[IdFinding.UNFIT])
+    assert str(both.value) == says[IdFinding.UNFIT] != says[IdFinding.MISSING]
+    strict.require(ShuffleFindings(frozenset({(IdFinding.UNFIT, 1)})))  # of another view
+    assert repr(strict) == "Shuffled_(t.csv)"
+    assert repr(SpreadPiece([b"x"], "state")) == "SpreadPiece(rows are private)"
+
+
+def test_findings_are_of_a_side_and_refuse_by_attribute() -> None:
+    for unfit in (False, True):
+        for missing in (False, True):
+            ids: Any = SimpleNamespace(any_unfit=unfit, any_missing=missing)
+            expected = {(IdFinding.UNFIT, 1)} if unfit else set()
+            expected |= {(IdFinding.MISSING, 1)} if missing else set()
+            assert findings_of(ids, 1) == expected
+    ids = SimpleNamespace(any_unfit=True, any_missing=False)
+    assert findings_of(ids) == {(IdFinding.UNFIT, 0)}
+    schema = dpf.Schema([dpf.Boolean("a"), dpf.Boolean("b")])
+    require_all_fit(schema, ShuffleFindings(unfit=frozenset({("c", WAYS[0])})), "t")
+    with pytest.raises(DoesNotFit, match=r"^t: attribute 'b'"):
+        require_all_fit(schema, ShuffleFindings(unfit=frozenset({("b", WAYS[0])})), "t")
+    with pytest.raises(DoesNotFit, match=r"^t: attribute 'a'"):
+        require_all_fit(schema, ShuffleFindings(unfit=frozenset({("b", WAYS[0]), ("a", WAYS[0])})), "t")
+
+
+def test_messages_are_unpacked_as_they_were_packed() -> None:
+    for parts in ([], [b""], [b"a"], [b"ann", b"", b"bob" * 100], [bytes(range(256))] * 3):
+        message = packed(parts)
+        assert unpacked(message) == parts
+        assert len(message) == 8 + 8 * len(parts) + sum(map(len, parts))
+    frames = [pl.DataFrame({"a": [1, None]}), pl.DataFrame({"b": pl.Series([], dtype=pl.String)})]
+    assert [one.to_dict(as_series=False) for one in frames_of(packed_frames(*frames))] == [{"a": [1, None]}, {"b": []}]
+    assert [one.dtypes for one in frames_of(packed_frames(*frames))] == [one.dtypes for one in frames]
+
+
+def test_a_number_by_hash_follows_from_the_id_the_key_and_the_use() -> None:
+    ids = pl.Series([f"id {k}" for k in range(2_000)])
+    found = numbers_by_hash(ids, b"key", 5, b"bucket")
+    assert found.dtype == np.intp
+    assert numbers_by_hash(ids.reverse(), b"key", 5, b"bucket").tolist() == found.tolist()[::-1]
+    counts = np.bincount(found, minlength=5)
+    assert counts.min() > 320
+    assert len(counts) == 5
+    for key, use in ((b"other", b"bucket"), (b"key", b"order")):
+        same = (numbers_by_hash(ids, key, 5, use) == found).mean()
+        assert 0.1 < same < 0.3
+    assert set(numbers_by_hash(ids, b"key", 1, b"bucket").tolist()) == {0}
+    assert attrs.evolve(FINDINGS) == FINDINGS
