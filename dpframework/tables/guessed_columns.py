@@ -173,7 +173,7 @@ def _styled(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | 
     grouped = bool(texts.str.contains(r"^[+-]?[0-9]{1,3}(,[0-9]{3})+$|^[+-]?[0-9]+$").all())
     doubt = ""
     if (decimal, thousands) == (",", None) and grouped:
-        if bool(texts.str.contains(r",[0-9]{3},").any()) or bool(texts.str.contains(r"^[1-9][0-9]{0,2},000$").any()):
+        if bool(texts.str.contains(r"^[1-9][0-9]{0,2},000$").any()):
             decimal, thousands = ".", ","
         doubt = "; every comma is followed by three digits, so look whether it stands between thousands"
     marked = cells.only(texts.str.contains(r"[^0-9+-]").to_numpy())

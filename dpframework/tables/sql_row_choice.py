@@ -23,7 +23,7 @@ from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.contributions import KEY_BYTES, chosen_places, hashed_order, rows_of_each
 from dpframework.tables.dates import rows_in
 from dpframework.tables.id_types import ACCEPTED
-from dpframework.tables.ids import Ids
+from dpframework.tables.ids import missing_ids
 from dpframework.tables.sql_cells import CellKind, ColumnType
 from dpframework.tables.sql_connection import SqlConnection
 from dpframework.tables.sql_reading import CellNumbers, SqlSource
@@ -249,7 +249,7 @@ class RowChooser:
             if self._strict:
                 ids.require_all(where)
                 if self._has_null(piece, cell, ID):
-                    Ids(pl.Series([None], dtype=pl.String), np.zeros(1, dtype=np.bool_)).require_all(where)
+                    raise DoesNotFit(missing_ids(where))
             found.append((cells, cell, ids.series))
         every = pl.concat([series for _, _, series in found]).drop_nulls().unique().sort()
         numbers = pl.DataFrame({"id": every}).with_row_index("number")

@@ -1,0 +1,225 @@
+"""How a draft guesses what a column and a file are: by how many cells, and in which words for the owner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+import pytest
+
+from dpframework.facts.column_options import ColumnOptions
+from dpframework.tables.distinct_cells import DistinctCells
+from dpframework.tables.guessed_columns import (
+    Guess,
+    case_twins,
+    common_nulls,
+    common_style,
+    guess_column,
+    perhaps_missing,
+    with_groups,
+    yes_and_no,
+)
+from dpframework.tables.guessed_file import _lines_above, _rows_above, _separator
+
+
+def cells(*texts: str) -> DistinctCells:
+    return DistinctCells.of(pl.Series(texts, dtype=pl.String))
+
+
+def guess(*texts: str) -> Guess:
+    return guess_column(cells(*texts))
+
+
+def whole(number: int) -> list[str]:
+    return [str(k) for k in range(1, number + 1)]
+
+
+WORDS = ["north", "east", "south", "west", "up", "down", "in", "out", "left", "right", "top", "low"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "is_number", "options", "found"),
+    [
+        ([], False, {}, ""),
+        (["1", "2.5", "1"], True, {}, ""),
+        (["a", "b"], False, {}, ""),
+        (["01067", "10115"], False, {}, "1 of 2 cells are digits that begin with a zero, such as 01067"),
+        (["007", "NULL", "7"], False, {"null": ["NULL"]},
+         "1 of 3 cells are digits that begin with a zero, such as 007"),
+        (["20240131", "20231201"], True, {"date": "%Y%m%d"}, "all 2 cells are dates in digits, such as 20240131"),
+        (["20240131", "20231301"], True, {}, ""),
+        (["1", "2", "NA", "?", "NA"], True, {"null": ["NA", "?"]}, "3 of 5 cells are not numbers: NA, ?"),
+        (["NULL", "a", "b", "a"], False, {"null": ["NULL"]}, "1 of 4 cells stand for nothing: NULL"),
+        (["NULL", "NULL"], False, {}, ""),
+        (["NA", "a", "b"], False, {}, ""),
+        (["1,5", "2"], True, {"decimal": ","}, "1 of 2 cells are written as 1,5"),
+        (["1.234,5", "2"], True, {"decimal": ",", "thousands": "."}, "1 of 2 cells are written as 1.234,5"),
+        (["1 234,5", "2"], True, {"decimal": ",", "thousands": " "}, "1 of 2 cells are written as 1 234,5"),
+        (["1,5", "-", "2"], True, {"decimal": ",", "null": ["-"]},
+         "1 of 3 cells are written as 1,5, and 1 of 3 cells are not numbers: -"),
+        (["3,5 kg", "2 kg"], True, {"decimal": ",", "symbols": ["kg"]},
+         "2 of 2 cells are numbers with kg, such as 3,5 kg"),
+        (["$ 10", "$ 20", "NA"], True, {"symbols": ["$"], "null": ["NA"]},
+         "2 of 3 cells are numbers with $, such as $ 10, and 1 of 3 cells are not numbers: NA"),
+        (["3 kg", "2 stones"], False, {}, ""),
+        (["31.01.2024", "01.02.2024"], True, {"date": "%d.%m.%Y"},
+         "2 of 2 cells are dates or times, such as 31.01.2024"),
+        (["08:30", "17:05"], True, {"date": "%H:%M"}, "2 of 2 cells are dates or times, such as 08:30"),
+        ([*["2024-01-31"] * 19, "soon"], True, {"date": "iso", "null": ["soon"]},
+         "19 of 20 cells are dates or times, such as 2024-01-31, and 1 of 20 cells are none: soon"),
+        ([*["2024-01-31"] * 18, "soon"], False, {}, ""),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_a_column_is_guessed(texts: Sequence[str], is_number: bool, options: dict[str, object], found: str) -> None:
+    got = guess(*texts)
+    assert got.options == ColumnOptions.of(options)
+    assert (got.is_number, got.found) == (is_number, found)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words", "null"),
+    [
+        (whole(10), ["up"], None),  # more than ten numbers are needed to tell
+        (whole(11), ["up"], {"up"}),
+        ([*whole(20)] * 2, ["up"] * 10, {"up"}),  # a fifth
+        ([*whole(39)], ["up"] * 10, None),
+        (whole(100), WORDS[:10], set(WORDS[:10])),
+        (whole(100), WORDS[:11], None),  # more kinds than are listed
+        (whole(209), WORDS[:11], set()),  # which are a twentieth
+        (whole(208), WORDS[:11], None),
+    ],
+    ids=lambda given: "" if given is None else str(len(given)),
+)
+def test_of_numbers_with_some_words_few_kinds_are_missing_and_many_are_left(
+    numbers: list[str], words: list[str], null: set[str] | None
+) -> None:
+    got = guess(*numbers, *words)
+    if null is None:
+        assert got == Guess()
+        return
+    assert got.is_number
+    assert set(got.options.null) == null
+    assert got.found.startswith(f"{len(words)} of {len(numbers) + len(words)} cells are not numbers: ")
+
+
+def test_commas_before_three_digits_are_doubtful() -> None:
+    one = guess("1,234", "5")
+    assert (one.options.decimal, one.options.thousands) == (",", None)
+    assert one.proposal.endswith(
+        "; every comma is followed by three digits, so look whether it stands between thousands"
+    )
+    two = guess("10,000", "5")
+    assert (two.options.decimal, two.options.thousands) == (".", ",")
+    assert two.proposal.startswith("read as numbers with decimal sign '.', thousands ','; every comma")
+    assert guess("1,234,567", "5").proposal == "read as numbers with decimal sign '.', thousands ','"
+    three = guess("1,2345", "5")
+    assert three.proposal == "read as numbers with decimal sign ','"
+
+
+def test_a_date_that_fits_two_orders_says_so() -> None:
+    both, one = guess("01/02/2024", "03/04/2024"), guess("01/02/2024", "13/04/2024")
+    assert both.proposal == (
+        "read as years, by the format '%d/%m/%Y'; they also fit '%m/%d/%Y', so look which of the two it is"
+    )
+    assert one.proposal == "read as years, by the format '%d/%m/%Y'"
+    assert guess("08:30 PM", "09:05 AM").proposal == "read as hours, by the format '%I:%M %p'"
+    many = [f"2024-01-{day:02}" for day in range(1, 29)] * 15
+    unread = [f"x{k}" for k in range(11)]
+    assert set(guess(*many, *unread[:10]).options.null) == set(unread[:10])
+    assert guess(*many, *unread).options.null == ()
+    assert set(guess(*many, *unread[:10], "NA").options.null) == {"NA"}
+
+
+def test_what_is_shown_of_texts_is_short() -> None:
+    found = guess("1", "2", "#VALUE!", "NA", "na", "?", "--", "---", "NA").found
+    assert found == "7 of 9 cells are not numbers: NA, #VALUE!, --, ---, ?, ..."
+    assert guess("a", "NULL", "b").found.endswith("nothing: NULL")
+    long = "x" * 41
+    assert guess(*whole(60), "y" * 40, long).found.endswith(f"numbers: {long[:37]}..., {'y' * 40}")
+
+
+def test_texts_of_all_columns_together() -> None:
+    null = [ColumnOptions(null=["NULL", "-"]), ColumnOptions(null=["-", "N/A"]), ColumnOptions()]
+    assert set(common_nulls(null)) <= {"NULL", "N/A"}
+    assert "NULL" in common_nulls(null)
+    comma, grouped = ColumnOptions(decimal=","), ColumnOptions(decimal=",", thousands=".")
+    plain, pointed = pl.Series(["1", "2"]), pl.Series(["1.5"])
+    assert common_style([comma, grouped], [plain]) == (",", ".")
+    assert common_style([comma], [plain]) == (",", None)
+    assert common_style([comma], []) == (",", None)
+    assert common_style([comma], [pointed]) == (None, None)
+    assert common_style([grouped], [pl.Series(["1.500"])]) == (None, None)
+    assert common_style([comma, ColumnOptions(decimal=".", thousands=",")], [plain]) == (None, None)
+    assert common_style([grouped, ColumnOptions(decimal=",", thousands=" ")], [plain]) == (None, None)
+    assert common_style([ColumnOptions()], [plain]) == (None, None)
+
+
+def test_spellings_of_labels() -> None:
+    assert yes_and_no(["yes", "no"]) == {}
+    assert yes_and_no(["yes", "Y", "no", "NA"]) == {"yes": ["Y"]}
+    assert yes_and_no(["ja", "JA", "nein", "n"]) == {"ja": ["JA"], "nein": ["n"]}
+    assert yes_and_no(["yes", "Y", "maybe"]) == {}
+    assert case_twins(["a", "A", "b", "ß", "SS"]) == {"a": ["A"], "ß": ["SS"]}
+    assert perhaps_missing(cells("-", "NULL", "none", "a", "-")).by_frequency() == ["-"]
+
+
+def test_points_of_groups_are_told_by_other_columns() -> None:
+    grouped, comma = cells("12.345", "7", "1.234.567"), cells("1,5")
+    guesses = {"g": (guess_column(grouped), grouped), "c": (guess_column(comma), comma), "n": (Guess(), None)}
+    found = with_groups(guesses)
+    assert (found["g"][0].options.decimal, found["g"][0].options.thousands) == (",", ".")
+    assert found["g"][0].found.startswith("2 of 3 cells are written as 12.345")
+    assert (found["c"], found["n"]) == (guesses["c"], guesses["n"])
+    assert with_groups({"g": guesses["g"]}) == {"g": guesses["g"]}
+    for texts in (["12.34", "7"], ["12.345", "1.5"], ["7", "8"], ["0.345", "7"]):
+        other = cells(*texts)
+        alone = (guess_column(other), other)
+        assert with_groups({"o": alone, "c": guesses["c"]})["o"] == alone
+
+
+@pytest.mark.parametrize(
+    ("rows", "above"),
+    [
+        ([], 0),
+        ([["a", "b"], ["1", "2"]], 0),
+        ([["t", ""], ["a", "b"]], 0),
+        ([["title", "", ""], ["a", "b", "c"]], 1),
+        ([["title", " ", "\t"], ["", "", ""], ["a", "b", "c"]], 2),
+        ([["a", "b", "", ""], ["a", "b", "c", "d"]], 1),
+        ([["a", "b", "c", ""], ["a", "b", "c", "d"]], 0),
+        ([["", ""], ["", ""]], 0),
+    ],
+)
+def test_rows_with_far_fewer_cells_stand_above_the_names(rows: list[list[str]], above: int) -> None:
+    assert _rows_above(rows) == above
+
+
+def test_lines_above_the_names_of_a_file() -> None:
+    table = "a,b,c\n1,2,3\n"
+    assert _lines_above(f"title\n\nof 2024\n{table}", ",") == 2
+    assert _lines_above(f"\ufeff{table}", ",") == 0
+    assert _lines_above(f'"two\nlines"\n{table}', ",") == 0
+    assert _lines_above("note\n" * 29 + table, ",") == 29
+    assert _lines_above("note\n" * 30 + table, ",") == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "separator"),
+    [
+        (b"a,b\n1,2\n", ","),
+        (b"a;b;c\n1;2;3\n", ";"),
+        (b"a;b,c\n1;2,3\n", ","),
+        (b"a;b;c,d\n1;2;3,4\n", ";"),
+        (b"a\tb\n1\t2\n", "\t"),
+        (b"a|b\n1|2", "|"),
+        (b"a|b\n1|2\n3", "|"),
+        (b"a\n1\n", ","),
+        (b"title\na;b;c\n" + b"1;2;3\n" * 9, ";"),
+        (b"title\na;b;c\n1;2;3\n", ","),
+        (b"a;b\n1;2\n1\n", ";"),
+        (b"a,b;c;d\n1\n", ";"),
+    ],
+)
+def test_the_separator_is_the_one_of_most_fields_by_which_lines_agree(text: bytes, separator: str) -> None:
+    assert _separator(text) == separator
