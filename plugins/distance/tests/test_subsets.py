@@ -1,10 +1,12 @@
 """Joint histograms of all subsets: the right counts, in the right places, once."""
 
 import itertools
+import math
 
 import dpframework_distance.kernels as kernels
 import numpy as np
 import pytest
+from dpframework_distance import DPDilca
 from dpframework_distance.subsets import (
     cached_counts,
     number_of_cells,
@@ -105,3 +107,39 @@ def test_of_many_targets_the_last_ones_histograms_are_kept(block):
         cached_counts(block, block.schema.attributes, 3, target)
     assert [(order, target) for _, order, target in module._COUNTED[block]] == [(2, None), (3, 4)]
     assert cached_counts(block, block.schema.attributes, 2, None) is every
+
+
+@pytest.mark.parametrize(
+    ("context", "size", "order", "target"),
+    [
+        ("max-relevance", 2, 2, None),
+        ("max-relevance", 2, 2, "a2"),
+        ("max-relevance", 4, 2, None),  # all others
+        ("max-relevance", 4, 2, "a2"),
+        ("max-dependency", 2, 3, None),
+        ("max-dependency", 2, 3, "a2"),
+        ("mean-su", 2, 2, None),
+        ("mean-su", 2, 2, "a2"),
+        ("common", 2, 3, None),
+    ],
+)
+def test_a_context_counts_sets_of_as_many_attributes_as_it_needs(
+    context: str, size: int, order: int, target: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many cells as memory allows are counted, and one more are refused."""
+    sizes = [2, 3, 5, 4, 3]
+    schema = dpf.Schema([dpf.Categorical(f"a{k}", [str(v) for v in range(n)]) for k, n in enumerate(sizes)], rows=50)
+    miner = DPDilca(
+        epsilon=1, context=context, target=target, **({} if context == "mean-su" else {"context_size": size})
+    )
+    wanted = [
+        some
+        for some in itertools.combinations(range(5), order)
+        if (target is None and context != "max-dependency") or 2 in some  # the largest one is in most cells
+    ]
+    cells = sum(math.prod(sizes[a] for a in some) for some in wanted)
+    monkeypatch.setattr("dpframework_distance.subsets.MOST_CELLS", cells)
+    miner.plan(schema)
+    monkeypatch.setattr("dpframework_distance.subsets.MOST_CELLS", cells - 1)
+    with pytest.raises(dpf.InputError, match=f"{cells:,} cells, more than the {cells - 1:,} that memory allows"):
+        miner.plan(schema)
