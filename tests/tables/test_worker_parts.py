@@ -10,7 +10,6 @@ from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
-import attrs
 import msgpack
 import numpy as np
 import polars as pl
@@ -248,13 +247,13 @@ def test_workers_here_keep_their_memory_and_are_waited_for() -> None:
 # What a shuffle finds and sends
 
 
-class Shuffled_(Shuffle[None]):
+class Plain(Shuffle[None]):
     spread = gather = settle = None  # type: ignore[assignment]
 
 
 def shuffle(policy: str) -> Shuffle[None]:
     how = TableFiles("t.csv", dpf.Schema([dpf.Boolean("a")]), out_of_domain=policy, unit=dpf.PrivacyUnit("who", 2))
-    return Shuffled_(how, ("t.csv",), 3, b"secret")
+    return Plain(how, ("t.csv",), 3, b"secret")
 
 
 def test_a_strict_policy_refuses_what_was_found_of_ids_unfit_first() -> None:
@@ -273,7 +272,7 @@ def test_a_strict_policy_refuses_what_was_found_of_ids_unfit_first() -> None:
         strict.require(found[IdFinding.MISSING] | found[IdFinding.UNFIT])
     assert str(both.value) == says[IdFinding.UNFIT] != says[IdFinding.MISSING]
     strict.require(ShuffleFindings(frozenset({(IdFinding.UNFIT, 1)})))  # of another view
-    assert repr(strict) == "Shuffled_(t.csv)"
+    assert repr(strict) == "Plain(t.csv)"
     assert repr(SpreadPiece([b"x"], "state")) == "SpreadPiece(rows are private)"
 
 
@@ -316,4 +315,3 @@ def test_a_number_by_hash_follows_from_the_id_the_key_and_the_use() -> None:
         same = (numbers_by_hash(ids, key, 5, use) == found).mean()
         assert 0.1 < same < 0.3
     assert set(numbers_by_hash(ids, b"key", 1, b"bucket").tolist()) == {0}
-    assert attrs.evolve(FINDINGS) == FINDINGS
