@@ -1,6 +1,14 @@
-"""Public parameters and their defaults are those of the list, so that none moves by accident (tests/signatures.py)."""
+"""What callers and plans rely on: defaults are those of the list (tests/signatures.py), names tell components apart."""
 
+import importlib
+import inspect
+import pkgutil
+
+import pytest
 import signatures
+
+import dpframework
+import dpframework as dpf
 
 
 def test_public_parameters_and_defaults_are_those_of_the_list() -> None:
@@ -17,3 +25,21 @@ def test_the_list_has_defaults_of_functions_of_values_and_of_methods() -> None:
         "\ndpframework.verify.contributions.check_bounding(schema, unit, *, readers=None, tables=9, seed=0)\n" in text
     )
     assert ": repr=False" in text
+
+
+@pytest.mark.parametrize("kind", [dpf.Query, dpf.Mechanism, dpf.Miner, dpf.Accountant], ids=lambda kind: kind.__name__)
+def test_each_query_mechanism_miner_and_accountant_has_a_name_of_its_own(kind: type) -> None:
+    """Plans and ledgers tell code apart by it."""
+    named: dict[str, list[str]] = {}
+    for package in (dpframework, *map(importlib.import_module, signatures.PLUGINS)):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            for one in vars(importlib.import_module(found.name)).values():
+                if (
+                    inspect.isclass(one)
+                    and issubclass(one, kind)
+                    and one.__module__ == found.name
+                    and "name" in vars(one)
+                ):
+                    named.setdefault(str(one.name), []).append(f"{one.__module__}.{one.__qualname__}")
+    assert len(named) > 3
+    assert {name: classes for name, classes in named.items() if len(classes) > 1} == {}
