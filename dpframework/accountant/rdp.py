@@ -195,8 +195,9 @@ class RDPAccountant(Accountant[Curve]):
         if order is None:
             return None
         divergence, rho = (amount.at(o).under(self.relation) for o in (order, LOWEST))
-        if divergence is None or rho is None:
+        if divergence is None:
             return None
+        assert rho is not None  # it has one at every order, or at none
         if not self._charged and divergence * LOWEST == rho * order:
             return PrivacyLoss(zcdp_to_epsilon(rho / LOWEST, self.delta), delta=self.delta)
         return PrivacyLoss(epsilon_at(order, divergence, self.delta), delta=self.delta)

@@ -242,3 +242,33 @@ def test_what_is_refused(miner: str, parameters: dict[str, Any], why: str) -> No
     )
     with pytest.raises(dpf.InputError, match=why):
         dpf.miner(miner, **parameters, epsilon=1).plan(schema)
+
+
+@pytest.mark.parametrize("rows", [None, 60])
+@pytest.mark.parametrize(("lower", "upper"), [(10, 30), (-30, -10), (-7, 13)])
+def test_numbers_of_any_range_are_what_is_true(lower: float, upper: float, rows: int | None) -> None:
+    """Bounds that do not begin at 0, values beyond them, and both ways to release a mean."""
+    rng = np.random.default_rng(8)
+    values = np.clip(rng.normal((2 * lower + upper) / 3, 8, 60).round(), lower - 3, upper + 3)
+    schema = dpf.Schema([dpf.Numeric("x", lower, upper, bins=4), dpf.Boolean("ill")], rows=rows)
+    study = dpf.Study(schema, epsilon=30 * EXACT, relation="replace-one" if rows else "add-or-remove-one")
+    by: dict[str, dict[str, Any]] = {"": {}, " by ill": {"by": "ill"}}
+    for name in ("mean", "sum", "variance", "median"):
+        for of, more in by.items():
+            study.add(f"{name}{of}", dpf.miner(name, attribute="x", epsilon=EXACT, **more))
+    study.add("nine tenths", dpf.miner("quantile", attribute="x", quantile="0.9", epsilon=EXACT))
+    ill = rng.random(60) < 0.4
+    table = dpf.table_from_frame(pl.DataFrame({"x": values, "ill": ill}), schema)
+    found = study.run(table, seed=2)
+    kept = np.clip(values, lower, upper)
+    exact = {"mean": np.mean, "sum": np.sum, "variance": np.var}
+    for name, of in exact.items():
+        everyone = found[name]
+        assert everyone.value == pytest.approx(of(kept), rel=1e-4, abs=1e-3)
+        assert everyone.low - 1e-9 <= of(kept) <= everyone.high + 1e-9
+        for label, some in (("true", ill), ("false", ~ill)):
+            assert found[f"{name} by ill"][label].value == pytest.approx(of(kept[some]), rel=1e-4, abs=1e-3)
+    for name, q in (("median", 0.5), ("nine tenths", 0.9)):
+        value = found[name].value
+        assert (kept < value).sum() <= q * 60 <= (kept <= value).sum()
+        assert (value - lower) % found[name].step == pytest.approx(0, abs=1e-6)
