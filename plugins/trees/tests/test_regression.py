@@ -248,6 +248,26 @@ def test_a_model_is_kept_drawn_and_printed():
         AdditiveRegression.from_dict({**model.to_dict(), "target": dpf.Boolean("price").to_dict()})
 
 
+def test_a_number_in_other_units_has_the_same_model_in_those_units():
+    """Twice the price and 128 more, with the same draws: what is a difference doubles, what is a place moves, too."""
+    frame = fruits(500).assign(price=lambda one: (one.price * 1024).round() / 1024)  # exact in both units
+    other = attrs.evolve(SCHEMA["price"], lower=128, upper=228)
+    one, two = mined(2, frame), mined(2, frame.assign(price=2 * frame.price + 128), SCHEMA.replace(other))
+    rows = fruits(40, seed=3)
+    assert two.predict(rows) == pytest.approx(128 + 2 * one.predict(rows))
+    assert two.interval(rows, 0.5) == pytest.approx(128 + 2 * one.interval(rows, 0.5))
+    assert two.contributions(rows) == pytest.approx(one.contributions(rows))
+    assert (two.mean, two.width) == (pytest.approx(128 + 2 * one.mean), 2 * one.width)
+    assert two.importances() == pytest.approx({name: 2 * value for name, value in one.importances().items()})
+    for twice, once, own in zip(two.shown_terms, one.shown_terms, one.terms, strict=True):
+        for name in ("values", "deviations", "most_deviations"):
+            assert getattr(twice, name) == pytest.approx(2 * getattr(once, name))
+        slopes = (once.values + one.mean) * (50 - once.values - one.mean) / 50  # of the logistic function there
+        assert once.deviations == pytest.approx(own.deviations * slopes[:, 0])
+    below, above = one.residuals.margins()
+    assert f"within -{100 * below:.3g} and +{100 * above:.3g} of" in str(two)
+
+
 def test_a_public_number_of_rows_and_few_rows_are_no_trouble():
     known = attrs.evolve(SCHEMA, rows=4_000)
     assert isinstance(mined(1, schema=known), AdditiveRegression)
