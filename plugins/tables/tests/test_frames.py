@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import polars as pl
 import pytest
@@ -21,7 +23,7 @@ def test_whole_numbers_are_all_those_of_their_bin_and_the_last_one_has_the_upper
     codes = np.repeat(np.arange(len(cuts) + 1), 600)[:, np.newaxis]
     found = frame_of(schema, codes, seed=1)["x"]
     assert found.dtype == pl.Int64
-    for k, (low, high) in enumerate(zip(edges, edges[1:], strict=False)):
+    for k, (low, high) in enumerate(itertools.pairwise(edges)):
         drawn = found.filter(codes[:, 0] == k).to_list()
         assert set(drawn) == set(range(low, high + (k == len(cuts))))
         assert np.bincount(np.array(drawn) - low).min() > 600 / (high - low + 1) / 2
@@ -35,7 +37,7 @@ def test_other_numbers_are_spread_over_their_bin_below_its_upper_end(
     edges = [lower, *cuts, upper]
     codes = np.repeat(np.arange(len(cuts) + 1), 500)[:, np.newaxis]
     found = frame_of(schema, codes, seed=2)["x"].to_numpy()
-    for k, (low, high) in enumerate(zip(edges, edges[1:], strict=False)):
+    for k, (low, high) in enumerate(itertools.pairwise(edges)):
         places = (found[codes[:, 0] == k] - low) / (high - low)
         assert 0 <= places.min() < 0.02
         assert 0.98 < places.max() < 1
