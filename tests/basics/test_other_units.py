@@ -93,3 +93,29 @@ def test_results_in_other_units_are_those_of_the_same_draws(name: str, unit: str
             assert moved.amount == pytest.approx(scale**power * own.amount)
             assert moved.whole == (None if own.whole is None else pytest.approx(scale**power * own.whole))
             assert moved.likely == (None if own.likely is None else pytest.approx(scale**power * own.likely))
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_results_between_released_bounds_move_with_them(unit: str) -> None:
+    def found(scale: float = 1.0, offset: float = 0.0) -> Any:
+        x = dpf.Numeric("x", offset, offset + 16 * scale, cuts=[offset + scale * cut for cut in CUTS])
+        study = dpf.Study(dpf.Schema([x, dpf.Boolean("ill")], about_rows=400), epsilon=12)
+        study.add("limits", dpf.miner("private-bounds", attribute="x", epsilon=3))
+        study.add("bins", dpf.miner("histogram", attribute="x", bins=6, bounds="limits", epsilon=3))
+        for name in ("mean", "variance"):
+            study.add(name, dpf.miner(name, attribute="x", bounds="limits", epsilon=3))
+        rows = pl.DataFrame({"x": offset + scale * X, "ill": X > 4})
+        return study.run(dpf.table_from_frame(rows, study.schema), seed=4)
+
+    scale, offset = UNITS[unit]
+    one, other = found(), found(scale, offset)
+    low, high = one["limits"].lower, one["limits"].upper
+    assert (other["limits"].lower, other["limits"].upper) == (offset + scale * low, offset + scale * high)
+    assert other["bins"].counts.tolist() == one["bins"].counts.tolist()
+    ends = [float(text.strip("[)").split(",")[0]) for text in one["bins"].labels[0][1:]]
+    moved = [float(text.strip("[)").split(",")[0]) for text in other["bins"].labels[0][1:]]
+    assert moved == pytest.approx([offset + scale * end for end in ends], rel=1e-4)
+    assert other["mean"].value == pytest.approx(offset + scale * one["mean"].value)
+    assert other["variance"].value == pytest.approx(scale**2 * one["variance"].value)
+    exact = np.clip(X, low, high)
+    assert one["mean"].low <= exact.mean() <= one["mean"].high
