@@ -1,4 +1,4 @@
-"""Redescriptions of one table under schemas that say the same in another way: the same ones are found.
+"""One table under schemas that say the same in another way: the same is found.
 
 With hardly any noise, what is found depends on the rows alone. Exchanging the two views exchanges the sides; the order
 of attributes, their names and the units of numbers change nothing else.
@@ -41,16 +41,17 @@ def rows() -> pl.DataFrame:
     return pl.DataFrame({"a": a, "b": b, "c": c, "d": a ^ (rng.random(number) < 0.1), "e": e, "f": f})
 
 
-def found(
+def mined(
     miner: str,
+    parameters: dict[str, Any],
     *,
     mirrored: bool = False,
     order: str = "abcdef",
     prefix: str = "",
     scale: float = 1.0,
     offset: float = 0.0,
-) -> set[tuple[Any, ...]]:
-    """The redescriptions of the rows, as sentences in plain names and units, with their numbers of rows."""
+) -> tuple[Any, pl.DataFrame]:
+    """What a miner finds in the rows under a schema, and the rows in its names and units."""
     values = {"b": ["p", "q", "r"], "e": ["u", "v", "w"]}
 
     def attribute(name: str) -> dpf.Attribute:
@@ -63,22 +64,31 @@ def found(
         return dpf.Boolean(prefix + name, view=view)
 
     schema = dpf.Schema([attribute(name) for name in order], max_rows=1_000)
-    frame = rows().select(
-        (pl.col(name) * scale + offset if name in "cf" else pl.col(name)).alias(prefix + name) for name in order
-    )
-    name, parameters = MINERS[miner]
+    cells = {name: pl.col(name) * scale + offset if name in "cf" else pl.col(name) for name in order}
+    frame = rows().select(cell.alias(prefix + name) for name, cell in cells.items())
+    if "target" in parameters:
+        parameters = {**parameters, "target": prefix + parameters["target"]}
     study = dpf.Study(schema, epsilon=EXACT)
-    study.add("it", dpf.miner(name, epsilon=EXACT, **parameters))
-    result = study.run(dpf.table_from_frame(frame, schema), seed=1)["it"]
+    study.add("it", dpf.miner(miner, epsilon=EXACT, **parameters))
+    return study.run(dpf.table_from_frame(frame, schema), seed=1)["it"], frame
+
+
+ANOTHER: dict[str, Any] = {"order": "fedcba", "prefix": "column_", "scale": 16.0, "offset": 1024.0}
+
+
+def found(miner: str, **another: Any) -> set[tuple[Any, ...]]:
+    """The redescriptions of the rows, as sentences in plain names and units, with their numbers of rows."""
+    name, parameters = MINERS[miner]
+    result, _ = mined(name, parameters, **another)
 
     def text(side: Any) -> str:
-        said = str(side).replace(prefix, "") if prefix else str(side)
+        said = str(side).replace("column_", "")
         for cut in CUTS:
-            said = said.replace(f"{offset + scale * cut:g}", f"{cut:g}") if scale != 1 else said
+            said = said.replace(f"{ANOTHER['offset'] + ANOTHER['scale'] * cut:g}", f"{cut:g}")
         return said
 
     sides = [(text(one.left), text(one.right), one.left_support, one.right_support, one) for one in result]
-    if mirrored:
+    if "mirrored" in another:
         sides = [(right, left, of_right, of_left, one) for left, right, of_left, of_right, one in sides]
     return {
         (left, right, round(one.both.value), *(None if of is None else round(of.value) for of in (of_left, of_right)))
@@ -91,7 +101,7 @@ def test_the_same_is_found_under_a_schema_that_says_the_same(miner: str) -> None
     plain = found(miner)
     assert len(plain) >= 3
     assert found(miner, mirrored=True) == plain
-    assert found(miner, order="fedcba", prefix="column_", scale=16.0, offset=1024.0) == plain
+    assert found(miner, **ANOTHER) == plain
 
 
 def test_what_is_found_has_its_numbers_of_rows() -> None:
@@ -99,3 +109,36 @@ def test_what_is_found_has_its_numbers_of_rows() -> None:
     both, left, right = (rows().filter(of).height for of in (holds["a"] & holds["d"], holds["a"], holds["d"]))
     for miner in ("matches", "client"):
         assert ("a = true", "d = true", both, left, right) in found(miner)
+
+
+@pytest.mark.parametrize(
+    ("miner", "parameters"),
+    [
+        ("dp-id3", {"target": "d", "max_depth": 3}),
+        ("dp-id3", {"target": "e", "max_depth": 2, "criterion": "gini"}),
+        ("dp-tree", {"target": "d", "max_depth": 2}),
+        ("dp-classifier", {"target": "d"}),
+        ("dp-additive", {"target": "e"}),
+    ],
+    ids=["levels", "gini", "whole", "classifier", "additive"],
+)
+def test_models_predict_the_same(miner: str, parameters: dict[str, Any]) -> None:
+    predicted = []
+    for another in ({}, ANOTHER):
+        model, frame = mined(miner, parameters, **another)
+        predicted.append(np.asarray(getattr(model, "tree", model).predict(frame)).astype(str).tolist())
+    assert predicted[0] == predicted[1]
+    truth = [str(cell).lower() for cell in rows()[parameters["target"]].to_list()]
+    assert np.mean([one.lower() == cell for one, cell in zip(predicted[0], truth, strict=True)]) > 0.5
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"context": "max-relevance", "context_size": 2}, {"context": "auto"}, {"context": "none"}]
+)
+def test_distances_between_values_are_the_same(parameters: dict[str, Any]) -> None:
+    (one, _), (other, _) = (mined("dp-dilca", parameters, **another) for another in ({}, ANOTHER))
+    assert len(one) == 6
+    for name, distances in one.items():
+        assert other[f"column_{name}"].matrix == pytest.approx(distances.matrix, abs=1e-3)
+    e = one["e"]
+    assert e.between("u", "v") > 2 * e.between("v", "w")  # u goes with p, and the others with all
