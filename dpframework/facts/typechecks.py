@@ -1,6 +1,7 @@
 """Types at public boundaries. A value of another type is refused there in a sentence, not wherever it is first used.
 
-Plain classes are compared at once; typeguard compares everything else, such as lists of texts and functions.
+Plain classes are compared at once, and so are paths and lists of plain classes that fit. Typeguard compares everything
+else, such as functions and tables, and whatever does not fit: it is loaded then, which takes half as long as numpy.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
@@ -24,6 +25,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 #: What stands for a number: a fraction, as a study's epsilon is, for a float, and a whole number for a fraction.
 _NUMBERS: Mapping[Any, type] = {float: numbers.Real, Fraction: numbers.Rational}
+#: Types with parameters of which typeguard compares the class alone.
+_BY_CLASS = (os.PathLike, Iterable)
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 #: A name, its annotation, and the classes whose instances fit it without another look.
 _Hint: TypeAlias = "tuple[str, Any, tuple[type, ...]]"
@@ -204,6 +207,8 @@ def _fits(value: Any, hint: Any) -> bool:
     (plain, all_of_it), said = _rule(hint)
     if all_of_it:
         return isinstance(value, plain) or (_is_of_numpy(value) and isinstance(value.item(), plain))
+    if any(isinstance(value, origin) and _begins_with(value, items) for origin, items in _shapes(hint)):
+        return True
     kinds = None
     if said is not None and type(value) in (tuple, list):
         kinds = type(value), (type(value[0]) if value else None)  # typeguard compares the first of a sequence
@@ -228,8 +233,37 @@ def _rule(hint: Any) -> tuple[tuple[tuple[type, ...], bool], dict[Any, bool] | N
     A sequence of plain classes fits or not by its class and that of its first value.
     """
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    sequence = origin in (list, Sequence) or (origin is tuple and parts[1:] == (Ellipsis,))
-    return _classes(hint), {} if sequence and _classes(parts[0])[1] else None
+    return _classes(hint), {} if _is_sequence(origin, parts) and _classes(parts[0])[1] else None
+
+
+def _begins_with(value: Any, classes: tuple[type, ...]) -> bool:
+    """Return whether the first of a list or tuple, which is all that typeguard compares, is of some classes, if any."""
+    return not classes or (type(value) in (list, tuple) and (not value or isinstance(value[0], classes)))
+
+
+@functools.cache
+def _shapes(hint: Any) -> list[tuple[type, tuple[type, ...]]]:
+    """Return what fits an annotation by its class: of sequences of plain classes, the class of the first is compared.
+
+    Typeguard has rules of its own for numbers in a sequence.
+    """
+    union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+    shapes: list[tuple[type, tuple[type, ...]]] = []
+    for part in typing.get_args(hint) if union else (hint,):
+        origin, parts = typing.get_origin(part), typing.get_args(part)
+        if origin in _BY_CLASS:
+            shapes.append((origin, ()))
+        elif (
+            _is_sequence(origin, parts)
+            and _classes(parts[0])[1]
+            and not set(_classes(parts[0])[0]) & {*_NUMBERS.values()}
+        ):
+            shapes.append((origin, _classes(parts[0])[0]))
+    return shapes
+
+
+def _is_sequence(origin: Any, parts: tuple[Any, ...]) -> bool:
+    return origin in (list, Sequence) or (origin is tuple and parts[1:] == (Ellipsis,))
 
 
 def _is_of_numpy(value: Any) -> bool:

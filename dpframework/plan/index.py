@@ -1,4 +1,4 @@
-"""The index of a plan, a networkx graph of its nodes with their places, made once and read by everyone."""
+"""The index of a plan, a graph of its nodes with their places, made once and read by everyone."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import attrs
 from dpframework.facts.cuts import attributes_of
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
+from dpframework.plan.edges import Edges
 from dpframework.plan.kinds import NodeKind, kind_of, name_of
 from dpframework.plan.nodes import FromRelease, Node, Parallel, Sample, Sequential, Step, split_use
 from dpframework.plan.spending import Spend
@@ -37,8 +38,8 @@ class PlacedNode:
         The node itself.
     kind
         Its row in the table of kinds.
-    graph
-        The graph that it is a node of, by its number.
+    edges
+        The edges of the graph that it is a node of, by its number.
     end
         The number after the last node below it: the nodes below are those from `number + 1` to `end - 1`.
     scope
@@ -54,7 +55,7 @@ class PlacedNode:
     number: int
     node: Node
     kind: NodeKind = attrs.field(repr=lambda kind: kind.name)
-    graph: nx.DiGraph = attrs.field(repr=False)
+    edges: Edges = attrs.field(repr=False)
     end: int
     scope: str
     in_parts: bool
@@ -62,24 +63,24 @@ class PlacedNode:
     plan: Plan | None = attrs.field(default=None, repr=False)
 
     @functools.cached_property
-    def _edges(self) -> dict[int, dict[str, Any]]:
+    def _preceding(self) -> dict[int, dict[str, Any]]:
         """The edges that lead to it, by the number of the node that they come from."""
-        return dict(self.graph.pred[self.number])
+        return dict(self.edges.preceding[self.number])
 
     @functools.cached_property
     def parent(self) -> int | None:
         """The number of the node that it is a part of; None for the root."""
-        return next((source for source, edge in self._edges.items() if edge["kind"] == "part"), None)
+        return next((source for source, edge in self._preceding.items() if edge["kind"] == "part"), None)
 
     @functools.cached_property
     def position(self) -> int:
         """Its position among the parts of its parent."""
-        return 0 if self.parent is None else int(self._edges[self.parent]["position"])
+        return 0 if self.parent is None else int(self._preceding[self.parent]["position"])
 
     @functools.cached_property
     def uses(self) -> tuple[int, ...]:
         """The numbers of the nodes whose releases it is given or made from, in order."""
-        return tuple(sorted(source for source, edge in self._edges.items() if "use" in edge))
+        return tuple(sorted(source for source, edge in self._preceding.items() if "use" in edge))
 
     @functools.cached_property
     def name(self) -> str:
@@ -170,11 +171,10 @@ class PlanIndex:
 
     Attributes
     ----------
-    graph
-        A `networkx.DiGraph` of the numbers of the nodes, from the top, left to right. Each has its `PlacedNode` as the
-        attribute `placed`. An edge leads from a composition to a part of it (`kind` "part", with the `position` of the
-        part), or from a release to a node that it is given to (`kind` "use"). Where both hold, it is a "part". An edge
-        of a release has the attribute `use`.
+    edges
+        The edges between the numbers of the nodes, from the top, left to right. An edge leads from a composition to a
+        part of it (`kind` "part", with the `position` of the part), or from a release to a node that it is given to
+        (`kind` "use"). Where both hold, it is a "part". An edge of a release has the fact `use`.
     nodes
         Every node of the graph, in the order of their numbers.
     scopes
@@ -184,10 +184,15 @@ class PlanIndex:
     def __init__(self, root: Node, plan: Plan | None = None) -> None:
         builder = _Builder(plan)
         builder.place_scope(root, "", None, 0, in_parts=False, on_sample=False)
-        self.graph = builder.graph_of_places()
-        self.nodes: tuple[PlacedNode, ...] = tuple(placed for _, placed in self.graph.nodes(data="placed"))
+        self.edges = builder.edges
+        self.nodes: tuple[PlacedNode, ...] = tuple(builder.placed())
         self.scopes = tuple(ScopeNodes(path, tuple(self.nodes[n] for n in own)) for path, own in builder.scopes)
         self._numbers = {id(placed.node): placed.number for placed in reversed(self.nodes)}
+
+    @functools.cached_property
+    def graph(self) -> nx.DiGraph:
+        """The same edges as a `networkx.DiGraph`. Each node has its `PlacedNode` as the attribute `placed`."""
+        return self.edges.as_graph((placed.number, {"placed": placed}) for placed in self.nodes)
 
     def find(self, node: Node) -> PlacedNode | None:
         """Return a node's place by the node's identity, or None if it is not in the plan."""
@@ -204,7 +209,7 @@ class PlanIndex:
 
     def children(self, placed: PlacedNode) -> tuple[PlacedNode, ...]:
         """Return the nodes that a node is composed of, in order."""
-        edges = self.graph.succ[placed.number].items()
+        edges = self.edges.following[placed.number].items()
         return tuple([self.nodes[number] for number, edge in edges if edge["kind"] == "part"])
 
     def parts_of(self, node: Node) -> tuple[Node, ...]:
@@ -257,9 +262,7 @@ class _Builder:
     """Numbers nodes, and draws an edge to each from its parent and from the releases that it is given."""
 
     def __init__(self, plan: Plan | None) -> None:
-        import networkx as nx  # only a plan waits for it
-
-        self.plan, self.graph = plan, nx.DiGraph()
+        self.plan, self.edges = plan, Edges()
         self.scopes: list[tuple[str, list[int]]] = []
         self._facts: list[dict[str, Any]] = []
         self._sequentials: list[list[int]] = []
@@ -286,9 +289,9 @@ class _Builder:
         number, kind, name = len(self._facts), kind_of(node), name_of(node)
         facts = {"node": node, "kind": kind, "scope": path, **rows}
         self._facts.append(facts)
-        self.graph.add_node(number)
+        self.edges.add_node(number)
         if parent is not None:
-            self.graph.add_edge(parent, number, kind="part", position=position)
+            self.edges.add(parent, number, kind="part", position=position)
         self._openers.append(opener)
         opens = bool(name and (own or kind.scope) and not kind.rows and not kind.leaf)
         own.append(number)
@@ -311,15 +314,13 @@ class _Builder:
                 self._place(child, path, own, around, opener, number, k, **rows)
         facts["end"] = len(self._facts)
 
-    def graph_of_places(self) -> nx.DiGraph:
-        """Return the graph, with the edges of releases, and each node's place."""
+    def placed(self) -> Iterator[PlacedNode]:
+        """Yield each node's place, once the edges of releases are there too."""
         for source, user in self._uses():
-            kind = self.graph.edges.get((source, user), {}).get("kind", "use")
-            self.graph.add_edge(source, user, kind=kind, use=True)
+            kind = self.edges.following[source].get(user, {}).get("kind", "use")
+            self.edges.add(source, user, kind=kind, use=True)
         for number, facts in enumerate(self._facts):
-            placed = PlacedNode(number=number, graph=self.graph, plan=self.plan, **facts)
-            self.graph.nodes[number]["placed"] = placed
-        return self.graph
+            yield PlacedNode(number=number, edges=self.edges, plan=self.plan, **facts)
 
     def _uses(self) -> Iterator[tuple[int, int]]:
         """Yield each release with a node that uses it, below one sequential of the user's scope or of one around it."""

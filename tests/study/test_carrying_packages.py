@@ -1,12 +1,17 @@
-"""Plans and checks are carried by pluggy, networkx, typeguard and attrs: without one of them they break, and where.
+"""Plans and checks are carried by pluggy, typeguard and attrs: without one of them they break, and where.
 
-What a plan reads off its networkx graph is tested by tests/plan/test_index.py.
+A plan's graph is one of networkx, which is loaded when the graph is asked for. That plans read the edges of that graph
+is tested by tests/plan/test_index.py.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -16,8 +21,6 @@ import typeguard
 
 import dpframework as dpf
 from dpframework.facts import typechecks
-from dpframework.mechanisms import DiscreteLaplace
-from dpframework.queries import JointHistogram
 from dpframework.study.registry import Registry
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("smokes")])
@@ -40,13 +43,15 @@ try:
     print("study", end=" ")
     study = dpf.Study(schema, epsilon=1)
     print("miner", end=" ")
-    study.add("ill", dpf.miner("histogram", epsilon=1, attribute="ill"))
+    study.add("ill", dpf.miner("count", epsilon=1, where={"equals": ["ill", "true"]}))
     print("plan", end=" ")
     plan = study.plan()
     print("total", end=" ")
     plan.total()
     print("check", end=" ")
     plan.check()
+    print("graph", end=" ")
+    plan.graph()
     print("done", end=" ")
 except ModuleNotFoundError as error:
     frames = traceback.extract_tb(error.__traceback__)
@@ -59,7 +64,7 @@ except ModuleNotFoundError as error:
     [
         ("attrs", "import", "dpframework/facts/"),
         ("pluggy", "import study", "dpframework/study/hook"),
-        ("networkx", "import study miner plan", "dpframework/plan/index.py"),
+        ("networkx", "import study miner plan total check graph", "dpframework/plan/"),
         ("typeguard", "import study miner", "dpframework/facts/typechecks.py"),
     ],
 )
@@ -73,14 +78,14 @@ def test_a_plan_breaks_where_a_package_that_carries_it_is_blocked(package: str, 
 def test_a_plan_does_not_need_every_package() -> None:
     # the same code as above: what breaks there is not the block itself
     ended = subprocess.run([sys.executable, "-c", STAGES, "matplotlib"], capture_output=True, text=True, check=True)
-    assert ended.stdout == "import study miner plan total check done "
+    assert ended.stdout == "import study miner plan total check graph done "
 
 
 def test_a_nested_type_is_compared_by_typeguard(monkeypatch: pytest.MonkeyPatch) -> None:
-    def planned() -> Any:
-        return dpf.step("x", JointHistogram([SCHEMA["ill"], SCHEMA["smokes"]]), DiscreteLaplace(1))
+    def made() -> Any:
+        return dpf.miner("count", epsilon=1, where={"equals": ["ill", "true"]})
 
-    planned()
+    made()
     asked: list[Any] = []
 
     def refuse(value: Any, hint: Any) -> None:
@@ -88,11 +93,45 @@ def test_a_nested_type_is_compared_by_typeguard(monkeypatch: pytest.MonkeyPatch)
         raise typeguard.TypeCheckError("no")
 
     monkeypatch.setattr(typeguard, "check_type", refuse)
-    typechecks._rule.cache_clear()  # what it said before
-    with pytest.raises(dpf.InputError, match="of is a tuple"):
-        planned()
-    typechecks._rule.cache_clear()
+    with pytest.raises(dpf.InputError, match="where is a dict"):
+        made()
     assert asked
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        (Path("x"), str | os.PathLike[str]),
+        (["x"], Iterable[str]),
+        ((SCHEMA["ill"],), tuple[dpf.Attribute, ...]),
+        ([], list[str]),
+        (("x", 1), Sequence[str] | None),
+        ([b"x"], Sequence[bytes]),
+        ([True], list[int]),
+    ],
+)
+def test_what_fits_by_its_class_is_what_typeguard_takes(value: Any, hint: Any) -> None:
+    assert typechecks._fits(value, hint)
+    typeguard.check_type(value, hint)
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        (1, str | os.PathLike[str]),
+        (1, Iterable[str]),
+        ([1], Sequence[str]),
+        ((1,), tuple[str, ...]),
+        ("x", list[str]),
+        ((["x"],), tuple[str, ...]),
+        ([Fraction(1, 2)], Sequence[float]),
+        ([1.5], list[Fraction]),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_typeguard(value: Any, hint: Any) -> None:
+    assert not typechecks._fits(value, hint)
+    with pytest.raises(typeguard.TypeCheckError):
+        typeguard.check_type(value, hint)
 
 
 def test_miners_and_checks_come_through_calls_of_pluggy(monkeypatch: pytest.MonkeyPatch) -> None:
