@@ -16,6 +16,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
 from dpframework.tables.keys import KeyColumn
+from dpframework.tables.row_places import RowPlaces, as_row_places
 
 TILE = 1 << 17  # rows: what is made of a few columns of so many stays in the processor's cache
 T = TypeVar("T", bound=np.generic)
@@ -112,7 +113,7 @@ class Block:
     unit_codes
         The number of each row's unit, an array of that length; None unless a plan samples units of several rows.
     unit_places
-        The place of each row among those of its unit, from 0, an array of that length; None where it is not known.
+        The place of each row of the arrays among those of its unit; None where it is not known.
     key_columns
         The keys of open attributes, of that length each. Their codes are all 0.
     """
@@ -124,7 +125,7 @@ class Block:
     derived: Mapping[str, Codes] = attrs.field(factory=dict)
     made_of: MadeOf = NOTHING_DERIVED
     unit_codes: NDArray[np.uint32] | None = None
-    unit_places: NDArray[np.unsignedinteger] | None = None
+    unit_places: RowPlaces | None = attrs.field(default=None, converter=as_row_places)
     key_columns: Mapping[str, KeyColumn] = attrs.field(factory=dict)
     _shown: dict[frozenset[str], Block] = attrs.field(factory=dict, init=False)
 
@@ -203,7 +204,7 @@ class Block:
                 "the table does not say which row of its unit each row is; read it with the study's unit, on an engine "
                 "that tells units apart"
             )
-        return self._own(self.unit_places)
+        return self._own(self.unit_places.array)
 
     def first_of_units(self, most: int) -> Block:
         """Return the part of this block with the first rows of each unit, at most so many."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
@@ -21,6 +22,7 @@ import numpy as np
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.ids import Ids, ids_of, whole_numbers
+from dpframework.tables.row_places import RowPlaces
 from dpframework.tables.silence import silenced
 
 if TYPE_CHECKING:
@@ -106,17 +108,10 @@ class RowChoice:
         """The number of each kept row's unit (see `unit_codes`): each unit that has rows keeps some."""
         return self._codes if self._kept is None else self._codes[self._kept]
 
-    def places(self) -> NDArray[np.unsignedinteger]:
-        """Return the place of each kept row among those of its unit, from 0."""
-        from dpframework.tables.unit_kernels import places_in_units
-
-        codes = self.codes
-        places, sizes = places_in_units(codes)
-        found = np.zeros(len(codes), dtype=np.min_scalar_type(self._most - 1))
-        many = np.flatnonzero(sizes[codes] > 1)
-        if len(many):
-            found[many] = _hashed_order(self._unit_keys, self._number[codes[many]], places[many])
-        return found
+    def places(self) -> RowPlaces:
+        """Return the place of each kept row among those of its unit, from 0. Nothing is hashed before they are read."""
+        keys = self._unit_keys if self._kept is not None else functools.partial(unit_keys, self._key, self._unit_ids())
+        return RowPlaces(functools.partial(_places, self.codes, self._most, self._number, keys))
 
     def _chosen(self) -> NDArray[np.bool_] | None:
         """Return which rows are kept; None for all."""
@@ -140,8 +135,29 @@ class RowChoice:
     @functools.cached_property
     def _unit_keys(self) -> NDArray[np.uint64]:
         """The keys of units of several rows, made once for both choices."""
+        return unit_keys(self._key, self._unit_ids())
+
+    def _unit_ids(self) -> pl.Series:
+        """Return the ids of units of several rows."""
         first = np.flatnonzero((self._places == 0) & self._several[self._codes])
-        return unit_keys(self._key, self._ids.gather(first[np.argsort(self._codes[first])]))
+        return self._ids.gather(first[np.argsort(self._codes[first])])
+
+
+def _places(
+    codes: NDArray[np.uint32],
+    most: int,
+    number: NDArray[np.intp],
+    keys: NDArray[np.uint64] | Callable[[], NDArray[np.uint64]],
+) -> NDArray[np.unsignedinteger]:
+    """Return the places of rows (see `RowChoice.places`), with or without the keys of units of several rows."""
+    from dpframework.tables.unit_kernels import places_in_units
+
+    places, sizes = places_in_units(codes)
+    found = np.zeros(len(codes), dtype=np.min_scalar_type(most - 1))
+    many = np.flatnonzero(sizes[codes] > 1)
+    if len(many):
+        found[many] = _hashed_order(keys() if callable(keys) else keys, number[codes[many]], places[many])
+    return found
 
 
 def hashed_order(key: bytes, ids: pl.Series, units: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -7,7 +7,6 @@ import secrets
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from dpframework.facts.errors import InputError
@@ -25,7 +24,6 @@ from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, changed, columns_as_source, open_source
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import TableBuilder
-from dpframework.tables.unit_columns import ColumnEncoder, UnitColumns
 from dpframework.tables.written_cells import as_written
 
 if TYPE_CHECKING:
@@ -58,7 +56,7 @@ def bounded(
     table = builder.table(unit, own)
     if not unit.groups_rows:
         return table
-    return attrs.evolve(table.with_units(choice.codes), unit_places=choice.places())
+    return table.of_units(choice.codes, choice.places())
 
 
 def add_blocks(builder: TableBuilder, source: Source, schema: Schema, unit: PrivacyUnit, policy: OutOfDomain) -> None:
@@ -140,6 +138,8 @@ def _table_of_units(
     mapped: bool,
 ) -> Table:
     """Return the table with one row for each unit, in the order of their first rows, made of all rows of each."""
+    from dpframework.tables.unit_columns import ColumnEncoder, UnitColumns
+
     source, ids = with_ids(as_written(source, schema.in_files, unit), schema, unit, policy)
     if policy is OutOfDomain.ERROR:
         ids.require_all(f"{source.name}: the id column '{unit.id}'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +22,7 @@ from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import quietly
 from dpframework.tables.encoding import encode_column, stored_dtype
 from dpframework.tables.keys import KeyColumn, keys_of_texts
+from dpframework.tables.row_places import RowPlaces, as_row_places
 from dpframework.tables.silence import silenced
 
 
@@ -69,8 +71,8 @@ class Table:
     keys
         The keys of each open attribute, whose codes are all 0.
     unit_places
-        The place of each row among those of its unit, from 0, shape (rows,), where `unit_codes` are known. It follows
-        from the unit alone. A plan may release from the first places only (see `queries.AtReleasedRows`).
+        The place of each row among those of its unit, where `unit_codes` are known. It follows from the unit alone. A
+        plan may release from the first places only (see `queries.AtReleasedRows`).
     """
 
     schema: Schema
@@ -80,9 +82,7 @@ class Table:
     key: bytes | None = None
     unit_codes: NDArray[np.uint32] | None = attrs.field(default=None, converter=attrs.converters.optional(_locked))
     keys: Mapping[str, KeyColumn] = attrs.field(factory=dict, converter=_as_keys)
-    unit_places: NDArray[np.unsignedinteger] | None = attrs.field(
-        default=None, converter=attrs.converters.optional(_locked)
-    )
+    unit_places: RowPlaces | None = attrs.field(default=None, converter=as_row_places)
 
     @property
     def rows(self) -> int:
@@ -113,9 +113,13 @@ class Table:
         numbered, counts = np.unique(given, return_inverse=True, return_counts=True)[1:]
         if counts.max(initial=0) > self.unit.rows:
             raise InputError(f"unit_codes give a unit more than {self.unit.rows} rows; its table may have so many")
-        keys = {name: column.of_units(numbered) for name, column in self.keys.items()}
         whose = numbered.astype(np.uint32)
-        return attrs.evolve(self, unit_codes=whose, unit_places=places_in_order(whose), keys=keys)
+        return self.of_units(whose, RowPlaces(functools.partial(places_in_order, whose)))
+
+    def of_units(self, codes: NDArray[np.uint32], places: RowPlaces) -> Table:
+        """Return this table with the number of each row's unit, from 0 without gaps, and the places of its rows."""
+        keys = {name: column.of_units(codes) for name, column in self.keys.items()}
+        return attrs.evolve(self, unit_codes=codes, unit_places=places, keys=keys)
 
     def with_values(self, names: Collection[str] | None) -> Table:
         """Return this table with the raw values of some attributes only, or of all for None."""

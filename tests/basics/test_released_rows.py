@@ -98,7 +98,7 @@ def test_every_everyday_step_answers_of_the_first_rows_of_each_person(relation: 
     most = found["most"].rows
     assert most == next(k for k in numbers_of_rows(MOST) if np.mean(k < SIZES) <= 0.1) < MOST
     assert table.unit_places is not None
-    kept = table.unit_places < most
+    kept = table.unit_places.array < most
     few = dpf.Table(
         SCHEMA, [column[kept] for column in table.columns], {name: own[kept] for name, own in table.values.items()}
     )
@@ -153,8 +153,8 @@ def test_the_noise_is_that_of_the_number_that_was_released_and_the_total_is_not(
 def test_intervals_hold_the_exact_numbers_as_often_as_they_say() -> None:
     study = study_of("count", "sum", rows=7, epsilon="0.4")
     table, held = table_of(study), np.zeros(3)
-    first = table.unit_places
-    assert first is not None
+    assert table.unit_places is not None
+    first = table.unit_places.array
     for seed in range(300):
         found = study.run(table, seed=seed)
         kept = first < found["most"].rows
@@ -212,7 +212,8 @@ def test_a_table_without_the_places_of_its_rows_is_not_read_as_if_each_were_the_
 def test_places_follow_from_the_unit_alone_and_are_any_rows_of_it() -> None:
     def places(frame: pl.DataFrame, key: bytes = b"key") -> dict[Any, list[Any]]:
         table = dpf.table_from_frame(frame, SCHEMA, unit=PrivacyUnit("person", MOST), key=key)
-        own = zip(frame["person"].to_list(), table.values["cost"], table.unit_places, strict=True)  # type: ignore[arg-type]
+        assert table.unit_places is not None
+        own = zip(frame["person"].to_list(), table.values["cost"], table.unit_places.array, strict=True)
         found: dict[Any, list[Any]] = {}
         for person, cost, place in own:
             found.setdefault(person, []).append((cost, int(place)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import given, strategies as st
 import dpframework as dpf
 from dpframework.facts import DoesNotFit
 from dpframework.study.study_file import load_study
-from dpframework.tables import unit_kernels
+from dpframework.tables import contributions, unit_kernels
 from dpframework.tables.contributions import kept_rows, unit_codes
 from dpframework.tables.fitting import check_fit
 
@@ -338,3 +339,40 @@ def test_rows_of_the_smallest_keys_are_chosen_by_a_sort_and_without_one(
     for person in range(people):
         rows = sorted((key, row) for row, key in enumerate(keys) if whose[row] == person)
         assert np.flatnonzero(found & (whose == person)).tolist() == sorted(row for _, row in rows[:most])
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_places_are_found_when_they_are_read_and_once(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    asked: list[int] = []
+    hashed = contributions._hashed_order
+
+    def counted(*given: Any) -> Any:
+        asked.append(1)
+        return hashed(*given)
+
+    monkeypatch.setattr(contributions, "_hashed_order", counted)
+    schema, unit = dpf.Schema([dpf.Boolean("ill")]), dpf.PrivacyUnit("person", most)
+    people = ["a", "b", "a", "c", "a", "b", None, "a"]
+    table = dpf.table_from_frame(pl.DataFrame({"person": people, "ill": [True] * 8}), schema, unit=unit, key=b"key")
+    study = dpf.Study(schema, epsilon=1, unit="person", rows_per_unit=most)
+    study.add("ill", dpf.miner("histogram", epsilon=1, attribute="ill"))
+    study.run(table, seed=1)
+    assert not asked
+    if most == 1:
+        assert table.unit_places is None
+        return
+    assert table.unit_places is not None
+    part, again = table.unit_places[1:4], pickle.loads(pickle.dumps(table))
+    assert len(asked) == 1
+    places = table.unit_places.array
+    assert part.array.tolist() == places[1:4].tolist()
+    assert again.unit_places.array.tolist() == places.tolist()
+    assert len(asked) == 1
+    assert not places.flags.writeable
+    kept = [one for one in people if one is not None] if most == 5 else None
+    if kept is not None:
+        assert [sorted(p for p, who in zip(places.tolist(), kept, strict=True) if who == one) for one in "abc"] == [
+            [0, 1, 2, 3],
+            [0, 1],
+            [0],
+        ]
