@@ -11,10 +11,7 @@ import attrs
 
 from dpframework.accountant.base import Accountant
 from dpframework.accountant.exact_delta import exact_delta_of
-from dpframework.accountant.pld import PLDAccountant
 from dpframework.accountant.pure import PureAccountant
-from dpframework.accountant.rdp import RDPAccountant
-from dpframework.accountant.zcdp import ZCDPAccountant
 from dpframework.facts.errors import PlanRefused, first_line
 from dpframework.facts.privacy import PrivacyLoss, decimal_text
 from dpframework.plan.nodes import Node
@@ -27,8 +24,14 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 
-#: The accountants that are always there.
-BUILT_IN: tuple[type[Accountant[Any]], ...] = (PureAccountant, ZCDPAccountant, RDPAccountant, PLDAccountant)
+
+def built_in_at(delta: Fraction) -> tuple[type[Accountant[Any]], ...]:
+    """Return the built-in accountants that may total a plan with a delta. Without one, only the pure one is loaded."""
+    if delta == 0:
+        return (PureAccountant,)
+    from dpframework.accountant.built_in import BUILT_IN
+
+    return BUILT_IN
 
 
 @attrs.frozen
@@ -57,7 +60,7 @@ class AccountedPlan(Plan):
     @property
     def accountants(self) -> tuple[type[Accountant[Any]], ...]:
         """The accountants of the totals, one for each notion. A study's plan includes plugins' accountants."""
-        return BUILT_IN
+        return built_in_at(self.budget.delta)
 
     def error_bounds(self) -> Mapping[str, tuple[ErrorBound, ...]]:
         """Return the error bounds of each result's steps, by the result's name."""

@@ -1,8 +1,6 @@
 from .bounds import PrivateBoundsMiner as PrivateBoundsMiner
-from .counts import (
-    CountMiner as CountMiner,
-    CrosstabMiner as CrosstabMiner,
-)
+from .cells import CrosstabMiner as CrosstabMiner
+from .counts import CountMiner as CountMiner
 from .grids import AdaptiveGridMiner as AdaptiveGridMiner
 from .histograms import HistogramMiner as HistogramMiner
 from .keys import KeysMiner as KeysMiner

@@ -1,33 +1,20 @@
-"""Counts of rows, of one attribute's values, and of the cells of up to three attributes.
-
-Each releases one query of disjoint cells, whose sensitivity is `queries.histogram_sensitivities`, with integer noise on
-every cell. A row that comes raises one cell by 1: independent noise in the l1 norm is in the shape of that. A row that
-is replaced lowers one cell and raises another, so that where the number of rows is public, noise that adds up to 0 is
-in the shape of it (`dpframework.mechanisms.KNorm`): a quarter of the variance for two cells, half for four. All else
-is post-processing: margins are sums of cells, so that they agree with each other and cost nothing.
-"""
+"""Counts of rows: of all, of those that a description holds for, or of each group, with integer noise (see `cells`)."""
 
 from __future__ import annotations
 
-import abc
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, final
+from typing import final
 
 import attrs
 
 from dpframework.basics.asking import AskingMiner, as_description, values_compared
-from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
-from dpframework.basics.released_rows import RowsMiner
-from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
+from dpframework.basics.budgets import EXAMPLE_DELTA
+from dpframework.basics.cells import counting_mechanism
+from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.descriptions import Description
-from dpframework.facts.errors import InputError
-from dpframework.facts.parameters import list_of_names, named_once
 from dpframework.facts.schema import Schema
-from dpframework.mechanisms.base import Calibration, Mechanism
-from dpframework.mechanisms.knorm import KNorm
-from dpframework.mechanisms.laplace import DiscreteLaplace
 from dpframework.plan.nodes import Node, step
 from dpframework.plan.parts import PlannedPart
 from dpframework.queries.base import Query
@@ -35,14 +22,10 @@ from dpframework.queries.counts import Count, JointHistogram
 from dpframework.queries.grouped import GroupCounts
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.estimates import Estimate
-from dpframework.results.frequencies import Frequencies
 from dpframework.results.groups import Groups
 from dpframework.results.noisy import CONFIDENCE, Noisy
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
-
-_MOST_ATTRIBUTES = 3
-_MOST_BALANCED = 100  # cells: for more, noise that adds up to 0 is less than 3 % smaller, and takes longer
 
 
 @final
@@ -139,118 +122,3 @@ def whole_estimate(what: str, released: float, variance: float, level: float = C
     """Return a released whole count with its interval, whose ends are whole, as the exact count is."""
     found = count_estimate(what, released, variance, level)
     return attrs.evolve(found, low=math.ceil(found.low), high=math.floor(found.high))
-
-
-def counting_mechanism(counter: Mechanism, query: Query, schema: Schema) -> Mechanism:
-    """Return the best mechanism for counts, K-norm where the number of rows is public, Gaussian with a rho."""
-    if schema.rows is None or (query.answer_length or 0) > _MOST_BALANCED or not isinstance(counter, DiscreteLaplace):
-        return counter
-    balanced = KNorm(counter.epsilon)
-    return balanced if balanced.misfit(query.facts()) is None else counter
-
-
-@attrs.frozen
-class TableMiner(RowsMiner):
-    """A miner of the counts of a table's cells."""
-
-    @abc.abstractmethod
-    def cells(self, schema: Schema) -> tuple[Attribute, ...]:
-        """Return the attributes that make the cells."""
-
-    def plan_rows(self, schema: Schema) -> Node:
-        """Plan the one table of counts."""
-        attributes = self.cells(schema)
-        number = math.prod(attribute.size for attribute in attributes)
-        if number > MOST_CODES:
-            raise InputError(f"the table has {number} cells, more than {MOST_CODES}; take fewer attributes or bins")
-        return self.planned_step(JointHistogram(attributes), schema)
-
-    def planned_step(self, query: Query, schema: Schema, uses: Iterable[str] = ()) -> Node:
-        """Plan the release of a query of the counts."""
-        return step("counts", query, counting_mechanism(self.counter, query, schema), uses=uses)
-
-    def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the attributes that are counted in other bins than the schema's."""
-        return [own.name for own in self.cells(schema) if own != schema[own.name]]
-
-    def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the error of each count in rows, and the fate of values without a cell."""
-        calibration = part.calibration("counts")
-        if calibration is None or part.schema is None:
-            return part.bounds_of_steps()
-        attributes = self.cells(part.schema)
-        what = f"counts of {' by '.join(repr(one.name) for one in attributes)}"
-        bound = part.counts_bound(what, calibration.preview.within, math.prod(one.size for one in attributes))
-        return [attrs.evolve(bound, steps=("counts",), biases=[*_biases(attributes)])]
-
-    def mine_rows(self, table: PrivateTable) -> Frequencies:
-        """Release it."""
-        return self.table_of(table.calibration("counts"), self.cells(table.schema), table.release("counts"))
-
-    def table_of(self, calibration: Calibration, attributes: Iterable[Attribute], counts: Any) -> Frequencies:
-        """Return the counts that were released of some attributes' cells."""
-        names, labels = zip(*((a.name, a.labels) for a in attributes), strict=True)
-        exact = calibration.same_rows and isinstance(calibration.mechanism, KNorm)
-        return Frequencies(names, labels, counts, calibration.variance, exact_total=exact)
-
-
-def _biases(attributes: Iterable[Attribute]) -> Iterator[str]:
-    """Yield the biases of counts, such as rows that move to other cells than their own."""
-    for one in attributes:
-        if isinstance(one, Numeric):
-            yield f"values of '{one.name}' beyond its bounds count in the first or last bin"
-        if not one.missing:
-            yield f"rows without '{one.name}' count as {one.labels[0]}"
-    yield "counts are not cut off at 0; whoever does that makes small ones too large on average"
-
-
-def _names(names: Iterable[str]) -> tuple[str, ...]:
-    return list_of_names(names) or ()
-
-
-@final
-@attrs.frozen
-class CrosstabMiner(TableMiner):
-    """The number of rows in each cell of two or three attributes' cross table. Margins are sums of cells.
-
-    Parameters
-    ----------
-    attributes
-        Two or three names; numeric attributes are cut as in the schema.
-    epsilon, rho
-        The budget; in zCDP, for a study with a delta, as rho instead.
-
-    Examples
-    --------
-    >>> CrosstabMiner(["sex", "income"], epsilon=0.1).attributes
-    ('sex', 'income')
-    """
-
-    name = "crosstab"
-    result = Frequencies
-    attributes: tuple[str, ...] = attrs.field(converter=_names)
-
-    def __attrs_post_init__(self) -> None:
-        """Refuse names given twice, and too many or too few."""
-        BasicMiner.__attrs_post_init__(self)
-        named_once("attributes", self.attributes)
-        if not 2 <= len(self.attributes) <= _MOST_ATTRIBUTES:
-            raise InputError(f"attributes has {len(self.attributes)} names; a cross table is of two or three")
-
-    def cells(self, schema: Schema) -> tuple[Attribute, ...]:
-        """Return the attributes."""
-        return tuple(schema[name] for name in self.attributes)
-
-    @classmethod
-    def examples(cls) -> Mapping[str, Example]:
-        """Return two attributes, three, and a public number of rows."""
-        schema = Schema(
-            [Boolean("ill", missing=True), Categorical("town", ["A", "B"]), Numeric("age", 0, 90, cuts=[40])]
-        )
-        counted = attrs.evolve(schema, rows=6)
-        return {
-            "two": Example(schema, cls(["ill", "town"], epsilon=1)),
-            "three": Example(schema, cls(["town", "ill", "age"], epsilon=1)),
-            "rows-public": Example(counted, cls(["town", "age"], epsilon=1)),
-            "zcdp": Example(schema, cls(["ill", "town"], rho=Fraction(1, 8)), EXAMPLE_DELTA),
-        }

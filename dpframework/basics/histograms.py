@@ -5,25 +5,25 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import attrs
 
+from dpframework.basics.bounds_given import as_bounds, bounds_misfit
 from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
-from dpframework.basics.counts import TableMiner
-from dpframework.basics.numbers import as_bounds, bounds_misfit
+from dpframework.basics.cells import TableMiner
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import named_once
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node, beside
-from dpframework.queries.released_bounds import ReleasedBins
-from dpframework.queries.sums import require_bounds
-from dpframework.results.estimates import QuantileEstimate
 from dpframework.results.frequencies import Frequencies
 from dpframework.run.chain import MinerChain
 from dpframework.run.miner import Example, Miner, Witness
 from dpframework.run.private_table import PrivateTable
+
+if TYPE_CHECKING:
+    from dpframework.queries.released_bounds import ReleasedBins
 
 #: A number of bins, their edges, or the names of the steps that release the cuts between them.
 Bins: TypeAlias = "int | tuple[float, ...] | tuple[str, ...]"
@@ -112,6 +112,8 @@ class HistogramMiner(TableMiner):
         """Return why steps do not release bounds or cuts of the attribute, or None."""
         if isinstance(self.bounds, str):
             return bounds_misfit(self.attribute, sources)
+        from dpframework.results.estimates import QuantileEstimate
+
         for name, source in sources.items():
             if source.result is not QuantileEstimate or getattr(source, "by", None):
                 return f"bins names step '{name}', of miner '{source.name}'; name steps of miner 'quantile' without by"
@@ -125,6 +127,8 @@ class HistogramMiner(TableMiner):
         if self.own_sources and isinstance(bins, tuple):
             bins = len(bins) + 1
         elif isinstance(self.bounds, tuple) and isinstance(bins, int) and isinstance(attribute, Numeric):
+            from dpframework.queries.sums import require_bounds
+
             require_bounds(attribute, *self.bounds)
             bins = tuple(_cut_between(*self.bounds, bins))
         return (_rebinned(attribute, bins),)
@@ -134,6 +138,8 @@ class HistogramMiner(TableMiner):
         (attribute,) = self.cells(schema)
         if not self.own_sources or not isinstance(attribute, Numeric):
             return None
+        from dpframework.queries.released_bounds import ReleasedBins
+
         return ReleasedBins(attribute, len(attribute.interior_cuts) + 1)
 
     def plan_rows(self, schema: Schema) -> Node:

@@ -17,7 +17,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
-from dpframework.basics.counts import CrosstabMiner
+from dpframework.basics.cells import CrosstabMiner
 from dpframework.basics.histograms import HistogramMiner
 from dpframework.basics.means import MeanMiner
 from dpframework.facts.attributes import Boolean

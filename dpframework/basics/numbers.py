@@ -6,7 +6,7 @@ beyond them, a systematic error that no interval shows: choose them from what is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar, final
 
@@ -14,18 +14,16 @@ import attrs
 import numpy as np
 
 from dpframework.basics.asking import AskingMiner, values_compared
+from dpframework.basics.bounds_given import as_bounds, bounds_misfit
 from dpframework.basics.budgets import EXAMPLE_DELTA
 from dpframework.facts.attributes import Boolean, Numeric
-from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
-from dpframework.facts.values import finite_number, listed
 from dpframework.mechanisms.base import Mechanism
 from dpframework.plan.nodes import Node, Step, beside, step
 from dpframework.plan.parts import PlannedPart
 from dpframework.queries.grouped import GroupSums
 from dpframework.queries.released_bounds import AtReleasedBounds, ScaledSums
 from dpframework.queries.sums import BoundedSum, WithinBounds
-from dpframework.results.adaptive import FoundBounds
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.estimates import Estimate
 from dpframework.results.groups import Groups
@@ -38,32 +36,6 @@ ENOUGH = 2_000  # rows between, so that a search of an epsilon of 1 takes few lo
 AT_MOST = "at the public bounds; with narrower ones that are released, less in proportion"
 
 Q = TypeVar("Q", bound=WithinBounds)
-
-
-def as_bounds(bounds: Iterable[float] | str | None) -> tuple[float, float] | str | None:
-    """Return bounds as two numbers, or the name of the step that releases them; None stays None.
-
-    Raises
-    ------
-    InputError
-        If they are something else.
-    """
-    if bounds is None or isinstance(bounds, str):
-        return bounds
-    ends = listed(bounds, "bounds")
-    if len(ends) != 2:
-        raise InputError(f"bounds has {len(ends)} numbers; two are needed, such as [0, 100]")
-    return finite_number(ends[0], "a bound"), finite_number(ends[1], "a bound")
-
-
-def bounds_misfit(attribute: str, sources: Mapping[str, Miner]) -> str | None:
-    """Return why steps do not find bounds of an attribute, or None if they do."""
-    for name, source in sources.items():
-        if source.result is not FoundBounds:
-            return f"bounds names step '{name}', of miner '{source.name}'; name a step of miner 'private-bounds'"
-        if (found := getattr(source, "attribute", attribute)) != attribute:
-            return f"bounds names step '{name}', which finds bounds of '{found}' and not of '{attribute}'"
-    return None
 
 
 @attrs.frozen

@@ -13,7 +13,8 @@ import numpy as np
 
 from dpframework.basics.asking import AskingMiner, as_description, require_description, values_compared
 from dpframework.basics.budgets import EXAMPLE_DELTA
-from dpframework.basics.counts import counting_mechanism, whole_estimate
+from dpframework.basics.cells import counting_mechanism
+from dpframework.basics.counts import whole_estimate
 from dpframework.basics.means import share_interval
 from dpframework.basics.shares import share_error
 from dpframework.facts.attributes import MISSING_LABEL, MOST_CODES, Attribute, Boolean, Categorical

@@ -31,8 +31,8 @@ _PERSON += "|participant|respondent|account|device|donor|voter|visitor|passenger
 _EVENT = "row|record|visit|event|session|order|transaction|purchase|trip|encounter|admission|stay|case|claim|entry"
 _EVENT += "|measurement|sample|call|message|click|request|invoice|payment|line"
 _KEY = r"(?:[ _-]?(?:id|ids|nr|no|num|number|key|code|uuid|guid|hash))"
-_IDS = re.compile(rf"(?:^|.*[ _-])(?:{_PERSON})s?{_KEY}|(?:id|uuid|guid|ssn|social[ _-]security[ _-]number)", re.I)
-_IDS_OF_EVENTS = re.compile(rf"(?:^|.*[ _-])(?:{_EVENT})s?{_KEY}?", re.I)
+_IDS = rf"(?:^|.*[ _-])(?:{_PERSON})s?{_KEY}|(?:id|uuid|guid|ssn|social[ _-]security[ _-]number)"
+_IDS_OF_EVENTS = rf"(?:^|.*[ _-])(?:{_EVENT})s?{_KEY}?"
 
 
 def large_epsilon(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
@@ -114,11 +114,11 @@ def small_groups(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
 
 def weak_unit(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find a unit that is weaker than the names of ids suggest."""
-    if plan.unit.id is not None and _IDS_OF_EVENTS.fullmatch(plan.unit.id):
+    if plan.unit.id is not None and re.fullmatch(_IDS_OF_EVENTS, plan.unit.id, re.I):
         what = f"the unit '{plan.unit.id}' seems to name an event, and a person may have many"
         remedy = "give the column that names people"
     elif plan.unit.is_row and plan.schema is not None:
-        ids = [name for name in plan.schema.names if _IDS.fullmatch(name)]
+        ids = [name for name in plan.schema.names if re.fullmatch(_IDS, name, re.I)]
         if not ids:
             return
         what = f"attribute '{ids[0]}' seems to name whose a row is, and the plan protects one row"

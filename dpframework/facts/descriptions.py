@@ -19,6 +19,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.printable import printable
 from dpframework.facts.schema import Schema
+from dpframework.facts.values import as_float
 
 Mask = NDArray[np.bool_]
 
@@ -163,7 +164,7 @@ class Below(Literal):
     'age < 30'
     """
 
-    threshold: float = attrs.field(converter=float)
+    threshold: float = attrs.field(converter=as_float)
 
     def numeric(self, schema: Schema) -> Numeric:
         """Return the attribute.

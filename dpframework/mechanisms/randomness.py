@@ -235,7 +235,7 @@ class SystemRandomness(Randomness):
     @functools.cached_property
     def generator(self) -> np.random.Generator:
         """ChaCha20 in numpy's Generator, keyed with 256 bits of the operating system."""
-        made = _Generator(_newly_keyed())
+        made = _generator_class()(_newly_keyed())
         _generators.add(made)
         return made
 
@@ -251,11 +251,19 @@ def _within(sampler: Any, scale: float) -> float:
     return float(scale)
 
 
-class _Generator(np.random.Generator):
-    """A generator that can be referred to weakly."""
+@functools.cache  # few releases need one, and numpy loads its generators when they are first named
+def _generator_class() -> type[np.random.Generator]:
+    """Return the class of generators that can be referred to weakly."""
+
+    class Generator(np.random.Generator):
+        pass
+
+    return Generator
 
 
-_generators: weakref.WeakSet[_Generator] = weakref.WeakSet()  # not their sources: a generator may outlive its own
+_generators: weakref.WeakSet[np.random.Generator] = (
+    weakref.WeakSet()
+)  # not their sources: a generator may outlive its own
 
 
 def _newly_keyed() -> Any:

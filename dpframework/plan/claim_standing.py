@@ -5,15 +5,17 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import attrs
 
 from dpframework.formulas.claims import Change, Claim, ScoreClaims, bound_at
 from dpframework.plan.nodes import Step
 from dpframework.plan.plan import Plan
-from dpframework.plan.verification_records import Verified, judged
 from dpframework.queries.base import Norm, QueryFacts, Sensitivity
+
+if TYPE_CHECKING:
+    from dpframework.plan.verification_records import Verified
 
 SLACK = Fraction(1, 2**40)  # of a bound: logarithms are rounded up, each where it is used
 
@@ -62,6 +64,8 @@ def standings(plan: Plan, verified: Verified | None) -> Iterator[ClaimStanding]:
 
 def _tested(plan: Plan, verified: Verified) -> dict[str, str]:
     """Return the parts of a study whose miner's code was tested, with how near the search came to its claim."""
+    from dpframework.plan.verification_records import judged
+
     passed = {one.what: one for one in judged(plan, verified) if one.passed}
     found = {}
     for part, written in plan.miners.items():

@@ -13,7 +13,6 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROWS_ASSERTED
 from dpframework.facts.values import as_texts
 from dpframework.plan.plan import Plan
-from dpframework.plan.verification_records import judged
 from dpframework.reports.losses import loss_text
 from dpframework.study.results import Results, now
 from dpframework.study.study_plan import StudyPlan
@@ -80,6 +79,8 @@ def verdict_facts(plan: StudyPlan, about: About) -> list[tuple[str, str]]:
     """
     verified = ["not shown: --verified names a file of 'verify --record'"]
     if plan.verified is not None:
+        from dpframework.plan.verification_records import judged
+
         verified = [str(one) for one in judged(plan, plan.verified)]
     approved = ["not shown: --ledger and --data-set name the ledger that has it"]
     if about.approvals is not None:

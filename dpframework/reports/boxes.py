@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
-from dpframework.reports.difference import Difference, Mark
+from dpframework.reports.difference.marks import Mark
 from dpframework.reports.node_drawings import NodeDrawing, draw_difference, draw_plan
 from dpframework.reports.nodes import NodeRow
 from dpframework.reports.run_summary import RunSummary
 from dpframework.reports.steps import NONE
 from dpframework.study.study_plan import StudyPlan
+
+if TYPE_CHECKING:
+    from dpframework.reports.difference import Difference
 
 ROOMY = 60  # nodes: a graph of more begins folded
 MOST_NAMED = 4  # of parts that are shown once

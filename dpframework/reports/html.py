@@ -15,7 +15,7 @@ from dpframework.plan.kinds import KINDS
 from dpframework.reports.about import About, brief
 from dpframework.reports.blocks import SectionBlock
 from dpframework.reports.boxes import difference_on_page
-from dpframework.reports.difference import Difference, Mark
+from dpframework.reports.difference.marks import Mark
 from dpframework.reports.facts import headlines, is_alarming, public_facts
 from dpframework.reports.run_summary import RunSummary, summarize
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
@@ -27,6 +27,8 @@ from dpframework.version import __version__
 if TYPE_CHECKING:  # imported by those who write a page
     from jinja2 import Environment
     from markupsafe import Markup
+
+    from dpframework.reports.difference import Difference
 
 MOST_RESULTS = 100  # in the first table
 MOST_NAMES = 24  # of attributes in the first table; those of `Loss by attribute` are all there

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import finite_from_0, is_whole_number
-from dpframework.facts.values import as_texts, finite_number
+from dpframework.facts.values import as_float, as_texts, finite_number
 from dpframework.results.alignment import TextTable
 from dpframework.results.matrix import Matrix
 from dpframework.results.noisy import Noisy
@@ -61,7 +61,7 @@ class AdaptiveGrid(Tabular, Drawn):
     edges: tuple[tuple[float, ...], ...] = attrs.field(converter=_edges)
     cells: tuple[tuple[tuple[int, int], ...], ...] = attrs.field(converter=_cells)
     counts: tuple[float, ...] = attrs.field(converter=_counts)
-    variance: float = attrs.field(converter=float, validator=finite_from_0("the variance of a count's noise"))
+    variance: float = attrs.field(converter=as_float, validator=finite_from_0("the variance of a count's noise"))
 
     def __attrs_post_init__(self) -> None:
         fits = len(self.names) == len(self.edges) == 2 and len(self.cells) == len(self.counts) > 0
@@ -163,12 +163,12 @@ class FoundBounds(Tabular, Drawn):
     called = "bounds that were found"
     figure = _STRIP
     attribute: str
-    lower: float = attrs.field(converter=float)
-    upper: float = attrs.field(converter=float)
-    below: float = attrs.field(converter=float)
-    within: float = attrs.field(converter=float)
-    above: float = attrs.field(converter=float)
-    variance: float = attrs.field(converter=float, validator=finite_from_0("the variance of a count's noise"))
+    lower: float = attrs.field(converter=as_float)
+    upper: float = attrs.field(converter=as_float)
+    below: float = attrs.field(converter=as_float)
+    within: float = attrs.field(converter=as_float)
+    above: float = attrs.field(converter=as_float)
+    variance: float = attrs.field(converter=as_float, validator=finite_from_0("the variance of a count's noise"))
     looks: int
 
     def __attrs_post_init__(self) -> None:

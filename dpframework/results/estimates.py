@@ -16,6 +16,7 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import finite_from_0
 from dpframework.facts.privacy import decimal_text, exact
+from dpframework.facts.values import as_float
 from dpframework.results.alignment import TextTable
 from dpframework.results.result import Drawn, Kept, Tabular
 
@@ -62,9 +63,9 @@ class Estimate(Tabular, Drawn):
     called = "an estimate"
     figure = _STRIP
     what: str
-    value: float = attrs.field(converter=float, validator=_finite)
-    low: float = attrs.field(converter=float, validator=_finite)
-    high: float = attrs.field(converter=float, validator=_finite)
+    value: float = attrs.field(converter=as_float, validator=_finite)
+    low: float = attrs.field(converter=as_float, validator=_finite)
+    high: float = attrs.field(converter=as_float, validator=_finite)
 
     def __attrs_post_init__(self) -> None:
         if not self.low <= self.value <= self.high:
@@ -155,9 +156,9 @@ class QuantileEstimate(Tabular, Drawn):
     figure = _STRIP
     attribute: str
     quantile: Fraction = attrs.field(converter=_share)
-    value: float = attrs.field(converter=float, validator=_finite)
-    rows: float = attrs.field(converter=float, validator=finite_from_0("how far a quantile may be off"))
-    step: float = attrs.field(converter=float, validator=finite_from_0("the step of a quantile's grid"))
+    value: float = attrs.field(converter=as_float, validator=_finite)
+    rows: float = attrs.field(converter=as_float, validator=finite_from_0("how far a quantile may be off"))
+    step: float = attrs.field(converter=as_float, validator=finite_from_0("the step of a quantile's grid"))
 
     def to_frame(self) -> pl.DataFrame:
         """Return a polars dataframe of one row, with attribute, quantile, value, rows and step."""

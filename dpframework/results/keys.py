@@ -12,7 +12,7 @@ import attrs
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.notebook import html_text
 from dpframework.facts.parameters import finite_from_0, from_0_to_1
-from dpframework.facts.values import as_texts
+from dpframework.facts.values import as_float, as_texts
 from dpframework.results.alignment import TextTable
 from dpframework.results.by_key import ByKey
 from dpframework.results.result import Drawn, Tabular
@@ -124,10 +124,10 @@ class KeyTable(Tabular, Drawn):
     called = "a table of keys"
     attribute: str
     released: ReleasedKeys
-    within: float = attrs.field(converter=float, validator=finite_from_0("how far a count may be off"))
+    within: float = attrs.field(converter=as_float, validator=finite_from_0("how far a count may be off"))
     half: int = attrs.field(converter=int, validator=finite_from_0("the rows of a key that is shown half of the time"))
     always: int = attrs.field(converter=int, validator=finite_from_0("the rows of a key that is always shown"))
-    sure: float = attrs.field(default=1.0, converter=float, validator=from_0_to_1)
+    sure: float = attrs.field(default=1.0, converter=as_float, validator=from_0_to_1)
     unit: str = attrs.field(default="rows", converter=str)
     each: ByKey | None = attrs.field(default=None)
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.parameters import finite_from_0
-from dpframework.facts.values import as_texts
+from dpframework.facts.values import as_float, as_texts
 from dpframework.results.alignment import TextTable
 from dpframework.results.frequencies import Frequencies, as_labels
 from dpframework.results.matrix import Matrix
@@ -71,7 +71,7 @@ class MarginalTable(Tabular, Drawn):
     names: tuple[str, ...] = attrs.field(converter=as_texts)
     labels: tuple[tuple[str, ...], ...] = attrs.field(converter=as_labels)
     counts: NDArray[np.float64] = attrs.field(converter=_as_counts, eq=attrs.cmp_using(eq=np.array_equal))
-    variance: float = attrs.field(converter=float, validator=finite_from_0("the variance of a count's noise"))
+    variance: float = attrs.field(converter=as_float, validator=finite_from_0("the variance of a count's noise"))
     residuals: tuple[tuple[tuple[str, ...], float], ...] = attrs.field(default=(), converter=_as_residuals)
 
     def __attrs_post_init__(self) -> None:

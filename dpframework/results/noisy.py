@@ -14,6 +14,7 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import finite_from_0
+from dpframework.facts.values import as_float
 
 CONFIDENCE = 0.95  # of intervals, unless another level is asked for
 
@@ -44,8 +45,8 @@ class Noisy:
     (Noisy(value=512.0, variance=256.0), '512 ± 35')
     """
 
-    value: float = attrs.field(converter=float, validator=_finite)
-    variance: float = attrs.field(converter=float, validator=finite_from_0("the variance of a count's noise"))
+    value: float = attrs.field(converter=as_float, validator=_finite)
+    variance: float = attrs.field(converter=as_float, validator=finite_from_0("the variance of a count's noise"))
 
     @classmethod
     def laplace(cls, value: float, scale: float) -> Noisy:

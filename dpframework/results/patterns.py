@@ -8,6 +8,7 @@ import attrs
 
 from dpframework.facts.descriptions import Description, Equals
 from dpframework.facts.parameters import finite_from_0
+from dpframework.facts.values import as_float
 
 
 @final
@@ -33,7 +34,7 @@ class Pattern:
 
     description: Description
     label: Equals
-    weight: float = attrs.field(default=1.0, converter=float, validator=finite_from_0("the weight of a pattern"))
+    weight: float = attrs.field(default=1.0, converter=as_float, validator=finite_from_0("the weight of a pattern"))
 
     def __str__(self) -> str:
         return f"{self.description}  ->  {self.label}"

@@ -12,6 +12,7 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import finite_from_0, is_whole_number
 from dpframework.facts.privacy import exact
+from dpframework.facts.values import as_float
 from dpframework.results.alignment import TextTable
 from dpframework.results.result import Drawn, Tabular
 
@@ -57,7 +58,7 @@ class RowsPerUnit(Tabular, Drawn):
     rows: int
     most: int
     outside: Fraction = attrs.field(converter=_share)
-    units: float = attrs.field(converter=float, validator=finite_from_0("how many units a number of rows may miss"))
+    units: float = attrs.field(converter=as_float, validator=finite_from_0("how many units a number of rows may miss"))
 
     def __attrs_post_init__(self) -> None:
         if not (is_whole_number(self.most) and is_whole_number(self.rows, most=self.most)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint
 from typing import Any
 
-from dpframework import accountant, checks, mechanisms
+from dpframework import checks, mechanisms
 from dpframework.study.hookspecs import hookimpl
 from dpframework.tables.built_in import BUILT_IN as ENGINES
 
@@ -13,7 +13,7 @@ from dpframework.tables.built_in import BUILT_IN as ENGINES
 MINERS = {
     "count": "counts:CountMiner",
     "histogram": "histograms:HistogramMiner",
-    "crosstab": "counts:CrosstabMiner",
+    "crosstab": "cells:CrosstabMiner",
     "marginals": "marginals:MarginalsMiner",
     "sum": "numbers:SumMiner",
     "mean": "means:MeanMiner",
@@ -26,6 +26,14 @@ MINERS = {
     "adaptive-grid": "grids:AdaptiveGridMiner",
     "private-bounds": "bounds:PrivateBoundsMiner",
     "rows-per-unit": "unit_rows:RowsPerUnitMiner",
+}
+
+#: The accountants by name. A study without a delta loads one.
+ACCOUNTANTS = {
+    "pure": "pure:PureAccountant",
+    "zcdp": "zcdp:ZCDPAccountant",
+    "rdp": "rdp:RDPAccountant",
+    "pld": "pld:PLDAccountant",
 }
 
 
@@ -42,9 +50,9 @@ def dpframework_mechanisms() -> list[type[Any]]:
 
 
 @hookimpl(tryfirst=True)
-def dpframework_accountants() -> list[type[Any]]:
-    """Return the accountants of the core, of which the first ones win a tie."""
-    return list(accountant.BUILT_IN)
+def dpframework_accountants() -> list[EntryPoint]:
+    """Return the accountants of the core."""
+    return [EntryPoint(name, f"dpframework.accountant.{place}", "dpframework") for name, place in ACCOUNTANTS.items()]
 
 
 @hookimpl(tryfirst=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Iterable
+from fractions import Fraction
 from importlib.metadata import EntryPoint
 from typing import Any, final
 
@@ -124,11 +125,10 @@ class Registry:
         """The problems found so far, with the components that were used."""
         return self._problems
 
-    @property
-    def accountant_kinds(self) -> tuple[type[Accountant[Any]], ...]:
-        """The accountant classes, built-in ones first, which win a tie."""
-        kinds = (brought.component for brought in self.accountants.values())
-        return (*accountant.BUILT_IN, *(kind for kind in kinds if kind not in accountant.BUILT_IN))
+    def accountants_at(self, delta: Fraction) -> tuple[type[Accountant[Any]], ...]:
+        """Return the accountants that may total a plan with a delta, built-in ones first, which win a tie."""
+        others = (brought.component for brought in self.accountants.values() if brought.plugin != CORE)
+        return (*accountant.built_in_at(delta), *others)
 
     def _load(self, found: Iterable[EntryPoint]) -> None:
         seen: dict[str, EntryPoint] = {}

@@ -24,7 +24,6 @@ from dpframework.run.chain import require_sources
 from dpframework.run.miner import Miner
 from dpframework.run.observers import Observer
 from dpframework.run.recorder import Recorder
-from dpframework.study.accuracy import Accuracy, accuracy_for
 from dpframework.study.miner_builder import Share
 from dpframework.study.notebook_views import study_html
 from dpframework.study.release_runner import planned_form, require_engine
@@ -34,6 +33,7 @@ from dpframework.study.table_sources import Given
 from dpframework.tables.engines import Engine, InMemory
 
 if TYPE_CHECKING:
+    from dpframework.study.accuracy import Accuracy
     from dpframework.study.results import Results
     from dpframework.study.study_run import StudyRun
 
@@ -232,6 +232,8 @@ class Study:
         InputError
             As `epsilon_for`.
         """
+        from dpframework.study.accuracy import accuracy_for
+
         return accuracy_for(self, self._miners, step, within, rows)
 
     @typechecked

@@ -92,7 +92,7 @@ class StudyPlan(AccountedPlan):
     @property
     def accountants(self) -> tuple[type[Accountant[Any]], ...]:
         """The installed accountants, which total it."""
-        return registry().accountant_kinds
+        return registry().accountants_at(self.budget.delta)
 
     def check(self) -> list[Finding]:
         """Return the findings of the installed checks, errors first. They look at a plan once."""

@@ -11,7 +11,6 @@ import functools
 import itertools
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
 import numpy as np
@@ -317,6 +316,8 @@ class Threads(_Blocks):
 
     def __init__(self, threads: int | None = None) -> None:
         super().__init__(blocks=(os.cpu_count() or 1) if threads is None else threads)
+        from concurrent.futures import ThreadPoolExecutor
+
         self._pool = ThreadPoolExecutor(self._blocks, thread_name_prefix="dpframework")
 
     def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:

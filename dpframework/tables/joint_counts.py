@@ -19,6 +19,7 @@ from dpframework.facts.cuts import MadeOf, attributes_of
 from dpframework.facts.descriptions import Below, Cases, Description, Not, Or
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
+from dpframework.facts.values import as_float
 from dpframework.tables.blocks import TILE, Block
 from dpframework.tables.tallies import joint_codes, tally
 
@@ -50,10 +51,10 @@ class Steps:
     """
 
     attribute: str
-    lower: float = attrs.field(converter=float)
-    upper: float = attrs.field(converter=float)
-    origin: float = attrs.field(converter=float)
-    step: float = attrs.field(converter=float)
+    lower: float = attrs.field(converter=as_float)
+    upper: float = attrs.field(converter=as_float)
+    origin: float = attrs.field(converter=as_float)
+    step: float = attrs.field(converter=as_float)
     half_up: bool = False
 
     def of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from importlib.metadata import EntryPoint
 from types import ModuleType
 from typing import Any
@@ -563,7 +564,8 @@ def test_the_core_is_brought_through_the_hooks_that_plugins_use() -> None:
         if hook.startswith("dpframework_"):
             assert isinstance(getattr(components, hook)(), list)
     found = Registry([])
-    assert [kind.name for kind in found.accountant_kinds] == ["pure", "zcdp", "rdp", "pld"]
+    assert [kind.name for kind in found.accountants_at(Fraction(1, 100))] == ["pure", "zcdp", "rdp", "pld"]
+    assert [kind.name for kind in found.accountants_at(Fraction(0))] == ["pure"]
     assert found.checks == components.dpframework_checks()
     assert set(found.engines) == {kind.name for kind in components.dpframework_engines()}
     assert set(found.mechanisms) == {kind.name for kind in components.dpframework_mechanisms()}

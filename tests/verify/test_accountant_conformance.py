@@ -306,7 +306,8 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
 
     def install(kind: Any) -> None:
         class Installed:
-            accountant_kinds = (*BUILT_IN, kind)
+            def accountants_at(self, delta: Fraction) -> tuple[type[dpf.Accountant[Any]], ...]:
+                return (*BUILT_IN, kind)
 
         monkeypatch.setattr("dpframework.study.study_plan.registry", Installed)
 

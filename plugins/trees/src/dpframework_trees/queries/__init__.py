@@ -1,17 +1,5 @@
 """Queries for scores of splits, whole trees and pairs of trees, and for class counts by code and by leaf."""
 
-from dpframework_trees.queries.splits import CodesByClass, SplitScores, ThresholdScores, table_scores
-from dpframework_trees.queries.trees import JointLeaves, LeavesByClass, TreeScores
-from dpframework_trees.queries.views import Associations, TreePairScores
+import lazy_loader
 
-__all__ = [
-    "Associations",
-    "CodesByClass",
-    "JointLeaves",
-    "LeavesByClass",
-    "SplitScores",
-    "ThresholdScores",
-    "TreePairScores",
-    "TreeScores",
-    "table_scores",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,37 @@
+"""Bounds that a miner of numbers is given: two public ones, or those that an earlier step releases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.values import finite_number, listed
+from dpframework.run.miner import Miner
+
+
+def as_bounds(bounds: Iterable[float] | str | None) -> tuple[float, float] | str | None:
+    """Return bounds as two numbers, or the name of the step that releases them; None stays None.
+
+    Raises
+    ------
+    InputError
+        If they are something else.
+    """
+    if bounds is None or isinstance(bounds, str):
+        return bounds
+    ends = listed(bounds, "bounds")
+    if len(ends) != 2:
+        raise InputError(f"bounds has {len(ends)} numbers; two are needed, such as [0, 100]")
+    return finite_number(ends[0], "a bound"), finite_number(ends[1], "a bound")
+
+
+def bounds_misfit(attribute: str, sources: Mapping[str, Miner]) -> str | None:
+    """Return why steps do not find bounds of an attribute, or None if they do."""
+    from dpframework.results.adaptive import FoundBounds
+
+    for name, source in sources.items():
+        if source.result is not FoundBounds:
+            return f"bounds names step '{name}', of miner '{source.name}'; name a step of miner 'private-bounds'"
+        if (found := getattr(source, "attribute", attribute)) != attribute:
+            return f"bounds names step '{name}', which finds bounds of '{found}' and not of '{attribute}'"
+    return None
