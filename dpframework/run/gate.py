@@ -148,13 +148,26 @@ class Gate:
         """Return the exact answers of several queries (private side only), in one call where that costs a message."""
         if len(asked) > 1 and not self.engine.sends_messages:
             with self._quiet():
-                return [self.answer(one) for one in asked]
+                return self._answers_in_turn(asked)
         first = asked[0].charge
         what = f"step '{first.path}': the query '{first.calibration.facts.text}'"
         if len(asked) > 1:
             what = f"step '{first.path}' and {len(asked) - 1} released with it: a query"
         queries = [(one.charge.step.query, one.rows, one.inputs) for one in asked]
         return self._guarded(what, lambda: answers_of(self.engine, queries))
+
+    def _answers_in_turn(self, asked: Sequence[ChargedRelease]) -> list[Any]:
+        """Return the answers of queries that are asked one by one, in the order that counts the fewest rows.
+
+        That order depends on the rows, and an error must not: after one, all are asked in the order of the plan.
+        """
+        answers: dict[int, Any] = {}
+        try:
+            for k in self.engine.counting_order([one.rows for one in asked]):
+                answers[k] = self.answer(asked[k])
+            return [answers[k] for k in range(len(asked))]
+        except Exception:
+            return [self.answer(one) for one in asked]
 
     def _outputs(self, charges: Sequence[Charge], answers: Sequence[Any]) -> list[Any]:
         """Return the mechanisms' outputs. A private run draws all outputs of one calibration in one call.

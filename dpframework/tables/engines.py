@@ -139,6 +139,14 @@ class Engine(abc.ABC):
         """
         return None
 
+    def counting_order(self, rows: Sequence[Rows]) -> Sequence[int]:
+        """Return the order in which to count several rows one by one (private).
+
+        Of parts of the same rows the last one counts nothing (see `kept_around`), so the largest is best left to the
+        end. By default they are counted as they are given.
+        """
+        return range(len(rows))
+
     def drop(self, rows: Rows) -> None:  # noqa: B027 most engines have nothing to do
         """Drop rows and all their parts. The handle is not used again. By default nothing needs to be done."""
 
@@ -242,6 +250,11 @@ class _Blocks(Engine):
             for k, part in enumerate(parts):
                 part.around = RelatedCaches(self.kept(rows), kept, k)
         return parts
+
+    def counting_order(self, rows: Sequence[Sequence[Block]]) -> Sequence[int]:
+        """See `Engine`."""
+        sizes = [sum(block.rows for block in some) for some in rows]
+        return sorted(range(len(rows)), key=sizes.__getitem__)
 
     def kept_around(self, rows: Sequence[Block]) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
         """See `Engine`."""

@@ -215,6 +215,7 @@ def test_what_an_engine_does_unless_it_says_otherwise() -> None:
     engine.kept(rows)["counted"] = 1
     assert engine.kept(rows) == {}
     assert engine.kept_around(rows) is None
+    assert list(engine.counting_order([rows, rows])) == [0, 1]
     engine.drop(rows)
     engine.close()
     for refused in (engine.sample, engine.sample_units):
@@ -235,6 +236,10 @@ def test_an_engine_in_this_process(engine: dpf.Engine) -> None:
     assert engine.kept(rows) == {"counted": 1}
     assert engine.kept(list(rows)) == {}
     assert (engine.kept_around(rows), engine.kept_around(list(rows))) == (None, None)
+    some = [engine.split(rows, CASES)[0], rows, engine.split(rows, CASES)[1]]
+    sizes = [engine.number(own) for own in some]
+    assert sizes[0] != sizes[2]
+    assert list(engine.counting_order(some)) == sorted(range(3), key=sizes.__getitem__)
     # what is known of the whole and of the other parts is what a part is: where each row is in one
     for by, each_row in ((SCHEMA["c"], True), (CASES, True), ((dpf.Equals("c", "x"), dpf.Equals("c", "y")), False)):
         parts = engine.split(rows, by)
@@ -391,3 +396,79 @@ def test_nothing_is_warned_of_until_the_last_of_several_is_through() -> None:
         with silenced():  # and once more
             assert not warned()
         assert warned()
+
+
+class OrderOfItsOwn(dpf.Engine):
+    """The rows of an engine in this process, which are counted in an order that it is given."""
+
+    name = "ordered"
+
+    def __init__(self, order: Any) -> None:
+        self.order, self.seen, self.inner = order, [], dpf.InMemory()
+
+    def load(self, table: Any) -> Any:
+        return self.inner.load(table)
+
+    def map(self, rows: Any, function: Any) -> Any:
+        self.seen.append(self.inner.number(rows))
+        return self.inner.map(rows, function)
+
+    def split(self, rows: Any, by: Any) -> Any:
+        return self.inner.split(rows, by)
+
+    def derive(self, rows: Any, attribute: Any, cases: Any) -> Any:
+        return self.inner.derive(rows, attribute, cases)
+
+    def counting_order(self, rows: Any) -> Any:
+        return self.order(len(rows))
+
+
+@attrs.frozen
+class FailsBelow(dpf.queries.Count):
+    """A count of rows that fails where there are few, as a query of a stranger may."""
+
+    def count(self, block: Any, **inputs: Any) -> Any:
+        if block.rows < 30:
+            raise RuntimeError
+        return super().count(block)
+
+
+@pytest.mark.parametrize("order", [lambda n: range(n), lambda n: range(n)[::-1], lambda n: [0, 0], lambda n: [n]])
+def test_no_answer_and_no_error_depends_on_the_order_in_which_rows_are_counted(order: Any) -> None:
+    def planned(query: Any) -> dpf.Study:
+        study = dpf.Study(SCHEMA, epsilon=1)
+        study.add_plan("cut", dpf.parallel(dpf.step("n", query, dpf.mechanisms.DiscreteLaplace(1)), by=SCHEMA["c"]))
+        return study
+
+    held, engine = table(50), OrderOfItsOwn(order)
+    found = planned(dpf.queries.Count()).run(held, seed=1, engine=engine)
+    assert found["cut"] == planned(dpf.queries.Count()).run(held, seed=1)["cut"]
+    assert len(engine.seen) >= SCHEMA["c"].size
+    errors = []
+    for one in (dpf.InMemory(), engine):
+        with pytest.raises(dpf.DPFrameworkError) as raised:
+            planned(FailsBelow()).run(held, engine=one)
+        errors.append(str(raised.value))
+    assert errors[0] == errors[1]
+
+
+def test_a_tree_counts_the_smaller_part_of_each_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpframework_trees.queries import splits
+
+    counted = []
+    by_class = splits.counts_by_class
+
+    def watched(block: Any, attributes: Any, *more: Any) -> Any:
+        counted.append((block.rows, len(attributes)))
+        return by_class(block, attributes, *more)
+
+    monkeypatch.setattr(splits, "counts_by_class", watched)
+    random = np.random.default_rng(0)
+    schema = dpf.Schema([dpf.Boolean("y"), dpf.Numeric("a", 0, 10, bins=10), dpf.Numeric("b", 0, 10, bins=10)])
+    numbers = random.integers(0, 10, (2, 4000))
+    held = dpf.Table.from_codes(schema, [(numbers[0] >= 8).astype(int), *numbers])
+    study = dpf.Study(schema, epsilon=50)
+    study.add("tree", dpf.miner("dp-id3", target="y", max_depth=2, epsilon=50))
+    study.run(held, seed=1)
+    below = int((numbers[0] < 8).sum())  # is cut off first, and is the larger part
+    assert counted == [(4000, 2), (4000 - below, 2)]

@@ -63,7 +63,6 @@ class SplitScores(CriterionScores, CandidateScores):
         Of the attributes only those at some positions in `candidates.attributes`, if they are given as `only`.
         """
         candidates: Candidates = inputs["candidates"]
-        classes = block.codes(self.target.name)
         on_grid = inputs.get("only", _attributes_on_grid(candidates))
         if len(on_grid) and candidates.attributes[on_grid].max() >= len(block.columns):
             raise InputError(
@@ -73,6 +72,9 @@ class SplitScores(CriterionScores, CandidateScores):
         width = int(sizes.sum())
         thresholds = np.flatnonzero(candidates.kinds == OFF_GRID)
         counts = np.zeros((width + 2 * len(thresholds), self.target.size), dtype=np.int64)
+        if not len(counts):
+            return counts  # all are known: no code is read
+        classes = block.codes(self.target.name)
         counts[:width] = counts_by_class(block, candidates.attributes[on_grid], sizes, classes, self.target.size)
         for k, position in enumerate(thresholds):
             below = candidates[int(position)].holds(block)  # type: ignore[union-attr]
