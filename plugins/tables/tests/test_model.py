@@ -1,5 +1,6 @@
 """The model: sums along a junction tree, the fit, and rows drawn from it, beside sums over all cells."""
 
+import functools
 import itertools
 import math
 
@@ -8,6 +9,7 @@ import pytest
 from dpframework_tables.candidates import candidate_sets, room_for, tree_for
 from dpframework_tables.junction import JunctionTree, cells_of, cliques_of
 from dpframework_tables.model import Measurement, beliefs, factors_of, fit
+from dpframework_tables.pooling import Pool, residuals_of
 from dpframework_tables.sampling import sampled_rows
 from hypothesis import given, settings, strategies as st
 
@@ -89,9 +91,9 @@ def test_the_fit_arrives_where_its_gradient_is_0():
     rows, model = fitted(variance=10_000.0, sets=SETS[5:])
     assert max(np.abs(one.penalty * own).max() for one, own in zip(model.measured, model.potentials, strict=True)) > 50
     joint = whole(SIZES, [one.of for one in model.measured], model.potentials)
+    pool = Pool.of([(one.of, one.residuals, one.variance) for one in model.measured], SIZES)
     for one, potential in zip(model.measured, model.potentials, strict=True):
-        wanted = one.counts + (len(rows) - one.counts.sum()) / one.counts.size
-        own = wanted - one.penalty * potential  # of 4,000 rows, but for a factor that all have
+        own = pool.table(one.of, len(rows)) - one.penalty * potential  # of 4,000 rows, but for a factor that all have
         assert own.sum() * marginal(joint, one.of) == pytest.approx(own, abs=5)
 
 
@@ -113,6 +115,59 @@ def test_a_table_that_is_all_noise_changes_next_to_nothing():
         moved = fit(tree, measured, float(expected.sum())).marginal((0, 1)) - expected
         believed.append(np.abs(moved).mean() / 200)
     assert np.mean(believed) < 0.06
+
+
+def test_pooled_tables_are_the_best_that_agree():
+    """The table of all attributes that is nearest to what was measured, each count weighted by its variance."""
+    sizes, draw, rows = (2, 3, 4), np.random.default_rng(3), 500.0
+    sets, variances = [(0,), (1,), (0, 1), (0, 1, 2), (1, 2), (0, 1)], [9.0, 4.0, 25.0, 16.0, 1.0, 3.0]
+    tables = [draw.normal(0, 40, [sizes[a] for a in of]) for of in sets]
+    cells = np.eye(math.prod(sizes)).reshape(-1, *sizes)
+    lines, wanted = [np.full((1, len(cells)), 1e6)], [np.array([1e6 * rows])]  # the number of rows is known
+    for of, own, variance in zip(sets, tables, variances, strict=True):
+        sums = cells.sum(axis=tuple(1 + a for a in range(3) if a not in of)).reshape(len(cells), -1).T
+        lines.append(sums / math.sqrt(variance))
+        wanted.append(own.ravel() / math.sqrt(variance))
+    best = np.linalg.lstsq(np.concatenate(lines), np.concatenate(wanted), rcond=None)[0].reshape(sizes)
+    given = zip(sets, tables, variances, strict=True)
+    pool = Pool.of([(of, residuals_of(of, own), variance) for of, own, variance in given], sizes)
+    for of in sets:
+        assert pool.table(of, rows) == pytest.approx(marginal(best, of), abs=1e-3)
+
+
+def test_a_pair_makes_the_counts_of_each_attribute_more_exact():
+    """Variances add up by their inverses: 100 alone, and 25 in each of two cells of a value by a pair."""
+    draw, off = np.random.default_rng(4), []
+    for _ in range(300):
+        counts = [draw.normal(50, 10, 2), draw.normal(25, 5, (2, 2))]
+        tables = [((0,), residuals_of((0,), counts[0]), 100.0), ((0, 1), residuals_of((0, 1), counts[1]), 25.0)]
+        off.append(Pool.of(tables, (2, 2)).table((0,), 100)[0] - 50)
+    assert np.var(off) == pytest.approx(1 / (1 / 50 + 1 / 25), rel=0.3)  # of half a difference; 3.7 standard errors
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (4, 6), (3, 2, 5)])
+def test_noise_alone_is_seldom_believed(sizes):
+    """In one table of forty or fewer: 27 of 300 or more have a probability below 1e-7 (binomial)."""
+    draw, rows = np.random.default_rng(5), 3000.0
+    shares = [np.arange(1, size + 1) / (size * (size + 1) / 2) for size in sizes]
+    alone, of = [rows * own for own in shares], tuple(range(len(sizes)))
+    exact = rows * functools.reduce(np.multiply.outer, shares)
+    believed = 0
+    for _ in range(300):
+        noisy = [own + draw.normal(0, 40, own.shape) for own in alone]
+        known = [Measurement.beside((a,), own, 40.0**2, np.full(own.shape, own.mean())) for a, own in enumerate(noisy)]
+        before = fit(JunctionTree.of(sizes, [(a,) for a in of]), known, rows)
+        expected = functools.reduce(np.multiply.outer, [before.marginal((a,)) / rows for a in of]) * rows
+        counts = exact + draw.normal(0, 30, exact.shape)
+        believed += Measurement.of_several(of, counts, 30.0**2, expected, before).told
+    assert believed < 0.09 * 300
+
+
+def test_what_differs_by_more_than_noise_is_believed():
+    known = [Measurement.beside((a,), np.array([50.0, 50.0]), 4.0, np.array([50.0, 50.0])) for a in (0, 1)]
+    before, even = fit(JunctionTree.of((2, 2), [(0,), (1,)]), known, 100.0), np.full((2, 2), 25.0)
+    assert Measurement.of_several((0, 1), np.array([[40.0, 10.0], [10.0, 40.0]]), 4.0, even, before).told
+    assert not Measurement.of_several((0, 1), np.array([[26.0, 24.0], [24.0, 26.0]]), 4.0, even, before).told
 
 
 def test_rows_are_dealt_out_so_that_tables_err_by_rounding():

@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dpframework.basics import NoisyHistogram, OneWayMarginals
 from dpframework.facts import Attribute
-from dpframework.plan import Node, repeat, sequential, step
+from dpframework.plan import Node, either, repeat, sequential, step
 from dpframework.run import PrivateTable
 from dpframework_tables.budgets import CHOOSE, MEASURE, TableBudget
 from dpframework_tables.candidates import candidate_sets, room_for, tree_for
@@ -38,6 +38,9 @@ from dpframework_tables.round_steps import BLOCK, InBlock, InPlan
 from dpframework_tables.sampling import sampled_rows
 
 TREE_CHOOSE, ROUNDS_CHOOSE = Fraction(18, 100), Fraction(1, 10)  # of what one-way marginals leave
+MORE, AGAIN = "more rounds", "one-way marginals again"
+_TRIED = 8  # the first stage of rounds is one part in so many
+_KEPT = 0.9  # of what the budget could tell of one-way marginals: no stage ends early for more
 FEW_TURNS = 8  # of a fit between rounds
 MOST_DRAWN = 200_000  # rows of a model that are compared with the table
 
@@ -97,7 +100,7 @@ class TableMethod:
         """How many marginals are selected and measured."""
         if not self.sets:
             return 0
-        return len(self.among) - 1 if self.name == "tree" else self.rounds
+        return min(len(self.among) - 1, self.rounds) if self.name == "tree" else self.rounds
 
     @functools.cached_property
     def sets(self) -> list[Set]:
@@ -127,7 +130,34 @@ class TableMethod:
         choose, measure = self._shares(1 - share)
         chosen = step(CHOOSE, distances, self.budget.selector(choose / times), uses=list(nodes))
         measured = step(MEASURE, marginal, self.budget.counter(measure / times), uses=[CHOOSE])
-        return {**nodes, MEASURE: repeat(times, sequential(chosen, measured))}
+        stages = self._stages(sequential(chosen, measured), self.stages, (1 - share) / times)
+        return {**nodes, **stages}
+
+    @property
+    def stages(self) -> list[int]:
+        """How many rounds are made before each point where one-way marginals may get the rest instead: ever more.
+
+        All of them at once where that would hardly make one-way marginals better: a pair of attributes of few values
+        tells nearly as much of the two.
+        """
+        typical = math.exp(math.fsum(map(math.log, self.sizes)) / len(self.sizes))
+        if self.share + (1 - self.share) * (1 - ROUNDS_CHOOSE) * min(2 / typical, 1) >= _KEPT:
+            return [self.times]
+        found: list[int] = []
+        left = self.times
+        while left:
+            found.append(min(left, -(-self.times // _TRIED) << len(found)))
+            left -= found[-1]
+        return found
+
+    def _stages(self, one: Node, sizes: Sequence[int], cost: Fraction) -> dict[str, Node]:
+        """Plan stages of rounds that cost a share of the budget each, or after any of them one-way marginals again."""
+        first: dict[str, Node] = {MEASURE: repeat(sizes[0], one)}
+        if not sizes[1:]:
+            return first
+        again = self._alone.plan(self.budget.amount * cost * sum(sizes[1:]))
+        more = self._stages(one, sizes[1:], cost)
+        return {**first, MORE: either(sequential(*more.values(), name=MORE), sequential(*again.values(), name=AGAIN))}
 
     @property
     def _alone(self) -> OneWayMarginals:
@@ -142,34 +172,56 @@ class TableMethod:
         """Make the releases, and fit the model."""
         alone = self._alone.release(table)
         rows = number_of_rows(alone, self.rows, self.most_rows)
+        even = [np.full(len(one.counts), rows / len(one.counts)) for one in alone]
         measured = [
-            Measurement.beside((k,), one.counts, one.variance, np.full(len(one.counts), rows / len(one.counts)))
-            for k, one in enumerate(alone)
+            Measurement.beside((k,), one.counts, one.variance, own)
+            for k, (one, own) in enumerate(zip(alone, even, strict=True))
         ]
         model = fit(JunctionTree.of(self.sizes, [one.of for one in measured]), measured, rows)
         if not self.times:
             return model
         return {"tree": self._tree, "rounds": self._rounds, "adaptive": self._adaptive}[self.name](table, model)
 
+    def _in_stages(self, table: PrivateTable, one_round: Callable[[InPlan, int], Measurement]) -> list[NoisyHistogram]:
+        """Make rounds, and release one-way marginals with what is left once a stage says no more than noise."""
+        turn = 0
+        for size in self.stages:
+            table = table.scope(MORE) if turn else table
+            new = [one_round(InPlan(table), turn + k) for k in range(size)]
+            turn += size
+            if turn < self.times and not any(one.told for one in new):
+                return self._alone.release(table.scope(AGAIN))
+        return []
+
     def _tree(self, table: PrivateTable, model: Model) -> Model:
         """Select pairs that join two parts, measure each, and fit the model to all of them at the end."""
-        sets, part, asks = self.sets, list(range(len(self.among))), InPlan(table)
+        sets, part = self.sets, list(range(len(self.among)))
         means = [model.marginal((k,)) for k in range(len(self.among))]
         flat, found = np.concatenate(means), list(model.measured)
-        for _ in range(self.times):
+
+        def one_round(asks: InPlan, _: int) -> Measurement:
             possible = tuple(k for k, (a, b) in enumerate(sets) if part[a] != part[b])
             one = self._positions(asks.choose(marginals=flat, possible=possible))
-            found.append(self._measured(asks, one, np.outer(means[one[0]], means[one[1]]) / model.rows))
+            found.append(self._measured(asks, one, np.outer(means[one[0]], means[one[1]]) / model.rows, model))
             joined = {part[a] for a in one}
-            part = [min(joined) if p in joined else p for p in part]
+            part[:] = [min(joined) if p in joined else p for p in part]
+            return found[-1]
+
+        found = _with_more(found, self._in_stages(table, one_round))
         return fit(JunctionTree.of(self.sizes, [one.of for one in found]), found, model.rows, model)
 
     def _rounds(self, table: PrivateTable, model: Model) -> Model:
         """Make as many rounds as are planned."""
-        for turn in range(self.times):
+        now = model
+
+        def one_round(asks: InPlan, turn: int) -> Measurement:
+            nonlocal now
             most, last = self.max_cells * (turn + 1) / self.times, turn == self.times - 1
-            model, _ = self._round(table, InPlan(table), model, most, TURNS if last else FEW_TURNS)
-        return model
+            now = self._round(table, asks, now, most, TURNS if last else FEW_TURNS)
+            return now.measured[-1]
+
+        again = self._in_stages(table, one_round)
+        return fit(now.tree, _with_more(now.measured, again), now.rows, now) if again else now
 
     def _adaptive(self, table: PrivateTable, model: Model) -> Model:
         """Make rounds until the block is spent, the last one with all that is left."""
@@ -181,24 +233,21 @@ class TableMethod:
             cost = left if last else cost
             asks = InBlock(block, self.budget, cost * ROUNDS_CHOOSE, cost * (1 - ROUNDS_CHOOSE))
             most = float(self.max_cells * (whole - left + cost) / whole)
-            model, told = self._round(table, asks, model, most, TURNS if last else FEW_TURNS)
-            if not told:
+            model = self._round(table, asks, model, most, TURNS if last else FEW_TURNS)
+            if not model.measured[-1].told:
                 cost *= 4 if self.budget.zcdp else 2
         return model
 
-    def _round(
-        self, table: PrivateTable, asks: InPlan | InBlock, model: Model, most: float, turns: int
-    ) -> tuple[Model, bool]:
-        """Select and measure the marginal that the model describes worst, and fit; tell if it said more than noise."""
+    def _round(self, table: PrivateTable, asks: InPlan | InBlock, model: Model, most: float, turns: int) -> Model:
+        """Select and measure the marginal that the model describes worst, and fit."""
         known = [one.of for one in model.measured]
         noise = round(self.budget.size_of_noise(asks.calibration.variance))
         drawn, total = self._drawn(table, model), max(round(model.rows), 1)
         possible = tuple(room_for(self.sizes, self.sets, known, model.tree, most))
         one = self._positions(asks.choose(drawn=drawn, rows_meant=total, possible=possible, noise=noise))
-        expected = _expected(model, one, drawn)
-        new = self._measured(asks, one, expected)
-        fitted = fit(tree_for(self.sizes, known, model.tree, one), [*model.measured, new], model.rows, model, turns)
-        return fitted, float(np.abs(fitted.marginal(one) - expected).sum()) > noise * expected.size
+        new = self._measured(asks, one, _expected(model, one, drawn), model)
+        tree = tree_for(self.sizes, known, model.tree, one)
+        return fit(tree, [*model.measured, new], model.rows, model, turns)
 
     def _drawn(self, table: PrivateTable, model: Model) -> NDArray[Any]:
         """Return rows of the model, about as many as there are, in the smallest type."""
@@ -210,9 +259,14 @@ class TableMethod:
         place = {a.name: k for k, a in enumerate(self.among)}
         return tuple(place[name] for name in names)
 
-    def _measured(self, asks: InPlan | InBlock, one: Set, expected: Array) -> Measurement:
+    def _measured(self, asks: InPlan | InBlock, one: Set, expected: Array, model: Model) -> Measurement:
         counts = np.asarray(asks.measure(tuple(self.among[a].name for a in one)), dtype=np.float64)
-        return Measurement.beside(one, counts.reshape(expected.shape), asks.calibration.variance, expected)
+        return Measurement.of_several(one, counts.reshape(expected.shape), asks.calibration.variance, expected, model)
+
+
+def _with_more(measured: Sequence[Measurement], again: Sequence[NoisyHistogram]) -> list[Measurement]:
+    """Return measurements with the means of the first ones, of one attribute each, and of others of the same."""
+    return [*(one.with_another(new) for one, new in zip(measured, again, strict=False)), *measured[len(again) :]]
 
 
 def _expected(model: Model, one: Set, drawn: NDArray[Any]) -> Array:

@@ -22,6 +22,7 @@ cells.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias, final
@@ -30,7 +31,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.basics import NoisyHistogram
 from dpframework_tables.junction import JunctionTree, Set
+from dpframework_tables.pooling import Pool, residuals_of
 
 Array: TypeAlias = "NDArray[np.float64]"
 
@@ -40,11 +43,14 @@ _STEEPEST = 30.0  # a potential: of e**-30 of the rows a cell is empty
 _LEAST_PENALTY = 1e-6
 _GRID = np.logspace(-6, 5, 45)  # of v
 _MANY = 1 << 18  # numbers that are computed at once
+_EVIDENCE = 2.0  # a gain in the log-likelihood, which noise alone makes in one table of forty
+_RAKED = 3  # turns of proportional fitting
 _FEW = 0.1  # rows, that a start takes to be in an empty cell
 
 
+# Not slotted: the cached property needs an instance dictionary.
 @final
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class Measurement:
     """A marginal that was measured.
 
@@ -70,13 +76,64 @@ class Measurement:
 
     @classmethod
     def beside(cls, of: Set, counts: Array, variance: float, expected: Array) -> Measurement:
-        """Return a measurement with v from its deviations from a table that was expected, in rows."""
+        """Return a measurement of one attribute, with v from its deviations from a table that was expected, in rows."""
         moved = counts - expected
         moved = moved - moved.mean()  # its total is known better
-        varies = _varies(moved.ravel(), np.maximum(expected, 0).ravel(), variance)
+        varies, _ = _varies(moved, expected, np.full(counts.shape, variance))
+        return cls._starting(of, counts, variance, varies, moved, expected)
+
+    @classmethod
+    def of_several(cls, of: Set, counts: Array, variance: float, expected: Array, before: Model) -> Measurement:
+        """Return a measurement of several attributes, with v from what it says of them together.
+
+        What it says of each of them alone is known better from all that was measured. So its deviations are those from
+        the table that was expected once this has these counts, less what each attribute adds by itself. What is
+        expected has noise too: in a cell of E rows, of a value that m rows have with a variance of s, about
+        (E / m)**2 s. If noise makes such deviations easily, none is believed.
+
+        Parameters
+        ----------
+        of, counts, variance
+            What was measured.
+        expected
+            What the model before says, in rows.
+        before
+            The model before.
+        """
+        known = [(one.of, one.residuals, one.variance) for one in before.measured if set(one.of) & set(of)]
+        pool = Pool.of([*known, (of, residuals_of(of, counts), variance)], before.tree.sizes)
+        margins = [_simplex(pool.table((a,), before.rows), before.rows) for a in of]
+        likely = _raked(np.maximum(expected, 0), margins)
+        moved = _without_effects(counts - likely)
+        free = (counts.size - 1 - sum(size - 1 for size in counts.shape)) / counts.size
+        noise = np.full(counts.shape, variance * free)
+        for axis, (a, margin) in enumerate(zip(of, margins, strict=True)):
+            noise += pool.variances[a,] * (likely / np.maximum(margin, 1e-9).reshape(_along(axis, counts.ndim))) ** 2
+        varies, gain = _varies(moved, likely, noise)
+        return cls._starting(of, counts, variance, varies if free * gain > _EVIDENCE else _GRID[0], moved, likely)
+
+    @classmethod
+    def _starting(
+        cls, of: Set, counts: Array, variance: float, varies: float, moved: Array, expected: Array
+    ) -> Measurement:
         likely = expected + moved * (expected * varies / (expected * varies + variance + 1e-9))
         start = np.log(np.maximum(likely, 0) + _FEW) - np.log(np.maximum(expected, 0) + _FEW)
-        return cls(of, counts, variance, varies, start)
+        return cls(of, counts, variance, float(varies), start)
+
+    def with_another(self, other: NoisyHistogram) -> Measurement:
+        """Return the mean of this measurement of one attribute and another, by their variances."""
+        mean = other.with_another(self.counts, self.variance)
+        return attrs.evolve(self, counts=mean.counts, variance=mean.variance)
+
+    @functools.cached_property
+    def residuals(self) -> dict[Set, Array]:
+        """What the counts of each subset of the attributes say that those of its own subsets do not."""
+        return residuals_of(self.of, self.counts)
+
+    @property
+    def told(self) -> bool:
+        """Whether the counts differ from what was expected by more than noise."""
+        return self.varies > float(_GRID[0])
 
     @property
     def penalty(self) -> float:
@@ -91,13 +148,37 @@ def _simplex(counts: Array, rows: float) -> Array:
     return np.asarray(np.maximum(counts - above[np.flatnonzero(flat > above)[-1]], 0))
 
 
-def _varies(moved: Array, expected: Array, variance: float) -> float:
-    """Return the v of which deviations are most likely, if one in a cell of E rows has the variance v E + variance."""
-    likely = np.empty(len(_GRID))
+def _along(axis: int, axes: int) -> list[int]:
+    """Return the shape of numbers along one axis of a table."""
+    return [-1 if k == axis else 1 for k in range(axes)]
+
+
+def _without_effects(table: Array) -> Array:
+    """Return a table less what each axis adds by itself: its means along all axes but one are 0."""
+    axes = range(table.ndim)
+    alone = [table.mean(axis=tuple(other for other in axes if other != axis), keepdims=True) for axis in axes]
+    return np.asarray(table - sum(alone, np.zeros(())) + (table.ndim - 1) * table.mean())
+
+
+def _raked(table: Array, margins: Sequence[Array]) -> Array:
+    """Return a table with given sums along each axis, as nearly as a few turns of proportional fitting make it."""
+    found = table + 1e-9
+    for axis in [*range(table.ndim)] * _RAKED:
+        sums = found.sum(axis=tuple(k for k in range(table.ndim) if k != axis))
+        found = found * (margins[axis] / np.maximum(sums, 1e-9)).reshape(_along(axis, table.ndim))
+    return found
+
+
+def _varies(moved: Array, expected: Array, noise: Array) -> tuple[float, float]:
+    """Return the v of which deviations are most likely, and how much more so than of next to none, as a logarithm.
+
+    A deviation in a cell of E rows is taken to have the variance v E, and that of its noise.
+    """
+    flat, rows, likely = moved.ravel(), np.maximum(expected, 0).ravel(), np.empty(len(_GRID))
     for some in np.array_split(np.arange(len(_GRID)), min(max(moved.size * len(_GRID) // _MANY, 1), len(_GRID))):
-        spread = np.multiply.outer(_GRID[some], expected) + (variance + 1e-9)
-        likely[some] = -(np.log(spread) + moved * moved / spread).sum(axis=1)
-    return float(_GRID[likely.argmax()])
+        spread = np.multiply.outer(_GRID[some], rows) + (noise.ravel() + 1e-9)
+        likely[some] = -(np.log(spread) + flat * flat / spread).sum(axis=1) / 2
+    return float(_GRID[likely.argmax()]), float(likely.max() - likely[0])
 
 
 def _log_sum(table: Array, axes: tuple[int, ...]) -> Array:
@@ -239,19 +320,20 @@ class _Walk:
         self.tree, self.measured = tree, measured
         self.potentials = [np.clip(one, -_STEEPEST, _STEEPEST) for one in start]
         self.homes = [tree.home(one.of) for one in measured]
-        self.wanted = [self._target(one, rows) for one in measured]
+        pool = Pool.of([(one.of, one.residuals, one.variance) for one in measured], tree.sizes)
+        self.wanted = [pool.table(one.of, rows) for one in measured]
+        self.penalties = [one.penalty for one in measured]
+        for k, one in enumerate(measured):
+            if len(one.of) == 1:
+                even = np.full(one.counts.shape, rows / one.counts.size)
+                self.penalties[k] = Measurement.beside(one.of, self.wanted[k], pool.variances[one.of], even).penalty
+                self.wanted[k] = _simplex(self.wanted[k], rows)
         shares, _ = beliefs(tree, factors_of(tree, [one.of for one in measured], self.potentials))
         self.tables = [rows * own for own in shares]
         self.children: list[list[int]] = [[] for _ in tree.cliques]
         for k in range(1, len(tree.cliques)):
             self.children[tree.parents[k]].append(k)
         self.separators = [self._sum(k, tree.separator(k)) for k in range(len(tree.cliques))]
-
-    def _target(self, one: Measurement, rows: float) -> Array:
-        """Return the counts that the model's table is fitted to, without negative ones for one attribute."""
-        if len(one.of) == 1:
-            return _simplex(one.counts, rows)
-        return one.counts + (rows - float(one.counts.sum())) / one.counts.size
 
     def turn(self) -> float:
         """Fit each set once, along the tree and back, and return by how many rows tables were off, all together."""
@@ -282,7 +364,7 @@ class _Walk:
         from scipy.special import wrightomega
 
         one, potential = self.measured[place], self.potentials[place]
-        table, penalty = self._sum(k, one.of), one.penalty
+        table, penalty = self._sum(k, one.of), self.penalties[place]
         log_table = np.log(np.maximum(table, 1e-250))
         left = (self.wanted[place] - penalty * potential) / penalty
         point = log_table - math.log(penalty) + left

@@ -1,0 +1,93 @@
+"""Measured tables that agree: each part of a table is taken from all tables that hold it.
+
+A table of the attributes S is the sum, over the subsets A of S, of its *residual* of A: what the counts of A say that
+those of its subsets do not (Xiao and others 2023). Noise of variance s a cell puts noise of variance s times the cells
+of S without A on the residual of A, and the noises of different residuals are independent. So the best estimate of a
+residual is the mean of those of all tables that hold A, weighted by the inverse of these variances, and the sums of
+these means agree with each other. Nothing that was measured is lost: a table that tells nothing of how its attributes
+depend still makes their own counts more exact.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework_tables.junction import Set
+
+Array: TypeAlias = "NDArray[np.float64]"
+
+
+def residuals_of(of: Set, counts: Array) -> dict[Set, Array]:
+    """Return the residual of each subset of a table's attributes but the empty one, each with the table's axes."""
+    found = {}
+    for size in range(1, len(of) + 1):
+        for one in itertools.combinations(of, size):
+            rest = tuple(axis for axis, a in enumerate(of) if a not in one)
+            table = counts.sum(axis=rest, keepdims=True)
+            for axis, a in enumerate(of):
+                if a in one:
+                    table = table - table.mean(axis=axis, keepdims=True)
+            found[one] = table
+    return found
+
+
+@final
+@attrs.frozen(eq=False)
+class Pool:
+    """The best estimate of the residual of each set of attributes that a measured table holds.
+
+    Attributes
+    ----------
+    sizes
+        The number of codes of each attribute.
+    residuals
+        The estimates, each in its own shape.
+    variances
+        The variance of each cell of a table that is the mean of those that hold the set.
+    """
+
+    sizes: Sequence[int]
+    residuals: Mapping[Set, Array]
+    variances: Mapping[Set, float]
+
+    @classmethod
+    def of(cls, tables: Iterable[tuple[Set, Mapping[Set, Array], float]], sizes: Sequence[int]) -> Pool:
+        """Return the estimates from tables.
+
+        Parameters
+        ----------
+        tables
+            The attributes of each, its residuals (or some of them), and the variance of its cells.
+        sizes
+            The number of codes of each attribute.
+        """
+        sums: dict[Set, tuple[Array, float]] = {}
+        for of, residuals, variance in tables:
+            for one, own in residuals.items():
+                weight = 1 / max(variance * _cells(of, one, sizes), 1e-12)
+                before, known = sums.get(one, (0.0, 0.0))
+                sums[one] = before + weight * own.reshape([sizes[a] for a in one]), known + weight
+        means = {one: total / weight for one, (total, weight) in sums.items()}
+        return cls(sizes, means, {one: 1 / weight for one, (_, weight) in sums.items()})
+
+    def table(self, of: Set, rows: float) -> Array:
+        """Return the table of a set that was measured, of a number of rows. Such tables agree with each other."""
+        shape = [self.sizes[a] for a in of]
+        found = np.full(shape, rows / math.prod(shape))
+        for size in range(1, len(of) + 1):
+            for one in itertools.combinations(of, size):
+                own = self.residuals[one] / _cells(of, one, self.sizes)
+                found += own.reshape([self.sizes[a] if a in one else 1 for a in of])
+        return found
+
+
+def _cells(of: Set, without: Set, sizes: Sequence[int]) -> int:
+    """Return the number of cells of the attributes of a set that another lacks."""
+    return math.prod(sizes[a] for a in of if a not in without)
