@@ -17,18 +17,22 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-@njit(nogil=True, cache=True)
 def fill_sets(digits: NDArray[Any], codes: Integers, below: bool, sets: NDArray[Any]) -> None:
     """Fill in sets[t], where the code is codes[t], or that at most, in words of 64 rows.
 
     digits[k] is where the code has a 1 in its binary digit k, the last one first.
     """
+    _fill_sets(digits, codes, below, sets, np.empty(digits.shape[1], dtype=np.uint64))
+
+
+@njit(nogil=True, cache=True)
+def _fill_sets(digits: NDArray[Any], codes: Integers, below: bool, sets: NDArray[Any], equal: NDArray[Any]) -> None:
+    """Do as `fill_sets`, with room for the rows whose higher digits are the code's."""
     words = digits.shape[1]
-    equal = np.zeros(words, dtype=np.uint64)
     for t in range(len(codes)):
-        equal[:] = ~np.uint64(0)
         less = sets[t]
-        less[:] = 0
+        for w in range(words):
+            equal[w], less[w] = ~np.uint64(0), np.uint64(0)
         for k in range(len(digits) - 1, -1, -1):
             digit = digits[k]
             if codes[t] >> k & 1:
@@ -42,13 +46,24 @@ def fill_sets(digits: NDArray[Any], codes: Integers, below: bool, sets: NDArray[
             less[w] = less[w] | equal[w] if below else equal[w]
 
 
-@njit(nogil=True, cache=True)
 def count_common(
     sets: NDArray[Any], others: NDArray[Any], within: NDArray[Any], asked: NDArray[np.bool_], counts: NDArray[Any]
 ) -> None:
     """Add to counts[k, i, j] the rows in sets[i], others[j] and within[k], in words of 64 rows, where asked[i, j]."""
+    _count_common(sets, others, within, asked, counts, np.empty(sets.shape[1], dtype=np.uint64))
+
+
+@njit(nogil=True, cache=True)
+def _count_common(
+    sets: NDArray[Any],
+    others: NDArray[Any],
+    within: NDArray[Any],
+    asked: NDArray[np.bool_],
+    counts: NDArray[Any],
+    some: NDArray[Any],
+) -> None:
+    """Do as `count_common`, with room for the rows of a set that are counted."""
     words = sets.shape[1]
-    some = np.zeros(words, dtype=np.uint64)
     for k in range(len(within)):
         for i in range(len(sets)):
             for w in range(words):

@@ -172,11 +172,11 @@ def common_counts(
     within = len(known) + everyone
     counts = np.zeros((within, left.number, right.number), dtype=np.int32)
     tables = {pair: np.zeros((within, *_shape(left, right, pair)), dtype=np.int64) for pair in tabled}
-    for tile, *words in _tiles(block, left, right, sets):
+    for tile, of_left, of_right in _tiles(block, left, right, sets):
         masks = [*([np.ones(tile.rows, dtype=np.bool_)] * everyone), *(d.holds(tile) for d in known)]
         chosen = empty_words(within, tile.rows)
         pack(np.array(masks), chosen)
-        count_common(*words, chosen, as_bits, counts)
+        count_common(of_left, of_right, chosen, as_bits, counts)
         if tabled:
             _add_tables(tile, left, right, masks, tables)
     for (i, j), table in tables.items():

@@ -12,7 +12,6 @@ Floats = NDArray[np.float64]
 LOW = 3  # positions that a kernel runs through together; no table holds all of them
 
 
-@njit(nogil=True, cache=True)
 def sum_states(weights: Floats, positions: NDArray[np.int64], number: int, sums: Floats, states: Floats) -> float:
     """Fill in the sums of a product of weights by the cells of each table, and return its sum over all states.
 
@@ -28,21 +27,41 @@ def sum_states(weights: Floats, positions: NDArray[np.int64], number: int, sums:
     states
         Shape (4 ** number,), filled in with the products; of length 0 to leave them out.
     """
-    tables, total = len(weights), 0.0
     sums[:] = 0.0
-    pairs, alone = np.empty((3, 16)), np.empty((3, 4))  # pairs (0, 1), (0, 2), (1, 2) of the low positions
-    paired, row = np.empty((3, 16)), np.empty(4)
-    digits = np.zeros(number, dtype=np.int64)
+    digits, low = np.zeros(number, dtype=np.int64), np.empty((3, 3, 16))
+    return float(_sum_states(weights, positions, digits, low[0], low[1], low[2], sums, states))
+
+
+@njit(nogil=True, cache=True)
+def _sum_states(
+    weights: Floats,
+    positions: NDArray[np.int64],
+    digits: NDArray[np.int64],
+    pairs: Floats,
+    paired: Floats,
+    alone: Floats,
+    sums: Floats,
+    states: Floats,
+) -> float:
+    """Do as `sum_states`, which makes room for a state's digits, and for products of the low positions.
+
+    Those of the pairs (0, 1), (0, 2) and (1, 2) are factors in `pairs`, and sums in `paired`, shape (3, 16) each;
+    `alone` has factors of one position in the first four places of each row.
+    """
+    tables, number, total = len(weights), len(digits), 0.0
     for high in range(4 ** (number - LOW)):
         for k in range(LOW, number):
             digits[k] = high >> (2 * (k - LOW)) & 3
-        pairs[:], alone[:], constant = 1.0, 1.0, 1.0
+        constant = 1.0
+        for k in range(LOW):
+            for c in range(16):
+                pairs[k, c], alone[k, c], paired[k, c] = 1.0, 1.0, 0.0
         for t in range(tables):
-            first, second, third = positions[t]
+            first, second, third = positions[t, 0], positions[t, 1], positions[t, 2]
             if second < LOW:
-                one, base = pairs[first + second - 1], 16 * digits[third]
+                base = 16 * digits[third]
                 for c in range(16):
-                    one[c] *= weights[t, base + c]
+                    pairs[first + second - 1, c] *= weights[t, base + c]
             elif first < LOW:
                 base = 4 * digits[second] + 16 * digits[third]
                 for c in range(4):
@@ -53,21 +72,20 @@ def sum_states(weights: Floats, positions: NDArray[np.int64], number: int, sums:
             for a in range(4):
                 pairs[0, a + 4 * b] *= constant * alone[0, a] * alone[1, b]
                 pairs[2, a + 4 * b] *= alone[2, b]
-        paired[:] = 0.0
         for c in range(4):
             for b in range(4):
                 of_pair = 0.0
                 for a in range(4):
-                    row[a] = pairs[0, a + 4 * b] * pairs[1, a + 4 * c] * pairs[2, b + 4 * c]
-                    paired[0, a + 4 * b] += row[a]
-                    paired[1, a + 4 * c] += row[a]
-                    of_pair += row[a]
+                    product = pairs[0, a + 4 * b] * pairs[1, a + 4 * c] * pairs[2, b + 4 * c]
+                    paired[0, a + 4 * b] += product
+                    paired[1, a + 4 * c] += product
+                    of_pair += product
+                    if len(states):
+                        states[64 * high + 16 * c + 4 * b + a] = product
                 paired[2, b + 4 * c] += of_pair
-                if len(states):
-                    start = 64 * high + 16 * c + 4 * b
-                    for a in range(4):
-                        states[start + a] = row[a]
-        here = paired[0].sum()
+        here = 0.0
+        for c in range(16):
+            here += paired[0, c]
         total += here
         _add_back(paired, here, positions, digits, sums)
     return total
@@ -79,7 +97,7 @@ def _add_back(
 ) -> None:
     """Add the sums over the low positions, at some digits of the others, to the cells of all tables."""
     for t in range(len(sums)):
-        first, second, third = positions[t]
+        first, second, third = positions[t, 0], positions[t, 1], positions[t, 2]
         if second < LOW:
             base = 16 * digits[third]
             for c in range(16):
