@@ -266,7 +266,7 @@ def _bracket(over: Callable[[int], float]) -> tuple[int, int]:
             low, high = high, 2 * high
             if over(high) > 0:
                 return low, high
-        return high, high + 1  # enough: noise is of a thousandth
+        return high, high  # enough: noise is of a thousandth
     for _ in range(_DOUBLINGS):
         low, high = low // 2, low
         if over(low) <= 0:

@@ -7,11 +7,12 @@ import attrs
 import pytest
 
 import dpframework as dpf
-from dpframework.cli import main
+from dpframework.cli import main, verify as cli_verify
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Histogram
 from dpframework.run.miner import Example
 from dpframework.study.registry import Registered, registry
+from dpframework.verify import Verification
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
 
@@ -114,3 +115,31 @@ def test_bad_input_is_one_sentence_and_exits_2(arguments, sentence, capsys):
     told = capsys.readouterr().err
     assert sentence in told
     assert told.count("\n") == 1
+
+
+def test_a_miners_examples_grow_with_the_unit_and_a_studys_stay(tmp_path, monkeypatch):
+    asked = []
+
+    def verify_examples(subject, examples, **given):
+        asked.append((examples, given["relations"], given["unit"]))
+        return Verification(subject, (), (), ())
+
+    monkeypatch.setattr("dpframework.verify.verify_examples", verify_examples)
+    several = dpf.PrivacyUnit(rows=4)
+    cli_verify._of_examples("dp-tree", None, None, {}, several)
+    cli_verify._of_examples("dp-tree", "exact", dpf.Relation.REPLACE_ONE, {}, several)
+    (tmp_path / "s.schema.toml").write_text('max_rows = 50\n[[attribute]]\nname = "ill"\nkind = "boolean"\n')
+    (tmp_path / "s.toml").write_text(
+        '[data]\npath = "s.csv"\nschema = "s.schema.toml"\n[privacy]\nepsilon = 1\nunit = "who"\nrows_per_unit = 3\n'
+        '[[step]]\nname = "n"\nminer = "count"\nepsilon = 1\n'
+    )
+    cli_verify._of_examples(str(tmp_path / "s.toml"), None, None, {}, dpf.PrivacyUnit())
+    own = registry().miners["dp-tree"].component.examples()
+    (every, both, unit), (one, relation, _), (of_study, of_its_own, whom) = asked
+    assert {name: shown.schema.max_rows for name, shown in every.items()} == {
+        name: shown.schema.max_rows and 4 * shown.schema.max_rows for name, shown in own.items()
+    }
+    assert (both, unit) == (tuple(dpf.Relation), several)
+    assert (list(one), relation) == (["exact"], (dpf.Relation.REPLACE_ONE,))
+    assert [shown.schema.max_rows for shown in of_study.values()] == [50]
+    assert (of_its_own, whom) == ((dpf.Relation.ADD_OR_REMOVE_ONE,), dpf.PrivacyUnit("who", 3))

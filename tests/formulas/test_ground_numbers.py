@@ -53,6 +53,7 @@ from dpframework.formulas.ground import (
     query_problem,
     range_problem,
 )
+from dpframework.formulas.ground_goals import _DENIALS, NAMED, GroundGoal
 
 F = Fraction
 LOW, HIGH = public("low", 0, 1), public("high", -3, "1/2")
@@ -285,3 +286,21 @@ def test_a_query_scores_by_its_formula_up_to_a_constant() -> None:
     fall = ScoreClaims("fall", JACCARD, (Claim(Change.FALL, 1),), scored(2).scorer)
     assert query_problem(fall) is not None
     assert query_problem(ScoreClaims("none", JACCARD, (), scored(2).scorer)) is None
+
+
+@pytest.mark.parametrize("under", [("high.den",), ("low.den",), ("bound.den",), ("high.den", "low.den")])
+@pytest.mark.parametrize("size", [0.0, -1.0])
+def test_scores_under_no_number_are_not_compared(under: tuple[str, ...], size: float) -> None:
+    """Each denominator by itself, and two of one denominator where the goal denies scores over the same one."""
+    goal = object.__new__(GroundGoal)
+    goal.constants, goal.assumptions, goal.denied = [], [], _DENIALS[1]
+    numbers = {"high.num": 6.0, "high.den": 2.0, "low.num": 3.0, "low.den": 4.0, "bound.num": 5.0, "bound.den": 2.0}
+    goal.definitions = {name: str(numbers[name]) for name in NAMED}
+    assert goal.compared({}) == (6 / 2 - 3 / 4, 5 / 2)
+    goal.denied = _DENIALS[0]
+    assert goal.compared({}) is None  # they are not over the same one
+    goal.definitions["low.den"] = "2.0"
+    assert goal.compared({}) == (6 / 2 - 3 / 2, 5 / 2)
+    goal.denied = _DENIALS[1]
+    goal.definitions |= {name: ["-", "0.0", str(-size)] for name in under}
+    assert goal.compared({}) is None
