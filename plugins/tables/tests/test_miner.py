@@ -154,7 +154,7 @@ def test_columns_can_be_chosen_and_have_the_order_asked_for():
 
 
 def test_the_model_stays_within_its_cells():
-    for cells in (60, 200):
+    for cells in (150, 400):
         found = run(epsilon=20, method="rounds", rounds=6, max_cells=cells)
         assert found.model.tree.cells <= cells
 
@@ -385,3 +385,49 @@ def test_either_way_costs_the_budget(budget, method):
     totals = plan.totals()
     spent = totals["pure"].epsilon if "epsilon" in budget else totals["zcdp"].rho
     assert float(next(iter(budget.values()))) == pytest.approx(float(spent), rel=1e-6)
+
+
+def costs_of(schema, **parameters):
+    study = dpf.Study(schema, epsilon=100)
+    study.add("rows", SyntheticTable(epsilon=1, **parameters))
+    return study.plan().run_costs()["rows"]
+
+
+def test_the_plan_states_time_and_memory():
+    few, many = (costs_of(dpf.Schema(SCHEMA, about_rows=rows)) for rows in (1000, 10**6))
+    assert few.seconds < many.seconds
+    assert few.memory < many.memory
+    assert "16 cells are counted" in costs_of(SCHEMA, method="independent").text
+    assert costs_of(SCHEMA).seconds is None  # nobody says how many rows there are
+    assert costs_of(SCHEMA, max_cells=10**6).memory - costs_of(SCHEMA, max_cells=10**5).memory == 50 * 9 * 10**5
+
+
+def test_a_tree_has_no_more_cells_than_planned_and_leaves_out_pairs_that_have_no_room():
+    sizes = [2, 3, 40, 50, 4]
+    schema = dpf.Schema([dpf.Categorical(f"a{k}", list(map(str, range(size)))) for k, size in enumerate(sizes)])
+    table = dpf.Table.from_codes(schema, np.random.default_rng(0).integers(0, 2, (5, 200)))
+    for most in (200, 420, 1200, 10**5):
+        study = dpf.Study(schema, epsilon=100)
+        study.add("rows", SyntheticTable(epsilon=20, method="tree", max_cells=most))
+        found = study.run(table, seed=0)["rows"]
+        pairs = [one for one in found.measured if len(one.names) == 2]
+        assert found.model.tree.cells <= most
+        assert all(one.counts.size <= (most - 99) // 4 for one in pairs)
+        assert len(pairs) == {200: 2, 420: 3, 1200: 4, 10**5: 4}[most]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"max_cells": 15}, "the values of all attributes together are 16, more than max_cells, 15"),
+        ({"max_cells": 15, "method": "independent"}, "the values of all attributes together are 16"),
+        (
+            {"max_cells": 15, "method": "tree", "attributes": ["town", "age"]},
+            "no marginal of two attributes has room in max_cells, 15, with method 'tree'; the smallest has 16 cells",
+        ),
+        ({"max_cells": 16, "method": "rounds"}, "no marginal of two attributes has room"),
+    ],
+)
+def test_a_model_without_room_is_refused_when_it_is_planned(parameters, sentence):
+    with pytest.raises(dpf.InputError, match=sentence):
+        dpf.Study(SCHEMA, epsilon=20).add("rows", SyntheticTable(20, **parameters))

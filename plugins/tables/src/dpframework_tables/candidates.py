@@ -31,6 +31,21 @@ def candidate_sets(sizes: Sequence[int], order: int, most: int) -> list[Set]:
     return sorted(one for (_, one), total in zip(fitting, sums, strict=True) if total <= MOST_COUNTED)
 
 
+def rank(number: int, pairs: Iterable[Set]) -> int:
+    """Return how many pairs of attributes a forest can have, whichever of some pairs are taken.
+
+    Examples
+    --------
+    >>> rank(4, [(0, 1), (1, 2), (0, 2)])
+    2
+    """
+    part = list(range(number))
+    for a, b in pairs:
+        if part[a] != part[b]:
+            part = [part[a] if p == part[b] else p for p in part]
+    return number - len(set(part))
+
+
 def room_for(
     sizes: Sequence[int], sets: Iterable[Set], measured: Sequence[Set], now: JunctionTree, most: float
 ) -> list[int]:

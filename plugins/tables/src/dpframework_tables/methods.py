@@ -15,7 +15,6 @@ What a selection is given follows from releases and from public randomness, so t
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -30,7 +29,7 @@ from dpframework.facts import Attribute
 from dpframework.plan import Node, either, repeat, sequential, step
 from dpframework.run import PrivateTable
 from dpframework_tables.budgets import CHOOSE, MEASURE, TableBudget
-from dpframework_tables.candidates import candidate_sets, room_for, tree_for
+from dpframework_tables.candidates import candidate_sets, rank, room_for, tree_for
 from dpframework_tables.junction import JunctionTree, Set
 from dpframework_tables.model import TURNS, Measurement, Model, fit
 from dpframework_tables.queries import ModelDistances, NamedMarginal
@@ -100,15 +99,16 @@ class TableMethod:
         """How many marginals are selected and measured."""
         if not self.sets:
             return 0
-        return min(len(self.among) - 1, self.rounds) if self.name == "tree" else self.rounds
+        return min(rank(len(self.among), self.sets), self.rounds) if self.name == "tree" else self.rounds
 
     @functools.cached_property
     def sets(self) -> list[Set]:
         """The marginals that may be selected."""
-        if self.name == "tree":
-            return list(itertools.combinations(range(len(self.among)), 2))
-        if self.name == "independent":
+        if self.name == "independent" or len(self.among) < 2:
             return []
+        if self.name == "tree":  # all its pairs fit together
+            left = max(self.max_cells - sum(self.sizes), 0)
+            return candidate_sets(self.sizes, 2, left // (len(self.among) - 1))
         smallest = math.prod(sorted(self.sizes)[:2])
         largest = self.max_cells if self.most_cells is None else min(self.max_cells, max(self.most_cells, smallest))
         sets = candidate_sets(self.sizes, self.order, largest)
@@ -137,11 +137,12 @@ class TableMethod:
     def stages(self) -> list[int]:
         """How many rounds are made before each point where one-way marginals may get the rest instead: ever more.
 
-        All of them at once where that would hardly make one-way marginals better: a pair of attributes of few values
-        tells nearly as much of the two.
+        All of them at once where that would hardly make one-way marginals better: a table of k attributes of n values
+        each tells k / n**(k - 1) times as much of them as one-way marginals do, which is most of it for pairs of few.
         """
         typical = math.exp(math.fsum(map(math.log, self.sizes)) / len(self.sizes))
-        if self.share + (1 - self.share) * (1 - ROUNDS_CHOOSE) * min(2 / typical, 1) >= _KEPT:
+        order = 2 if self.name == "tree" else self.order
+        if self.share + (1 - self.share) * (1 - ROUNDS_CHOOSE) * min(order / typical ** (order - 1), 1) >= _KEPT:
             return [self.times]
         found: list[int] = []
         left = self.times

@@ -41,11 +41,12 @@ from dpframework.facts import (
     share_of_budget,
     whole_number,
 )
-from dpframework.plan import Budget, Node, Plan, PlannedPart, PublicFacts, post, sequential
+from dpframework.plan import Budget, Node, Plan, PlannedPart, PublicFacts, RunCost, post, sequential
 from dpframework.results import ErrorBound
 from dpframework.run import Example, Miner, PrivateTable, Witness
 from dpframework_tables.budgets import TableBudget
 from dpframework_tables.choice import METHODS, ChoiceFacts
+from dpframework_tables.costs import cost_of
 from dpframework_tables.methods import TableMethod
 from dpframework_tables.row_miners import Forms, mined_forms, study_on
 from dpframework_tables.synthetic_rows import MeasuredMarginal, SyntheticRows
@@ -85,7 +86,8 @@ class SyntheticTable(Miner):
     order
         The most attributes of a marginal in rounds, 2 or 3; by default 3 where there are few enough of them.
     max_cells
-        The most cells of the model, about 50 bytes each while it is fitted.
+        The most cells of the model, about 50 bytes each while it is fitted. The plan shows the time and memory that
+        follow, and is refused where one-way marginals alone have more.
     attributes
         The columns of the synthetic table; by default all but open attributes. Numeric ones are cut as in the schema.
     rows
@@ -181,7 +183,31 @@ class SyntheticTable(Miner):
         rounds, order = self.rounds or facts.rounds(), self.order or facts.order()
         cells = facts.most_cells(rounds, share)
         of, limits = (facts.among, facts.budget), (schema.rows, schema.max_rows)
-        return TableMethod(name, *of, share, rounds, order, self.max_cells, cells, *limits)
+        found = TableMethod(name, *of, share, rounds, order, self.max_cells, cells, *limits)
+        self._require_room(found)
+        return found
+
+    def _require_room(self, method: TableMethod) -> None:
+        """Refuse a model that has more cells than it may have."""
+        alone, sizes = sum(method.sizes), sorted(method.sizes)
+        if alone > self.max_cells:
+            raise InputError(
+                f"the values of all attributes together are {alone:,}, more than max_cells, {self.max_cells:,}; "
+                "raise it, leave out attributes, or cut them into fewer values"
+            )
+        if self.method not in ("auto", "independent") and len(sizes) > 1 and not method.sets:
+            raise InputError(
+                f"no marginal of two attributes has room in max_cells, {self.max_cells:,}, with method "
+                f"'{self.method}'; the smallest has {sizes[0] * sizes[1]:,} cells; raise it, or take fewer rounds or "
+                "method 'independent'"
+            )
+
+    def run_cost(self, part: PlannedPart) -> RunCost | None:
+        """Return the most time and memory, from what is counted, fitted and drawn."""
+        if part.schema is None:
+            return None
+        about = part.rows if part.rows is not None else part.size.most
+        return cost_of(self.made_by(part.schema), about, self.rows)
 
     def _plan_of_noise(self, schema: Schema) -> Plan:
         """Return a plan of the table, of the unit and the relation that noise is predicted for."""

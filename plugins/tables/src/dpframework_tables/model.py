@@ -43,7 +43,7 @@ _STEEPEST = 30.0  # a potential: of e**-30 of the rows a cell is empty
 _LEAST_PENALTY = 1e-6
 _GRID = np.logspace(-6, 5, 45)  # of v
 _MANY = 1 << 18  # numbers that are computed at once
-_EVIDENCE = 2.0  # a gain in the log-likelihood, which noise alone makes in one table of forty
+_EVIDENCE = 3.0  # a gain in the log-likelihood, which noise alone makes in fewer than one table of a hundred
 _RAKED = 3  # turns of proportional fitting
 _FEW = 0.1  # rows, that a start takes to be in an empty cell
 

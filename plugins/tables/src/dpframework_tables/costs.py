@@ -1,0 +1,49 @@
+"""The time and memory of a synthetic table, from public numbers alone: what is counted, looked at, fitted and drawn.
+
+The constants are upper bounds of what was measured on Adult, mushroom, nltcs, and 10^6 rows of 100 attributes (see
+`tests/benchmarks/wide_tables.py`).
+"""
+
+from __future__ import annotations
+
+import math
+
+from dpframework.plan import RunCost
+from dpframework_tables.methods import FEW_TURNS, MOST_DRAWN, TableMethod
+from dpframework_tables.model import TURNS
+
+_START = 1.0  # CPU seconds: loading, and planning
+_COUNT = 3e-9  # for each row and table that is counted
+_LOOK = 2e-4  # for each marginal that may be selected, in each round
+_COMPARE = 2e-8  # for each row of the model that such a marginal is compared with
+_FIT = 2e-7  # for each cell of the model, in each turn of a fit
+_DRAW = 1e-6  # for each cell of the synthetic table
+_OF_COUNT, _OF_CELL, _OF_ROW, _OF_VALUE = 32, 50, 200, 12  # bytes
+
+
+def cost_of(method: TableMethod, rows: int | None, drawn: int | None) -> RunCost:
+    """Return the most time and memory of a run.
+
+    Parameters
+    ----------
+    method
+        What is measured and fitted.
+    rows
+        About how many rows there are; None if nobody says.
+    drawn
+        How many synthetic rows are drawn; None for as many as there are.
+    """
+    attributes, sets, turns = len(method.among), method.sets, method.times
+    counted = sum(method.sizes) + sum(math.prod(method.sizes[a] for a in one) for one in sets)
+    cells = method.max_cells if sets else sum(method.sizes)
+    memory = float(_OF_COUNT * counted + _OF_CELL * cells)
+    what = f"{attributes + len(sets):,} tables of {counted:,} cells are counted, the model has up to {cells:,} cells"
+    if rows is None:
+        return RunCost(f"{what}; more for each row", None, memory)
+    new = rows if drawn is None else drawn
+    compared = 0 if method.name == "tree" else min(rows, MOST_DRAWN)
+    memory += new * (_OF_VALUE * attributes + _OF_ROW) + compared * _OF_VALUE * attributes
+    fits = 0 if method.name == "tree" else FEW_TURNS * turns / 2  # the model grows in proportion to the rounds
+    seconds = _START + _COUNT * rows * (attributes + sum(map(len, sets))) + _DRAW * new * attributes
+    seconds += turns * len(sets) * (_LOOK / (10 if method.name == "tree" else 1) + _COMPARE * compared)
+    return RunCost(what, seconds + _FIT * cells * (fits + TURNS), memory)
