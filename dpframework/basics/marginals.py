@@ -40,6 +40,7 @@ from dpframework.mechanisms.gaussian import Gaussian
 from dpframework.mechanisms.laplace import DiscreteLaplace
 from dpframework.plan.nodes import Node, sequential, step
 from dpframework.plan.parts import PlannedPart
+from dpframework.plan.run_costs import RunCost
 from dpframework.queries.base import Norm
 from dpframework.queries.residual_changes import subsets
 from dpframework.results.error_bounds import BoundKind, ErrorBound
@@ -48,6 +49,9 @@ from dpframework.results.noisy import Noisy
 from dpframework.run.miner import Example, Witness
 from dpframework.run.private_table import PrivateTable
 
+MOST_CELLS = 1 << 27  # of all marginals together
+_OF_CELL = 32  # bytes of a cell: the counts, and what is released of them
+_COUNT, _TABLE = 3e-9, 1e-4  # CPU seconds for each row and table, and for each table
 _MOST_RANGES = 1 << 16  # of one marginal, of which the plan finds the worst
 _LISTED = 12  # error bounds of single marginals; of more, one bound for each number of attributes
 _NOISE = ("least-error", "laplace")
@@ -169,6 +173,12 @@ class MarginalsMiner(RowsMiner):
                 )
             key = tuple(sorted(place[a.name] for a in one if a.name in place))
             found[key] = found.get(key, 0.0) + weight
+        together = sum(math.prod(of[a].size for a in one) for one in found)
+        if together > MOST_CELLS:
+            raise InputError(
+                f"the {len(found):,} marginals have {together:,} cells together, more than {MOST_CELLS:,}; take fewer "
+                "marginals, a lower order, or fewer values"
+            )
         ordered = frozenset(k for k, a in enumerate(of) if self.ranges and isinstance(a, Numeric))
         return Workload(of, found, rows_known=schema.rows is not None, ordered=ordered)
 
@@ -232,6 +242,17 @@ class MarginalsMiner(RowsMiner):
             bound = part.rows_bound(f"marginal{names}", Noisy.margin_of(variance), BoundKind.COUNTS)
             found.append(attrs.evolve(bound, steps=steps, biases=[_UNBIASED], note=note))
         return found
+
+    def run_cost(self, part: PlannedPart) -> RunCost | None:
+        """Return the most time and memory, from how many tables are counted, of how many cells."""
+        if part.schema is None or self.rows_per_unit is not None:
+            return None
+        workload, sizes = self.workload(part.schema), self.workload(part.schema).sizes
+        sets = {*workload.released(), *workload.wanted} - {()}
+        cells = sum(math.prod(sizes[a] for a in one) for one in sets)
+        rows = part.rows if part.rows is not None else part.size.most
+        seconds = None if rows is None else (_COUNT * rows + _TABLE) * len(sets)
+        return RunCost(f"{len(sets):,} tables of {cells:,} cells are counted", seconds, float(_OF_CELL * cells))
 
     def _worst_range(self, schema: Schema, calibrations: Mapping[str, Calibration]) -> tuple[str, float, str]:
         """Return the variance of the range that noise hides most, of all marginals of the workload."""

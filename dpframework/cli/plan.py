@@ -132,12 +132,14 @@ def plan(
         write_whole(out, _draw_plan(planned, chosen, study), PLAN_FILES[chosen])
         write(f"wrote {out}")
     elif chosen is PlanFormat.TREE and on_terminal():
-        from dpframework.reports.terminal import errors_text, plan_tree, standings_text
+        from dpframework.reports.terminal import costs_text, errors_text, plan_tree, standings_text
 
         show_lines(plan_tree(planned, console().width))
         if verified is not None:
             show_lines(standings_text(planned, console().width))
         show_lines(errors_text(planned, console().width))
+        if planned.run_costs():
+            show_lines(costs_text(planned, console().width))
     elif chosen is PlanFormat.HTML:
         print_page(_draw_plan(planned, chosen, study))
     else:
@@ -160,9 +162,10 @@ def _draw_plan(planned: StudyPlan, form: PlanFormat, study: Path) -> str:
 
             return html_report(planned, title=study.stem, about=about_of(study))
         case PlanFormat.TREE:
-            from dpframework.reports.summary import error_lines, standing_lines
+            from dpframework.reports.summary import cost_lines, error_lines, standing_lines
 
-            return "\n".join([drawing.tree(planned), *standing_lines(planned), "", *error_lines(planned)]) + "\n"
+            lines = [*standing_lines(planned), "", *error_lines(planned), *cost_lines(planned)]
+            return "\n".join([drawing.tree(planned), *lines]) + "\n"
 
 
 def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFormat) -> None:
@@ -221,6 +224,7 @@ def check(study: Subject, verified: VerifiedFile = None, rows: AboutRows = None,
                 "errors": {
                     name: [bound.to_dict() for bound in bounds] for name, bounds in planned.error_bounds().items()
                 },
+                "costs": {name: cost.to_dict() for name, cost in planned.run_costs().items()},
             }
         )
     else:

@@ -27,6 +27,7 @@ from .plan import (
     PublicFacts as PublicFacts,
 )
 from .reading import plan_from_json as plan_from_json
+from .run_costs import RunCost as RunCost
 from .spending import (
     Amounts as Amounts,
     Bounds as Bounds,

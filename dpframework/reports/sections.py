@@ -158,7 +158,10 @@ def _published(subject: ReportSubject) -> Section:
     total = subject.plan.smallest_total()
     whole = "No total is valid." if total is None else f"Together they cost {loss_text(total)} at most."
     found = blocks.PublishedResults(tuple(merged(subject.facts.results)), whole, size_sentence(subject.plan))
-    return Section("published", "What is published", [found])
+    costs = [(name, cost.text) for name, cost in subject.plan.run_costs().items()]
+    caption = "Time and memory, besides reading and holding the rows. They follow from the plan."
+    told = [TableBlock(("result", "time and memory"), costs, caption)] if costs else []
+    return Section("published", "What is published", [found, *told])
 
 
 def _meaning(subject: ReportSubject) -> Section:

@@ -21,6 +21,7 @@ from dpframework.study.study_plan import StudyPlan
 _SHOWN_ELSEWHERE = ("epsilon", "rho", "attributes", "attribute")
 _MOST_LISTED = 4  # values of a parameter
 MOST_KINDS, MOST_LINES = 6, 40  # of a result, and of a plan, below its tree
+COSTS = "time and memory, besides reading and holding the rows:"
 UNKNOWN_SIZE = "How many rows the table has is not known, so that errors are no share of it."
 
 
@@ -105,6 +106,12 @@ def error_lines(plan: StudyPlan) -> list[str]:
         for bound in bounds[:MOST_KINDS]
     ]
     return [f"how exact, in 95 % of releases: {size_sentence(plan)}", *lines[:MOST_LINES]]
+
+
+def cost_lines(plan: StudyPlan) -> list[str]:
+    """Return a heading, then the time and memory of each result whose miner tells; nothing if none does."""
+    lines = [f"  {name}: {cost.text}" for name, cost in plan.run_costs().items()]
+    return [COSTS, *lines[:MOST_LINES]] if lines else []
 
 
 def standing_lines(plan: StudyPlan) -> list[str]:

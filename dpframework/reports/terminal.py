@@ -16,7 +16,7 @@ from dpframework.reports.odds import learned_sentence
 from dpframework.reports.run_summary import RunSummary, summarize
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
 from dpframework.reports.step_table import StepTable
-from dpframework.reports.summary import bound_line, error_lines, standing_lines
+from dpframework.reports.summary import bound_line, cost_lines, error_lines, standing_lines
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 
@@ -72,6 +72,13 @@ def errors_text(plan: StudyPlan, width: int | None = None) -> Text:
     shown = [Text("\n" + fit_prose(size, width))]
     shown += [Text(fit_prose(line, width, INDENT), style="yellow" if line.endswith("]") else "") for line in lines]
     return Text("\n").join(shown)
+
+
+def costs_text(plan: StudyPlan, width: int | None = None) -> Text:
+    """Return the time and memory of each result whose miner tells, a line each (see `cost_lines`)."""
+    from rich.text import Text
+
+    return Text("\n".join(fit_prose(line, width, INDENT) for line in cost_lines(plan)))
 
 
 def standings_text(plan: StudyPlan, width: int | None = None) -> Text:

@@ -17,6 +17,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.plan.nodes import Node
 from dpframework.plan.parts import PlannedPart
+from dpframework.plan.run_costs import RunCost
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.results.result import Kept
 
@@ -214,6 +215,19 @@ class Miner(abc.ABC):
             What the miner's plan is in the study, with its noise, and what is public about the number of rows.
         """
         return part.bounds_of_steps()
+
+    def run_cost(self, part: PlannedPart) -> RunCost | None:
+        """Return the most time and memory that `mine` takes, as far as public facts tell. By default None: not known.
+
+        Plans show it. Override this in a miner that counts many tables or computes much from them, and let `plan`
+        refuse what nobody could run.
+
+        Parameters
+        ----------
+        part
+            See `error_bounds`.
+        """
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """Return name and parameters, JSON-safe, which a plan holds so that its hash binds them."""

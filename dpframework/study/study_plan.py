@@ -17,7 +17,9 @@ from dpframework.facts.notebook import html_budget, html_table
 from dpframework.facts.privacy import readable
 from dpframework.mechanisms.base import Mechanism, Preview
 from dpframework.plan.graph import plan_graph
+from dpframework.plan.parts import PlannedPart
 from dpframework.plan.preview import planned_parts, previews
+from dpframework.plan.run_costs import RunCost
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.run.miner import Miner
 from dpframework.study.miner_builder import build_miner
@@ -62,9 +64,24 @@ class StudyPlan(AccountedPlan):
     def _error_bounds(self) -> Mapping[str, tuple[ErrorBound, ...]]:
         found = {}
         for part in planned_parts(self):
-            miner = None if self.schema is None else self.makers.get(part.name) or self._rebuild_miner(part.name)
+            miner = self._miner_of(part)
             found[part.name] = tuple(part.bounds_of_steps() if miner is None else miner.error_bounds(part))
         return MappingProxyType(found)
+
+    def run_costs(self) -> Mapping[str, RunCost]:
+        """Return the most time and memory that each result takes, by its name, where its miner tells.
+
+        Without the schema, or without the installed miner, nothing is known.
+        """
+        found = {
+            part.name: None if (miner := self._miner_of(part)) is None else miner.run_cost(part)
+            for part in planned_parts(self)
+        }
+        return {name: cost for name, cost in found.items() if cost is not None}
+
+    def _miner_of(self, part: PlannedPart) -> Miner | None:
+        """Return the miner of a part, or None if it is not known."""
+        return None if self.schema is None else self.makers.get(part.name) or self._rebuild_miner(part.name)
 
     def _rebuild_miner(self, name: str) -> Miner | None:
         """Return a part's miner from a plan that was read, or None if it cannot be made again."""

@@ -1,0 +1,63 @@
+"""The time and memory that a run takes, as far as its plan tells.
+
+They follow from public facts alone: how many tables are counted, of how many cells, the limits of what is computed from
+them, and about how many rows there are. `dpframework forecast` measures instead, on made-up rows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError
+
+_MIB = 1 << 20
+
+
+def _not_negative(_: Any, attribute: attrs.Attribute[Any], value: float | None) -> None:
+    if value is not None and not 0 <= value < math.inf:
+        raise InputError(f"the {attribute.name} of a run is {value}; a number from 0 on is needed, or None")
+
+
+@final
+@attrs.frozen
+class RunCost:
+    """The most time and memory that the run of one part takes, besides reading and holding the rows.
+
+    Attributes
+    ----------
+    what
+        What is counted and computed, in words.
+    seconds
+        CPU seconds, on a machine of 2020 or later; None if they depend on a number of rows that nobody gave.
+    memory
+        Bytes.
+
+    Examples
+    --------
+    >>> print(RunCost("10 tables of 1,000 cells together", 1.5, 3 << 20).text)
+    at most about 2 CPU s and 3 MiB: 10 tables of 1,000 cells together
+    """
+
+    what: str
+    seconds: float | None = attrs.field(validator=_not_negative)
+    memory: float = attrs.field(validator=_not_negative)
+
+    @property
+    def text(self) -> str:
+        """The cost in words."""
+        time = "a time that depends on the number of rows" if self.seconds is None else f"{_up(self.seconds)} CPU s"
+        return f"at most about {time} and {_up(self.memory / _MIB)} MiB: {self.what}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {"seconds": self.seconds, "memory": self.memory, "text": self.text}
+
+
+def _up(number: float) -> str:
+    """Write a number as a whole one, rounded up to two digits."""
+    whole = max(math.ceil(number), 1)
+    unit = 10 ** max(len(str(whole)) - 2, 0)
+    return f"{-(-whole // unit) * unit:,}"
