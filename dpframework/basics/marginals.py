@@ -50,8 +50,8 @@ from dpframework.run.miner import Example, Witness
 from dpframework.run.private_table import PrivateTable
 
 MOST_CELLS = 1 << 27  # of all marginals together
-_OF_CELL = 32  # bytes of a cell: the counts, and what is released of them
-_COUNT, _TABLE = 3e-9, 1e-4  # CPU seconds for each row and table, and for each table
+_OF_CELL, _OF_TABLE = 32, 8_192  # bytes: of the counts, and what is released of them
+_START, _COUNT, _TABLE = 1.0, 3e-9, 1e-4  # CPU seconds, for each row and table, and for each table
 _MOST_RANGES = 1 << 16  # of one marginal, of which the plan finds the worst
 _LISTED = 12  # error bounds of single marginals; of more, one bound for each number of attributes
 _NOISE = ("least-error", "laplace")
@@ -251,8 +251,9 @@ class MarginalsMiner(RowsMiner):
         sets = {*workload.released(), *workload.wanted} - {()}
         cells = sum(math.prod(sizes[a] for a in one) for one in sets)
         rows = part.rows if part.rows is not None else part.size.most
-        seconds = None if rows is None else (_COUNT * rows + _TABLE) * len(sets)
-        return RunCost(f"{len(sets):,} tables of {cells:,} cells are counted", seconds, float(_OF_CELL * cells))
+        seconds = None if rows is None else _START + (_COUNT * rows + _TABLE) * len(sets)
+        memory = float(_OF_CELL * cells + _OF_TABLE * len(sets))
+        return RunCost(f"{len(sets):,} tables of {cells:,} cells are counted", seconds, memory)
 
     def _worst_range(self, schema: Schema, calibrations: Mapping[str, Calibration]) -> tuple[str, float, str]:
         """Return the variance of the range that noise hides most, of all marginals of the workload."""

@@ -3,8 +3,8 @@
     python tests/benchmarks/beside_independence.py
     python tests/benchmarks/beside_independence.py --tables skewed species --epsilon 0.1 --seeds 10
 
-A row a table, a column an epsilon (at a delta of 1e-9): the error of `auto`, that of `independent`, and their ratio. The
-error is the mean total variation of marginals of three attributes, 300 of them where there are more. Tables are real
+A row a table, a column an epsilon (at a delta of 1e-9): the error of `auto`, that of `independent`, and their ratio.
+The error is the mean total variation of marginals of three attributes, 300 where there are more. Tables are real
 ones (see `classifier_tasks.py`) and made-up ones. Independent attributes: even, skewed, narrow (three of them), binary,
 many, or of many values (large). Dependent ones: a chain of few rows (short), a weak chain, one pair, and two attributes
 that are each the parity of two others.

@@ -18,7 +18,7 @@ _LOOK = 2e-4  # for each marginal that may be selected, in each round
 _COMPARE = 2e-8  # for each row of the model that such a marginal is compared with
 _FIT = 2e-7  # for each cell of the model, in each turn of a fit
 _DRAW = 1e-6  # for each cell of the synthetic table
-_OF_COUNT, _OF_CELL, _OF_ROW, _OF_VALUE = 32, 50, 200, 12  # bytes
+_OF_COUNT, _OF_CELL, _OF_ROW, _OF_VALUE, _OF_COMPARED = 32, 50, 200, 4, 12  # bytes
 
 
 def cost_of(method: TableMethod, rows: int | None, drawn: int | None) -> RunCost:
@@ -42,7 +42,7 @@ def cost_of(method: TableMethod, rows: int | None, drawn: int | None) -> RunCost
         return RunCost(f"{what}; more for each row", None, memory)
     new = rows if drawn is None else drawn
     compared = 0 if method.name == "tree" else min(rows, MOST_DRAWN)
-    memory += new * (_OF_VALUE * attributes + _OF_ROW) + compared * _OF_VALUE * attributes
+    memory += new * (_OF_VALUE * attributes + _OF_ROW) + compared * _OF_COMPARED * attributes
     fits = 0 if method.name == "tree" else FEW_TURNS * turns / 2  # the model grows in proportion to the rounds
     seconds = _START + _COUNT * rows * (attributes + sum(map(len, sets))) + _DRAW * new * attributes
     seconds += turns * len(sets) * (_LOOK / (10 if method.name == "tree" else 1) + _COMPARE * compared)

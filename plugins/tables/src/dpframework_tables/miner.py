@@ -10,6 +10,8 @@ What differs from these papers, and why:
 - all numbers of a plan stand beforehand: rounds are not added or made dearer as the run goes;
 - permute-and-flip selects in pure epsilon: never worse than the exponential mechanism (McKenna and Sheldon 2020), and
   K-norm noise measures one-way marginals;
+- rounds stop, for one-way marginals, once a stage of them says no more than noise;
+- what measured tables share is pooled (see `pooling`);
 - a fit that believes a table as far as its noise leaves open (see `model`), in numpy, on a junction tree of at most
   `max_cells` cells;
 - method, rounds and shares follow from predicted noise (see `choice`).
