@@ -155,13 +155,17 @@ def report_sections(subject: ReportSubject) -> list[Section]:
 
 
 def _published(subject: ReportSubject) -> Section:
-    total = subject.plan.smallest_total()
+    plan = subject.plan
+    total, costs = plan.smallest_total(), plan.run_costs()
     whole = "No total is valid." if total is None else f"Together they cost {loss_text(total)} at most."
-    found = blocks.PublishedResults(tuple(merged(subject.facts.results)), whole, size_sentence(subject.plan))
-    costs = [(name, cost.text) for name, cost in subject.plan.run_costs().items()]
-    caption = "Time and memory, besides reading and holding the rows. They follow from the plan."
-    told = [TableBlock(("result", "time and memory"), costs, caption)] if costs else []
-    return Section("published", "What is published", [found, *told])
+    found: list[SectionBlock] = [
+        blocks.PublishedResults(tuple(merged(subject.facts.results)), whole, size_sentence(plan))
+    ]
+    if costs:
+        caption = "Time and memory, besides reading and holding the rows. They follow from the plan."
+        rows = [(name, cost.text) for name, cost in costs.items()]
+        found.append(TableBlock(("result", "time and memory"), rows, caption))
+    return Section("published", "What is published", found)
 
 
 def _meaning(subject: ReportSubject) -> Section:

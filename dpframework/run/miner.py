@@ -17,11 +17,11 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.plan.nodes import Node
 from dpframework.plan.parts import PlannedPart
-from dpframework.plan.run_costs import RunCost
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.results.result import Kept
 
 if TYPE_CHECKING:
+    from dpframework.plan.run_costs import RunCost
     from dpframework.run.private_table import PrivateTable
 
 

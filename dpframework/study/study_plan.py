@@ -17,9 +17,7 @@ from dpframework.facts.notebook import html_budget, html_table
 from dpframework.facts.privacy import readable
 from dpframework.mechanisms.base import Mechanism, Preview
 from dpframework.plan.graph import plan_graph
-from dpframework.plan.parts import PlannedPart
 from dpframework.plan.preview import planned_parts, previews
-from dpframework.plan.run_costs import RunCost
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.run.miner import Miner
 from dpframework.study.miner_builder import build_miner
@@ -27,6 +25,7 @@ from dpframework.study.notebook_views import cost_bars
 from dpframework.study.registry import registry
 
 if TYPE_CHECKING:
+    from dpframework.plan.run_costs import RunCost
     from dpframework.plan.verification_records import Verified
 
 
@@ -58,30 +57,26 @@ class StudyPlan(AccountedPlan):
 
         Without the schema, or without the installed miner, they are the error bounds of the steps.
         """
-        return self._error_bounds
-
-    @functools.cached_property
-    def _error_bounds(self) -> Mapping[str, tuple[ErrorBound, ...]]:
-        found = {}
-        for part in planned_parts(self):
-            miner = self._miner_of(part)
-            found[part.name] = tuple(part.bounds_of_steps() if miner is None else miner.error_bounds(part))
-        return MappingProxyType(found)
+        return self._told[0]
 
     def run_costs(self) -> Mapping[str, RunCost]:
         """Return the most time and memory that each result takes, by its name, where its miner tells.
 
         Without the schema, or without the installed miner, nothing is known.
         """
-        found = {
-            part.name: None if (miner := self._miner_of(part)) is None else miner.run_cost(part)
-            for part in planned_parts(self)
-        }
-        return {name: cost for name, cost in found.items() if cost is not None}
+        return self._told[1]
 
-    def _miner_of(self, part: PlannedPart) -> Miner | None:
-        """Return the miner of a part, or None if it is not known."""
-        return None if self.schema is None else self.makers.get(part.name) or self._rebuild_miner(part.name)
+    @functools.cached_property
+    def _told(self) -> tuple[Mapping[str, tuple[ErrorBound, ...]], Mapping[str, RunCost]]:
+        """What the miners of all parts tell."""
+        bounds, costs = {}, {}
+        for part in planned_parts(self):
+            miner = None if self.schema is None else self.makers.get(part.name) or self._rebuild_miner(part.name)
+            bounds[part.name] = tuple(part.bounds_of_steps() if miner is None else miner.error_bounds(part))
+            cost = None if miner is None else miner.run_cost(part)
+            if cost is not None:
+                costs[part.name] = cost
+        return MappingProxyType(bounds), MappingProxyType(costs)
 
     def _rebuild_miner(self, name: str) -> Miner | None:
         """Return a part's miner from a plan that was read, or None if it cannot be made again."""
