@@ -44,6 +44,7 @@ _LEAST_PENALTY = 1e-6
 _GRID = np.logspace(-6, 5, 45)  # of v
 _MANY = 1 << 18  # numbers that are computed at once
 _EVIDENCE = 3.0  # a gain in the log-likelihood, which noise alone makes in fewer than one table of a hundred
+_BELIEVED = 1.0  # one that noise alone makes in one table of twelve: with less, a table changes nothing
 _RAKED = 3  # turns of proportional fitting
 _FEW = 0.1  # rows, that a start takes to be in an empty cell
 
@@ -66,6 +67,8 @@ class Measurement:
         v, by how much a cell deviates from what was expected before, squared, for each expected row.
     start
         About its potential, in the shape of the counts.
+    gain
+        How much more likely its deviations are with v than by noise alone, as a logarithm.
     """
 
     of: Set
@@ -73,6 +76,7 @@ class Measurement:
     variance: float
     varies: float
     start: Array
+    gain: float = 0.0
 
     @classmethod
     def beside(cls, of: Set, counts: Array, variance: float, expected: Array) -> Measurement:
@@ -110,7 +114,9 @@ class Measurement:
         for axis, (a, margin) in enumerate(zip(of, margins, strict=True)):
             noise += pool.variances[a,] * (likely / np.maximum(margin, 1e-9).reshape(_along(axis, counts.ndim))) ** 2
         varies, gain = _varies(moved, likely, noise)
-        return cls._starting(of, counts, variance, varies if free * gain > _EVIDENCE else _GRID[0], moved, likely)
+        gain *= free
+        found = cls._starting(of, counts, variance, varies if gain > _BELIEVED else float(_GRID[0]), moved, likely)
+        return attrs.evolve(found, gain=gain)
 
     @classmethod
     def _starting(
@@ -133,7 +139,7 @@ class Measurement:
     @property
     def told(self) -> bool:
         """Whether the counts differ from what was expected by more than noise."""
-        return self.varies > float(_GRID[0])
+        return self.gain > _EVIDENCE
 
     @property
     def penalty(self) -> float:
