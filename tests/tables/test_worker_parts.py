@@ -67,7 +67,7 @@ ANSWERS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("answer", ANSWERS, ids=repr)
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: type(answer).__name__)
 def test_an_answer_is_read_as_it_was_packed(answer: Any) -> None:
     found = answer_of(packed_answer(answer))
     if isinstance(answer, Failed):
