@@ -32,7 +32,7 @@ from dpframework.run.miner import Example, Miner, Witness
 from dpframework.run.private_table import PrivateTable
 
 #: What an error bound says where bounds are released.
-ENOUGH = 2_000  # rows between, so that a search of an epsilon of 1 takes few looks
+ENOUGH = 2_000  # rows between the ends, so that a search of an epsilon of 1 takes few looks
 AT_MOST = "at the public bounds; with narrower ones that are released, less in proportion"
 
 Q = TypeVar("Q", bound=WithinBounds)
@@ -120,17 +120,17 @@ def number_examples(cls: type[Any]) -> Mapping[str, Example]:
             witnesses=[Witness((), None, most[0]), Witness((), *most)],
         ),
         "zcdp": Example(change, cls("change", rho=Fraction(1, 8)), EXAMPLE_DELTA),
-        **released_examples(cls),
+        **released_examples(cls, between=ENOUGH),
     }
 
 
-def released_examples(cls: type[Any]) -> Mapping[str, Example]:
+def released_examples(cls: type[Any], *, between: int = 0) -> Mapping[str, Example]:
     """Return bounds that are released, for groups, and for all rows where their number is public.
 
-    In their witnesses the row that differs goes from one end of the public bounds to the other. In some, 7 rows of 13
-    are at the lower end: a median is anywhere above them until one row less is at the upper end. In others all the
-    other rows are between, so that both bounds become narrower: then the last counts and the sum differ by as much as
-    they may.
+    In their witnesses the row that differs goes from one end of the public bounds to the other, and 7 rows of 13 are at
+    the lower end: a median is anywhere above them until one row less is at the upper end. With rows `between`, these
+    are the others where a row is replaced: both bounds become narrower, and the last counts of the search and a sum
+    differ by as much as they may.
     """
     from dpframework.basics.bounds import PrivateBoundsMiner
     from dpframework.basics.unit_rows import released_rows_example
@@ -139,8 +139,9 @@ def released_examples(cls: type[Any]) -> Mapping[str, Example]:
     search = PrivateBoundsMiner("change", outside=Fraction(1, 5), epsilon=1)
 
     low, high, other, *inner = ({"change": change, "ill": True} for change in (-3, 4, -4, -1, 1))
-    between = tuple((row, ENOUGH // 2) for row in inner)
-    witnesses = [Witness(shared, high, left) for shared in (((low, 7), (high, 6)), between) for left in (None, other)]
+    ends = ((low, 7), (high, 6))
+    middle = tuple((row, between // 2) for row in inner) if between else ends
+    witnesses = [Witness(ends, high, None), Witness(middle, high, other)]
 
     def found(by: Sequence[str]) -> MinerChain:
         return MinerChain({"found": search, "then": cls("change", bounds="found", by=by, epsilon=1)})
