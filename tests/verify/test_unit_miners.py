@@ -47,6 +47,8 @@ FOR_CHOICES_OF_ONE_ROW = {
     "serenade-es, by count, 1": 0.65,
     "matched-trees, counted, 1": 0.65,
     "median, released-rows-public, 1": 0.75,
+    "matched-trees, counted, 0": 0.8,
+    "serenade-es, by count, 0": 0.8,
     "median, released, 1": 0.6,
     "sum, released-rows-public, 1": 0.65,
 }
