@@ -40,6 +40,7 @@ def reached(example: Example, relation: Relation) -> tuple[str, str | None]:
                 delta=example.delta,
                 replays=replays,
                 witnesses=example.witnesses,
+                unit=example.unit,
             )
         except InputError as error:
             return "no claim", None if "claims no finite epsilon" in str(error) else str(error)
