@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 from benchmark_tasks import default_data
-from classifier_tasks import part, species
-from compare_classifiers import FOLDS, measures
+from classifier_tasks import species
+from compare_classifiers import FOLDS, classes_of, folds_of, measures
 from dpframework_trees import DPAdditive
 from dpframework_trees.additive import design, perturbation
 
@@ -38,15 +38,13 @@ def made(kind: str) -> tuple[dpf.Table, str]:
 
 def scores(table: dpf.Table, target: str, epsilon: float, fits: int) -> dict[str, float]:
     """Return mean measures of some fits, each on four fifths of the rows."""
-    y = table.codes[table.schema.index(target)].astype(np.int64)
-    folds = np.random.default_rng(0).permutation(np.arange(len(y)) % FOLDS)
-    found = []
+    folds, found = list(folds_of(table)), []
     for seed in range(fits):
-        train, test = (part(table, np.flatnonzero((folds == seed % FOLDS) == own)) for own in (False, True))
+        train, test = folds[seed % FOLDS]
         study = dpf.Study(train.schema, epsilon=epsilon)
         study.add("model", DPAdditive(target, epsilon))
         model = study.run(train, seed=seed)["model"]
-        found.append(measures(model.predict_proba(test), y[folds == seed % FOLDS]))
+        found.append(measures(model.predict_proba(test), classes_of(test, target)))
     return {name: float(np.mean([one[name] for one in found])) for name in found[0]}
 
 

@@ -14,15 +14,12 @@ from pathlib import Path
 import numpy as np
 from benchmark_tasks import default_data
 from classifier_goals import table_of
-from classifier_tasks import part
-from compare_classifiers import FOLDS, measures
-from dpframework_trees import DPID3, DPAdditive, DPClassifierMiner, DPTree
+from compare_classifiers import FOLDS, METHODS, classes_of, fitted, folds_of, measures
+from dpframework_trees import DPID3, DPTree
 
 import dpframework as dpf
 
-METHODS = {
-    "dp-classifier": DPClassifierMiner,
-    "additive": DPAdditive,
+LEVELS = {
     **{f"sampled-{d}": lambda target, epsilon, d=d: DPTree(target, epsilon, max_depth=d) for d in range(2, 6)},
     **{f"grown-{d}": lambda target, epsilon, d=d: DPID3(target, epsilon, max_depth=d) for d in range(3, 6)},
 }
@@ -30,16 +27,11 @@ METHODS = {
 
 def scores(table: dpf.Table, target: str, method: str, epsilon: float, fits: int) -> dict[str, float]:
     """Return the means of some fits a fold."""
-    y = table.codes[table.schema.index(target)].astype(np.int64)
-    folds, found = np.random.default_rng(0).permutation(np.arange(len(y)) % FOLDS), []
-    for fold in range(FOLDS):
-        train, test = (part(table, np.flatnonzero(chosen)) for chosen in (folds != fold, folds == fold))
+    found = []
+    for fold, (train, test) in enumerate(folds_of(table)):
         for repeat in range(fits):
-            study = dpf.Study(train.schema, epsilon=epsilon)
-            study.add("model", METHODS[method](target, epsilon))
-            model = study.run(train, seed=100 * fold + repeat)["model"]
-            predicted = getattr(model, "tree", model).predict_proba(test)
-            found.append(measures(predicted, y[folds == fold]))
+            predicted, _ = fitted(method, epsilon, train, test, target, 100 * fold + repeat)
+            found.append(measures(predicted, classes_of(test, target)))
     return {name: float(np.mean([one[name] for one in found])) for name in found[0]}
 
 
@@ -49,9 +41,15 @@ def main() -> None:
     parser.add_argument("tasks", nargs="+")
     parser.add_argument("--data", type=Path, default=default_data())
     parser.add_argument("--each", type=float, nargs="+", default=[3, 10, 30, 49])
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        default=["dp-classifier", "dp-additive", *LEVELS],
+        choices=["dp-classifier", "dp-additive", *LEVELS],
+    )
     parser.add_argument("--fits", type=int, default=2, help="a fold")
     args = parser.parse_args()
+    METHODS.update(LEVELS)
     print("| task | rows times epsilon | " + " | ".join(args.methods) + " |", flush=True)
     for task in args.tasks:
         table, target = table_of(args.data, task)

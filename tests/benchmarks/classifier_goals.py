@@ -37,8 +37,8 @@ import attrs
 import numpy as np
 from additive_spread import ROWS, made
 from benchmark_tasks import default_data
-from classifier_tasks import BINARY, part, read_task
-from compare_classifiers import FOLDS, fitted, measures
+from classifier_tasks import BINARY, read_task
+from compare_classifiers import FOLDS, classes_of, fitted, folds_of, measures
 from numpy.typing import NDArray
 
 import dpframework as dpf
@@ -113,20 +113,18 @@ def measured(args: argparse.Namespace, task: str, method: str, epsilon: float) -
     """Return mean measures over the folds, and public facts about the task."""
     table, target = table_of(args.data, task)
     given = with_cuts(table) if method == "cuts" else table
-    y = table.codes[table.schema.index(target)].astype(np.int64)
-    folds = np.random.default_rng(0).permutation(np.arange(len(y)) % FOLDS)
     found = []
-    for fold in range(FOLDS):
-        train, test = (part(given, np.flatnonzero(chosen)) for chosen in (folds != fold, folds == fold))
+    for fold, (train, test) in enumerate(folds_of(given)):
+        y, others = classes_of(test, target), classes_of(train, target)
         known = "dp-classifier" if method in ("bins", "cuts") else method
         for repeat in range(1 if method == "dp-ebm" else args.repeats):
             p, seconds = fitted(known, epsilon, train, test, target, 100 * fold + repeat)
-            constant = np.bincount(y[folds != fold], minlength=p.shape[1]) / (folds != fold).sum()
-            of_constant = -np.log(np.maximum(constant[y[folds == fold]], 1e-12)).mean()
+            constant = np.bincount(others, minlength=p.shape[1]) / len(others)
+            of_constant = -np.log(np.maximum(constant[y], 1e-12)).mean()
             fair = fair_calibration(p)
-            found.append({**measures(p, y[folds == fold]), "constant": of_constant, "fair": fair, "seconds": seconds})
+            found.append({**measures(p, y), "constant": of_constant, "fair": fair, "seconds": seconds})
     mean = {name: round(float(np.mean([one[name] for one in found])), 4) for name in found[0]}
-    each = len(y) * (FOLDS - 1) / FOLDS * epsilon / (len(table.schema) - 1)
+    each = table.codes.shape[1] * (FOLDS - 1) / FOLDS * epsilon / (len(table.schema) - 1)
     return {**mean, "rows_epsilon_each": round(each, 1)}
 
 

@@ -12,6 +12,7 @@ predicted class. Seconds are of this processor, of one fit.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import time
 import warnings
@@ -101,26 +102,33 @@ def fitted(
     if method in METHODS:
         model = ours(method, epsilon, train, target, seed)
         return model.predict_proba(test), time.process_time() - start
-    y = train.codes[train.schema.index(target)].astype(np.int64)
-    model = peer(method, epsilon, train, target, seed).fit(columns(train, target), y)
+    model = peer(method, epsilon, train, target, seed).fit(columns(train, target), classes_of(train, target))
     seconds = time.process_time() - start
     p = np.zeros((test.codes.shape[1], train.schema[target].size))
     p[:, model.classes_.astype(int)] = model.predict_proba(columns(test, target))
     return p, seconds
 
 
+def classes_of(table: dpf.Table, target: str) -> NDArray[np.int64]:
+    """Return the class of each row, shape (rows,)."""
+    return table.codes[table.schema.index(target)].astype(np.int64)
+
+
+def folds_of(table: dpf.Table) -> Iterator[tuple[dpf.Table, dpf.Table]]:
+    """Yield the rows to fit to and the rows to predict of each fold, the same ones for every method."""
+    folds = np.random.default_rng(0).permutation(np.arange(table.codes.shape[1]) % FOLDS)
+    for fold in range(FOLDS):
+        yield part(table, np.flatnonzero(folds != fold)), part(table, np.flatnonzero(folds == fold))
+
+
 def fold_results(args: argparse.Namespace, name: str, method: str, epsilon: float) -> Iterator[dict[str, float]]:
     """Yield the measures of each fold and repeat."""
     table, target = read_task(args.data, name)
-    y = table.codes[table.schema.index(target)].astype(np.int64)
-    rng = np.random.default_rng(0)
-    folds = rng.permutation(np.arange(len(y)) % FOLDS)
-    for fold in range(args.folds):
-        train, test = (part(table, np.flatnonzero(chosen)) for chosen in (folds != fold, folds == fold))
+    for fold, (train, test) in enumerate(itertools.islice(folds_of(table), args.folds)):
         for repeat in range(args.repeats):
             seed = None if args.private else 100 * fold + repeat
             p, seconds = fitted(method, epsilon, train, test, target, seed)
-            yield {**measures(p, y[folds == fold]), "seconds": seconds}
+            yield {**measures(p, classes_of(test, target)), "seconds": seconds}
 
 
 @attrs.define
