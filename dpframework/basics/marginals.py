@@ -247,10 +247,10 @@ class MarginalsMiner(RowsMiner):
         """Return the most time and memory, from how many tables are counted, of how many cells."""
         if part.schema is None or self.rows_per_unit is not None:
             return None
-        workload, sizes = self.workload(part.schema), self.workload(part.schema).sizes
+        workload = self.workload(part.schema)
         sets = {*workload.released(), *workload.wanted} - {()}
-        cells = sum(math.prod(sizes[a] for a in one) for one in sets)
-        rows = part.rows if part.rows is not None else part.size.most
+        cells = sum(math.prod(workload.sizes[a] for a in one) for one in sets)
+        rows = part.size.largest
         seconds = None if rows is None else _START + (_COUNT * rows + _TABLE) * len(sets)
         memory = float(_OF_CELL * cells + _OF_TABLE * len(sets))
         return RunCost(f"{len(sets):,} tables of {cells:,} cells are counted", seconds, memory)

@@ -208,8 +208,7 @@ class SyntheticTable(Miner):
         """Return the most time and memory, from what is counted, fitted and drawn."""
         if part.schema is None:
             return None
-        about = part.rows if part.rows is not None else part.size.most
-        return cost_of(self.made_by(part.schema), about, self.rows)
+        return cost_of(self.made_by(part.schema), part.size.largest, self.rows)
 
     def _plan_of_noise(self, schema: Schema) -> Plan:
         """Return a plan of the table, of the unit and the relation that noise is predicted for."""
