@@ -40,10 +40,21 @@ def rank(number: int, pairs: Iterable[Set]) -> int:
     2
     """
     part = list(range(number))
-    for a, b in pairs:
-        if part[a] != part[b]:
-            part = [part[a] if p == part[b] else p for p in part]
+    for pair in pairs:
+        part = joined(part, pair)
     return number - len(set(part))
+
+
+def joined(part: Sequence[int], one: Set) -> list[int]:
+    """Return the part of a forest that each attribute is in, once the parts of some attributes are one.
+
+    Examples
+    --------
+    >>> joined([0, 1, 1, 3], (2, 3))
+    [0, 1, 1, 1]
+    """
+    names = {part[a] for a in one}
+    return [min(names) if p in names else p for p in part]
 
 
 def room_for(
