@@ -253,12 +253,10 @@ def _shapes(hint: Any) -> list[tuple[type, tuple[type, ...]]]:
         origin, parts = typing.get_origin(part), typing.get_args(part)
         if origin in _BY_CLASS:
             shapes.append((origin, ()))
-        elif (
-            _is_sequence(origin, parts)
-            and _classes(parts[0])[1]
-            and not set(_classes(parts[0])[0]) & {*_NUMBERS.values()}
-        ):
-            shapes.append((origin, _classes(parts[0])[0]))
+        elif _is_sequence(origin, parts):
+            classes, all_of_it = _classes(parts[0])
+            if all_of_it and not {*classes} & {*_NUMBERS.values()}:
+                shapes.append((origin, classes))
     return shapes
 
 

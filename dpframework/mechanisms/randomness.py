@@ -261,9 +261,8 @@ def _generator_class() -> type[np.random.Generator]:
     return Generator
 
 
-_generators: weakref.WeakSet[np.random.Generator] = (
-    weakref.WeakSet()
-)  # not their sources: a generator may outlive its own
+# Not their sources: a generator may outlive its own.
+_generators: weakref.WeakSet[np.random.Generator] = weakref.WeakSet()
 
 
 def _newly_keyed() -> Any:

@@ -76,16 +76,19 @@ def errors_text(plan: StudyPlan, width: int | None = None) -> Text:
 
 def costs_text(plan: StudyPlan, width: int | None = None) -> Text:
     """Return the time and memory of each result whose miner tells, a line each (see `cost_lines`)."""
-    from rich.text import Text
-
-    return Text("\n".join(fit_prose(line, width, INDENT) for line in cost_lines(plan)))
+    return _prose(cost_lines(plan), width)
 
 
 def standings_text(plan: StudyPlan, width: int | None = None) -> Text:
     """Return the standing of each step's sensitivity, a line each (see `standing_lines`)."""
+    return _prose(standing_lines(plan), width)
+
+
+def _prose(lines: Iterable[str], width: int | None) -> Text:
+    """Return lines that are broken where a terminal ends."""
     from rich.text import Text
 
-    return Text("\n".join(fit_prose(line, width, INDENT) for line in standing_lines(plan)))
+    return Text("\n".join(fit_prose(line, width, INDENT) for line in lines))
 
 
 def findings_text(found: Iterable[Finding]) -> Text:

@@ -172,7 +172,7 @@ class DPClassifierMiner(Miner):
     def _kinds(self, schema: Schema) -> list[str]:
         """Return the kinds that can be had on a schema, where a model may have too many columns."""
         most = LEAVES_OF_CLASS * schema[self.target].size
-        trees = [f"{SAMPLED}{d}" for d in LEVELS if 2**d <= most or d == LEVELS[0]]
+        trees = [f"{SAMPLED}{d}" for d in LEVELS if 2**d <= most]
         self._branch(schema, trees[0], self.epsilon)  # says why, if there is nothing to mine
         try:
             self._branch(schema, ADDITIVE, self.epsilon)
