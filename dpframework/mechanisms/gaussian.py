@@ -20,7 +20,7 @@ from dpframework.mechanisms.laplace import to_lattice, with_noise
 from dpframework.mechanisms.laws import NormalLaw
 from dpframework.mechanisms.losses import Losses, divided
 from dpframework.mechanisms.randomness import Randomness
-from dpframework.mechanisms.shifts import unit_changes, unit_shifts
+from dpframework.mechanisms.shifts import unit_shifts
 from dpframework.queries.base import Norm
 
 LARGEST_DEVIATION = 1e4  # of a discrete Gaussian in PLD accounting, whose time grows with it
@@ -133,14 +133,13 @@ class Gaussian(Mechanism):
         return NormalLaw(math.sqrt(calibration.scale))
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
-        """Return one discrete Gaussian event a changed coordinate, where each is known to change by at most 1.
+        """Return discrete Gaussian events of the integers that a row moves, as `unit_shifts` says.
 
         Not the continuous Gaussian's event, which is no bound for integer noise: at standard deviation 0.5 ten
         counts would be reported at epsilon 48.0 instead of 49.3 (delta = 1e-6). Where the lattice is fine, it is one
         with a slack: for real answers, and large noise on integers.
         """
-        changed = unit_changes(calibration.facts, relation)
-        return event_of(calibration, relation, None if changed is None else (changed, 1), 1)
+        return self.unit_event(calibration, relation)
 
     def unit_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return discrete Gaussian events of the unit's shift (see `unit_shifts`), or one on a fine lattice.

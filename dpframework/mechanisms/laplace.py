@@ -19,7 +19,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
 from dpframework.mechanisms.laws import LaplaceLaw
 from dpframework.mechanisms.randomness import Randomness
-from dpframework.mechanisms.shifts import unit_changes, unit_shifts
+from dpframework.mechanisms.shifts import unit_shifts
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.results.noisy import discrete_laplace_variance
 
@@ -75,13 +75,12 @@ class _LatticeLaplace(PureMechanism):
         return LaplaceLaw(float(calibration.scale))
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
-        """Return one discrete Laplace event a changed coordinate, where each is known to change by at most 1.
+        """Return discrete Laplace events of the integers that a row moves, as `unit_shifts` says.
 
         Not the continuous Laplace's event: on integers a change by 1 has a loss of plus or minus 1 / scale and
         nothing between, which composes to more.
         """
-        changed = unit_changes(calibration.facts, relation)
-        return None if changed is None else _event(calibration, changed, 1)
+        return self.unit_event(calibration, relation)
 
     def unit_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return discrete Laplace events of the unit's shift (see `unit_shifts`)."""

@@ -38,22 +38,44 @@ def unit_shifts(calibration: Calibration, relation: Relation) -> tuple[int, int]
     the lemma of group privacy). Move one integer after another, each of which changes one coordinate of a product: the
     trade-off function of both tables' outputs is at least that of p and p moved by the sum of all abs(w_i).
 
-    **Add-or-remove-one.** A row changes the answer by 1 in the l1 norm, at most, so that sum is at most k: (1, k).
+    **Add-or-remove-one.** A row changes the answer by l in the l1 norm, at most, so that sum is at most l k: (1, l k).
+    Where l is above 1 this is said only if one number may move so far, as the linf or the l2 norm shows: else more
+    shifts by less cost less, such as 1 in each of several histograms.
 
     **Replace-one.** Let an added row raise integers only, or lower them only. Rows that leave move the integers one
-    way, by k in all at most, and rows that come move them the other way, by k at most. An integer that ends up higher
-    did so by no more than its share of the one sum, one that ends up lower by its share of the other. Noise is
-    independent, so these two groups are two events: (2, k). Where a replaced row changes the answer by 1 only, as the
-    number of rows that a description holds for, k pairs do so by k: (1, k).
+    way, by l k in all at most, and rows that come move them the other way, by l k at most. An integer that ends up
+    higher did so by no more than its share of the one sum, one that ends up lower by its share of the other. Noise is
+    independent, so these two groups are two events: (2, l k). Where a replaced row changes the answer by l only, as
+    the number of rows that a description holds for, k pairs do so by l k: (1, l k).
 
-    Returns None where this says nothing. For one row n is `unit_changes`, and k is 1.
+    Returns None where this says nothing. For one row of which each change is 1, n is `unit_changes`, and k is 1.
     """
     facts, rows = calibration.facts, calibration.by.rows
     changed = unit_changes(facts, relation)
-    if rows == 1 or changed is None:
-        return None if changed is None else (changed, 1)
-    if unit_changes(facts, Relation.ADD_OR_REMOVE_ONE) != 1:
+    if rows == 1 and changed is not None:
+        return changed, 1
+    moved = _sum_of_changes(facts, Relation.ADD_OR_REMOVE_ONE)
+    if not moved or not _in_one_number(facts, moved):
         return None
     if relation is Relation.ADD_OR_REMOVE_ONE:
-        return 1, rows
-    return (min(changed, 2), rows) if any(declared.monotonic for declared in facts.sensitivities) else None
+        return 1, moved * rows
+    replaced = _sum_of_changes(facts, relation)
+    if replaced is None or not any(declared.monotonic for declared in facts.sensitivities):
+        return None
+    return 1 if replaced <= moved else 2, moved * rows
+
+
+def _sum_of_changes(facts: QueryFacts, relation: Relation) -> int | None:
+    declared = facts.sensitivity(Norm.L1) if facts.integer else None
+    bound = None if declared is None else declared.change.under(relation)
+    return None if bound is None else math.floor(bound)
+
+
+def _in_one_number(facts: QueryFacts, moved: int) -> bool:
+    """Return whether one number may move as far as all together."""
+    for norm, power in ((Norm.LINF, 1), (Norm.SQUARED_L2, 2)):
+        declared = facts.sensitivity(norm)
+        bound = None if declared is None else declared.change.add_or_remove_one
+        if bound is not None and bound < moved**power:
+            return False
+    return True

@@ -18,6 +18,7 @@ from dpframework.accountant.pld import _counted
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace
 from dpframework.mechanisms.gaussian import DiscreteGaussianEvent, FineGaussianEvent
 from dpframework.mechanisms.shifts import unit_shifts
+from dpframework.queries.released_rows import AtReleasedRows
 from dpframework.verify.enumeration import SCHEMA, delta_at, pairs_of
 
 DELTA = 1e-3
@@ -29,6 +30,8 @@ STEPS = {
     "laplace": histogram("h", DiscreteLaplace(2)),
     "real": histogram("h", Laplace(2)),
     "count": COUNT,
+    "first rows": dpf.step("f", AtReleasedRows(dpf.queries.Histogram(SCHEMA["c"]), 2), Gaussian("0.5")),
+    "first of three": dpf.step("f", AtReleasedRows(dpf.queries.Count(), 3), DiscreteLaplace(2)),
     "two": dpf.sequential(histogram("h", Gaussian("0.25")), histogram("i", Gaussian("0.25"))),
     "parts": PARTS,
     "parts of parts": dpf.parallel(dpf.parallel(COUNT, by=SCHEMA["c"]), by=SCHEMA["a"]),
@@ -49,6 +52,8 @@ CASES = [
     *((name, REPLACE, k) for name in ("laplace", "count") for k in (2, 3)),
     ("count", REPLACE, 4),
     *((name, REPLACE, 2) for name in ("histogram", "real", "parts")),
+    *(("first rows", relation, 2) for relation in (ADD, REPLACE)),
+    *(("first of three", relation, 3) for relation in (ADD, REPLACE)),
     *((name, ADD, 2) for name in ("two", "unequal parts", "parts of parts", "either")),
 ]
 
@@ -117,7 +122,13 @@ def test_only_proved_shifts_are_claimed() -> None:
     assert shifts(REPLACE, 3, *of(1)) is None, "what leaves and what comes may move one integer the same way"
     assert shifts(ADD, 3, *of(2)) is None, "a row moves two integers: 2 and 2 and 2 are not twice 3"
     assert shifts(ADD, 1, *of(2)) == (2, 1)
-    assert shifts(ADD, 3, *of(1, 2)) is None
+    assert shifts(ADD, 3, *of(1, 2)) == (1, 3), "no number moves further than all together"
+    assert shifts(ADD, 3, *of(2, 2)) == (1, 6)
+    assert shifts(ADD, 1, *of(2, 2)) == (1, 2)
+    assert shifts(REPLACE, 1, *of(2, 2, fall=0, replace_one=4)) == (2, 2)
+    assert shifts(REPLACE, 2, *of(2, 2, fall=0, replace_one=2)) == (1, 4)
+    squared = dpf.Sensitivity("squared-l2", 2, source="t")
+    assert shifts(ADD, 1, *of(2, 2), squared) is None, "two numbers move by 1 each"
 
 
 def test_a_mechanism_that_knows_rows_only_says_nothing_of_units() -> None:
