@@ -102,7 +102,7 @@ class Hunt:
         """
         found, patience = self._drawn(transcripts, steered, pairs), self._subject.patience
         games = 0
-        while self.tried < pairs and not patience.over:
+        while (not games or self.tried < pairs) and not patience.over:
             most = max(found[0].loss, reached)
             if games >= FEWEST_GAMES and most >= self._enough:
                 break
