@@ -11,6 +11,7 @@ import attrs
 
 from dpframework.basics.budgets import EXAMPLE_DELTA
 from dpframework.basics.numbers import NumberMiner, released_examples
+from dpframework.basics.unit_rows import released_rows_example
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node, parallel
@@ -169,11 +170,17 @@ class MedianMiner(_RankMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return the median of each group of some rows."""
+        """Return the median of each group of some rows, within released bounds, and of released numbers of rows."""
         people = Schema([Numeric("age", 0, 60, bins=3), Boolean("ill"), Boolean("here")])
         witnesses = [_halves({"ill": True, "here": True}), _halves({"ill": True, "here": True}, left_out=True)]
         miner = cls("age", by="ill", where={"equals": ["here", "true"]}, epsilon=1)
-        return {"groups": Example(people, miner, witnesses=witnesses), **released_examples(cls)}
+        released = cls("age", rows_per_unit="most", epsilon=1)
+        halves = [_halves({}), _halves({}, left_out=True)]
+        return {
+            "groups": Example(people, miner, witnesses=witnesses),
+            **released_examples(cls),
+            "released-rows": released_rows_example(Schema([people["age"]]), released, witnesses=halves),
+        }
 
 
 def _halves(more: Mapping[str, Any], *, left_out: bool = False) -> Witness:

@@ -109,5 +109,5 @@ class RowsPerUnitMiner(BasicMiner):
 
 def released_rows_example(schema: Schema, then: Miner, **facts: Any) -> Example:
     """Return an example of a miner of which `rows_per_unit` names the step "most", behind such a step, in one plan."""
-    chosen = RowsPerUnitMiner(outside=Fraction(1, 3), epsilon=Fraction(1, 10))
+    chosen = RowsPerUnitMiner(outside=Fraction(1, 3), epsilon=Fraction(1, 20))
     return Example(schema, MinerChain({"most": chosen, "then": then}), unit=_PERSON, **facts)

@@ -265,7 +265,8 @@ def several_matched_trees() -> tuple[Witness, Witness]:
 def matched_trees_by_count() -> tuple[Witness, Witness]:
     """Return the same as `matched_trees`, for an epsilon of 0.01, where a released number of rows chooses one tree.
 
-    That number is above the true one: it is likelier with one row more.
+    That number is above the true one for a row that is added, which makes it likelier. A row that is replaced leaves
+    the number as it is, so there may be far more rows: of nearly all other matches one side alone holds for most rows.
     """
     few = [(_held(*names), number) for names, number in (
         (("wolf", "rain", "fox", "fog"), 1800),
@@ -276,7 +277,27 @@ def matched_trees_by_count() -> tuple[Witness, Witness]:
     )]  # fmt: skip
     after, before = _held("wolf", "rain", "bear", "snow", "moose", "fox"), _held("moose", "wind", "bear")
     outputs = {"rows": 21_000, "1 tree of 2 levels/tree 1/root": 0}
-    return Witness(few, None, after, outputs), Witness(few, before, after, outputs)
+    return Witness(few, None, after, outputs), Witness(_apart(), before, after, outputs)
+
+
+#: The largest part of a claim that is lost where a row is replaced, if a number of rows is released first.
+BY_COUNT = (
+    "where a row is replaced no more than 0.9065 of it can be lost, since the number of rows stays as it is, and a row "
+    "that goes from one half of a root to the other moves the root's own score by half of what is declared"
+)
+
+
+def _apart() -> Iterable[tuple[dict[str, Any], int]]:
+    """Yield rows of which (moose, wind) is by far the likeliest root, and (fox, fog) the likeliest of wolf and rain.
+
+    Among the latter rows snow and wind are there for two of five, whatever else is, so that they match with nothing.
+    """
+    for held, rows in ((("fox", "fog"), 123), ((), 128)):
+        for others, number in (((), 9), (("snow",), 6), (("wind",), 6), (("snow", "wind"), 4)):
+            yield _held("wolf", "rain", *held, *others), rows * number
+    yield _held("moose", "wind"), 6280
+    yield from ((_held(name), 2500) for name in ("bear", "snow", "fox", "fog"))
+    yield _held("wolf", "bear", "fox"), 20_000
 
 
 def _held(*names: str) -> dict[str, bool]:
