@@ -23,7 +23,7 @@ from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.counts import CellCounts, histogram_claims, histogram_sensitivities
 from dpframework.queries.sums import STEPS, BoundedSum, WithinBounds
 from dpframework.tables.blocks import TILE, Block
-from dpframework.tables.joint_counts import Crosstab, JointCounts, Steps, binned_codes, known_value
+from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps, binned_codes, known_value
 from dpframework.tables.tallies import joint_codes
 
 
@@ -276,7 +276,7 @@ class GroupSums(GroupNumbers):
 
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the sum of all steps in each group."""
-        steps = Steps(self.attribute.name, self.lower, self.upper, 0, self.step)
+        steps = WholeSteps(self.attribute.name, self.lower, self.upper, 0, self.step)
         table = Crosstab([*self.by, *self.asked], steps)
         return JointCounts([table], lambda counts: self.first(counts[0]))
 
@@ -376,7 +376,7 @@ class GroupMoments(GroupNumbers):
         """Return the sums of the distances from the lower bound, and the rows that have a value, in each group."""
         if not self.tabled:
             return None
-        steps = Steps(self.attribute.name, self.lower, self.upper, self.lower, (self.upper - self.lower) / STEPS)
+        steps = WholeSteps(self.attribute.name, self.lower, self.upper, self.lower, (self.upper - self.lower) / STEPS)
         known = Crosstab([*self.by, *self.asked, Cases([known_value(self.attribute.name, self.lower)])])
 
         def assemble(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -20,7 +20,7 @@ from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.scores import CandidateScores
 from dpframework.queries.sums import WithinBounds
 from dpframework.tables.blocks import Block
-from dpframework.tables.joint_counts import Crosstab, JointCounts, Steps
+from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps
 
 MOST_STEPS = 4096  # of a grid
 FINEST = 10**6  # the largest denominator of a quantile
@@ -155,7 +155,7 @@ class QuantileScores(CandidateScores, WithinBounds):
 
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the rows by their nearest point."""
-        points = Steps(self.attribute.name, self.lower, self.upper, self.lower, self.step, half_up=True)
+        points = WholeSteps(self.attribute.name, self.lower, self.upper, self.lower, self.step, half_up=True)
         return JointCounts(
             [Crosstab([*self.asked, points])], lambda counts: counts[0].reshape(-1, points.number + 1)[0, :-1]
         )

@@ -30,7 +30,7 @@ from dpframework.queries.grouped import GroupMoments, GroupNumbers, groups_reach
 from dpframework.queries.ranks import MOST_STEPS, QuantileScores
 from dpframework.queries.sums import STEPS, BoundDistances, WithinBounds
 from dpframework.tables.blocks import Block
-from dpframework.tables.joint_counts import Crosstab, JointCounts, Steps
+from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps
 
 #: Two numbers within the attribute's public bounds, the lower one first.
 Bounds: TypeAlias = "tuple[float, float]"
@@ -211,7 +211,7 @@ class ScaledSums(GroupNumbers):
         """
         own = self if bounds is None else attrs.evolve(self, lower=bounds[0], upper=bounds[1])
         size, origin = own.unit()
-        steps = Steps(own.attribute.name, own.lower, own.upper, origin, size / STEPS)
+        steps = WholeSteps(own.attribute.name, own.lower, own.upper, origin, size / STEPS)
         return JointCounts([Crosstab([*own.by, *own.asked], steps)], lambda counts: own.first(counts[0]))
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:

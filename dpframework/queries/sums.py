@@ -28,7 +28,7 @@ from dpframework.formulas.shapes import Adds
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims
 from dpframework.tables.blocks import Block
-from dpframework.tables.joint_counts import Crosstab, JointCounts, Steps, known_value
+from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps, known_value
 
 STEPS = 1 << 30  # of the largest size of a value: below 2**31 rows, their sum fits into 62 bits
 
@@ -214,7 +214,7 @@ class BoundedSum(WithinBounds):
 
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the sum of all steps."""
-        steps = Steps(self.attribute.name, self.lower, self.upper, self.centre, self.step)
+        steps = WholeSteps(self.attribute.name, self.lower, self.upper, self.centre, self.step)
         return JointCounts([Crosstab(self.asked, steps)], lambda counts: counts[0].ravel()[:1])
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
@@ -286,7 +286,7 @@ class BoundDistances(WithinBounds):
 
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the sum of the distances from the lower bound, and the rows that have a value."""
-        steps = Steps(self.attribute.name, self.lower, self.upper, self.lower, (self.upper - self.lower) / STEPS)
+        steps = WholeSteps(self.attribute.name, self.lower, self.upper, self.lower, (self.upper - self.lower) / STEPS)
         known = Crosstab([*self.asked, Cases([known_value(self.attribute.name, self.lower)])])
 
         def assemble(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -37,7 +37,7 @@ from .joint_counts import (
     Column as Column,
     Crosstab as Crosstab,
     JointCounts as JointCounts,
-    Steps as Steps,
+    WholeSteps as WholeSteps,
     as_cases as as_cases,
     cells_of_column as cells_of_column,
     joint_counts_of as joint_counts_of,

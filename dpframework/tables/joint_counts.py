@@ -26,7 +26,7 @@ from dpframework.tables.tallies import joint_codes, tally
 
 @final
 @attrs.frozen
-class Steps:
+class WholeSteps:
     """The numbers of a numeric attribute as whole steps, each rounded by itself, so that sums of them are exact.
 
     A value counts as `(value - origin) / step` once it is clamped to the bounds, rounded to the nearest whole number. A
@@ -45,7 +45,7 @@ class Steps:
 
     Examples
     --------
-    >>> age = Steps("age", 0, 90, origin=0, step=10, half_up=True)
+    >>> age = WholeSteps("age", 0, 90, origin=0, step=10, half_up=True)
     >>> age.of(np.array([-3.0, 44.0, 45.0, 1e9])).tolist(), age.number
     ([0, 4, 5, 9], 10)
     """
@@ -105,14 +105,14 @@ class UnitPlaces:
 
 #: What a cross table has an axis for. An attribute has a cell for each code, cases for each description and the rest,
 #: steps for each step from the lower bound to the upper one, and one for a missing value, and places for each range.
-Column: TypeAlias = "Attribute | Cases | Steps | UnitPlaces"
+Column: TypeAlias = "Attribute | Cases | WholeSteps | UnitPlaces"
 
 
 def cells_of_column(column: Column) -> int:
     """Return the number of cells of a column."""
     if isinstance(column, UnitPlaces):
         return len(column.cuts) + 1
-    if isinstance(column, Steps):
+    if isinstance(column, WholeSteps):
         return column.number + 1
     return column.size if isinstance(column, Attribute) else len(column.descriptions) + 1
 
@@ -221,7 +221,7 @@ class Crosstab:
     """
 
     columns: tuple[Column, ...] = attrs.field(default=(), converter=_columns)
-    summed: Steps | None = None
+    summed: WholeSteps | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -239,7 +239,7 @@ class Crosstab:
         read: list[str] = [] if self.summed is None else [self.summed.attribute]
         for column in self.columns:
             if not isinstance(column, UnitPlaces):
-                read.extend((column.attribute,) if isinstance(column, Steps) else attributes_of(column))
+                read.extend((column.attribute,) if isinstance(column, WholeSteps) else attributes_of(column))
         return tuple(dict.fromkeys(read))
 
     def count(self, block: Block) -> NDArray[np.int64]:
@@ -256,7 +256,7 @@ class Crosstab:
     def _cells(self, tile: Block, shape: Sequence[int]) -> NDArray[Any]:
         return joint_codes((_codes(tile, column) for column in self.columns), shape)
 
-    def _sums(self, block: Block, summed: Steps, shape: Sequence[int]) -> NDArray[np.int64]:
+    def _sums(self, block: Block, summed: WholeSteps, shape: Sequence[int]) -> NDArray[np.int64]:
         values = block.values(summed.attribute)
         known = ~np.isnan(values)
         sums = np.zeros(math.prod(shape), dtype=np.int64)

@@ -18,7 +18,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
 from dpframework.tables.grouping import CaseColumn, Selection
-from dpframework.tables.joint_counts import Column, Steps, UnitPlaces, as_cases
+from dpframework.tables.joint_counts import Column, UnitPlaces, WholeSteps, as_cases
 
 
 def _double(number: float) -> str:
@@ -132,7 +132,7 @@ class SqlColumns:
             return self.codes[found.name]
         if isinstance(found, UnitPlaces):
             return self._range(found)
-        if isinstance(found, Steps):
+        if isinstance(found, WholeSteps):
             value = self.value(found.attribute)
             return f"case when {value} is null then {found.number} else {self.steps(found)} - ({found.ends[0]}) end"
         if not found.descriptions:
@@ -148,7 +148,7 @@ class SqlColumns:
         tests = " ".join(f"when {self.unit_place} < {cut} then {k}" for k, cut in enumerate(places.cuts))
         return f"case {tests} else {len(places.cuts)} end"
 
-    def steps(self, steps: Steps) -> str:
+    def steps(self, steps: WholeSteps) -> str:
         """Return a value in steps, a whole number, null where it is missing."""
         value, (low, high) = self.value(steps.attribute), map(self.number, (steps.lower, steps.upper))
         clamped = f"(case when {value} < {low} then {low} when {value} > {high} then {high} else {value} end)"

@@ -17,7 +17,7 @@ from dpframework.queries.answers import answer_of
 from dpframework.study.registry import registry
 from dpframework.tables.engines import InMemory, _Blocks
 from dpframework.tables.grouping import GroupingEngine, SelectedRows, selected, whole_tables
-from dpframework.tables.joint_counts import Crosstab, JointCounts, Steps, as_cases, joint_counts_of
+from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps, as_cases, joint_counts_of
 from dpframework.verify import EngineConformance, QueryConformance
 
 EXAMPLES = {
@@ -181,7 +181,7 @@ def test_tables_of_raw_values_give_the_counts_that_the_kernels_give(query: dpf.Q
 
 
 def test_a_sum_by_a_column_adds_up_each_cell() -> None:
-    steps = Steps("age", 0, 90, 0, 0.5)
+    steps = WholeSteps("age", 0, 90, 0, 0.5)
     (block,) = InMemory().load(aged())
     sums, counts = Crosstab([FINE["ill"]], steps).count(block), Crosstab([FINE["ill"]]).count(block)
     ill, ages = block.codes("ill"), block.values("age")
@@ -217,7 +217,7 @@ class Named:
 def test_a_margin_of_another_table_is_added_up_and_not_counted() -> None:
     schema = dpf.Schema([Categorical("a", ["p", "q", "r"]), Boolean("b"), Numeric("c", 0, 40, bins=4)])
     a, b, c = schema
-    old, steps = Cases([Below("c", 20)]), Steps("c", 0, 40, 0, 10)
+    old, steps = Cases([Below("c", 20)]), WholeSteps("c", 0, 40, 0, 10)
     three, pair, diagonal, sums = Crosstab([a, b, c]), Crosstab([b, old]), Crosstab([b, b]), Crosstab([b], steps)
     margins = Crosstab([c, a]), Crosstab([b, a]), Crosstab([b]), Crosstab(), Crosstab([old]), Crosstab([c])
     table, engine = table_of(schema, 200), Noting()

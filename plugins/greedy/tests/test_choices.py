@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpframework_greedy.choices import Group, Pool, SuccessiveExponential, log_share
+from dpframework_greedy.choices import CandidatePool, Group, SuccessiveExponential, log_share
 
 import dpframework as dpf
 from dpframework.queries import Norm, QueryFacts, Sensitivity
@@ -72,7 +72,7 @@ def test_the_gap_is_within_the_preview_as_often_as_it_says() -> None:
     assert 1 - shares[0] / shares.sum() <= 0.05
 
 
-class Named(Pool):
+class Named(CandidatePool):
     """Two groups that are numbered 3 and 5, of two candidates each, at positions 1 and 4; a choice changes nothing."""
 
     def groups(self) -> list[Group]:
@@ -103,9 +103,9 @@ def test_only_groups_and_positions_of_a_round_have_a_density() -> None:
         [[3, 1, 1]] * 2,
     ):
         assert mechanism.log_density(Named(), wrong, calibration) == -math.inf
-    with pytest.raises(dpf.InputError, match="'toy pool' must answer with a Pool for successive choices"):
+    with pytest.raises(dpf.InputError, match="'toy pool' must answer with a CandidatePool for successive choices"):
         mechanism.log_density(np.zeros(4), [[3, 1], [5, 4]], calibration)
-    with pytest.raises(dpf.InputError, match="'toy pool' must answer with a Pool for successive choices"):
+    with pytest.raises(dpf.InputError, match="'toy pool' must answer with a CandidatePool for successive choices"):
         mechanism.release(np.zeros(4), calibration, None)  # type: ignore[arg-type]
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from dpframework_greedy import SerenadeCS, SerenadeES
-from dpframework_greedy.choices import Group, Pool, SuccessiveExponential
+from dpframework_greedy.choices import CandidatePool, Group, SuccessiveExponential
 from dpframework_greedy.language import Language
 from dpframework_greedy.queries import ExtensionScores, PairScores, RedescriptionCells
 from dpframework_greedy.relative_scores import OpenSurplus, RelativeScore
@@ -32,7 +32,7 @@ GROWN = LANGUAGE.extended(LANGUAGE.pair(1, 0), 3)
 POOL = ((LANGUAGE.pair(0, 1), 0.9), (GROWN, 0.6))
 
 
-class Toy(Pool):
+class Toy(CandidatePool):
     """Two groups of scores, in steps of the noise's scale; a chosen candidate's score falls by one step."""
 
     def __init__(self, step: float, scores: tuple[tuple[float, ...], ...] = ((0, 1, 2), (1.5, -1))) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from dpframework_greedy import SerenadeCS, SerenadeES, greedy_without_privacy
 from dpframework_greedy.budgets import BudgetShares, choices_within
-from dpframework_greedy.choices import ROUNDING, Pool, SuccessiveExponential
+from dpframework_greedy.choices import ROUNDING, CandidatePool, SuccessiveExponential
 from dpframework_greedy.language import Language
 from dpframework_greedy.measurements import average, is_better, measure
 from dpframework_greedy.queries import ExtensionScores, LanguageScores, PairPool, PairScores
@@ -403,7 +403,7 @@ def test_candidates_and_filters_from_true_counts_are_caught(query: type[Any]) ->
     assert not audit(Planted(query), SCHEMA, "add-or-remove-one", replays=600).passed
 
 
-class Small(Pool):
+class Small(CandidatePool):
     """Two groups; what is chosen is replaced by something a little worse."""
 
     def __init__(self, step: float, scores: tuple[tuple[float, ...], ...] = ((2.0, 0.0), (1.9, 0.0))) -> None:

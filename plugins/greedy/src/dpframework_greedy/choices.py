@@ -66,7 +66,7 @@ class Group:
     what: Hashable = None
 
 
-class Pool(abc.ABC):
+class CandidatePool(abc.ABC):
     """Candidates in groups, with their scores on the private rows. A query of successive choices answers with a pool.
 
     A pool is on the private side; its groups, the number of a group's candidates, and what a choice makes of it are
@@ -86,7 +86,7 @@ class Pool(abc.ABC):
         """Return the positions of a group's candidates, and their scores, in lattice steps of `unit`."""
 
     @abc.abstractmethod
-    def after(self, group: Group, position: int) -> Pool:
+    def after(self, group: Group, position: int) -> CandidatePool:
         """Return the pool of the next round, once a candidate has been chosen."""
 
 
@@ -185,7 +185,7 @@ class _WeightCache:
         self._known: dict[Group, tuple[int, int]] = {}
         self._round = 0
 
-    def log_weights(self, pool: Pool, groups: Sequence[Group], unit: float, scale: float) -> Lattice:
+    def log_weights(self, pool: CandidatePool, groups: Sequence[Group], unit: float, scale: float) -> Lattice:
         """Return the log-weights of a round's groups, computing those that are new or too old."""
         self._round += 1
         self._known = {
@@ -200,7 +200,9 @@ class _WeightCache:
         return np.array([self._known[group][1] for group in groups], dtype=np.int64)
 
 
-def _pool(answer: Any, calibration: Calibration) -> Pool:
-    if not isinstance(answer, Pool):
-        raise InputError(f"the query '{calibration.facts.text}' must answer with a Pool for successive choices")
+def _pool(answer: Any, calibration: Calibration) -> CandidatePool:
+    if not isinstance(answer, CandidatePool):
+        raise InputError(
+            f"the query '{calibration.facts.text}' must answer with a CandidatePool for successive choices"
+        )
     return answer

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpframework.facts import InputError
 from dpframework.results import Redescription, Redescriptions
 from dpframework.tables import Engine, InMemory, Rows, Table
-from dpframework_greedy.choices import Group, Pool
+from dpframework_greedy.choices import CandidatePool, Group
 from dpframework_greedy.language import Language, Redescribed
 from dpframework_greedy.queries import BOTH, LEFT_ONLY, RIGHT_ONLY, ExtensionScores, PairScores, RedescriptionCells
 from dpframework_greedy.scores import Floats, Score, of_index
@@ -90,7 +90,7 @@ class _Bounded:
         return of_index(within.astype(np.float64), both, either)
 
 
-def _best(pool: Pool, group: Group) -> tuple[int, int]:
+def _best(pool: CandidatePool, group: Group) -> tuple[int, int]:
     """Return the best score of a group, and the position that it belongs to."""
     positions, scores = pool.scores(group, FINE)
     return int(scores.max()), int(positions[scores.argmax()])

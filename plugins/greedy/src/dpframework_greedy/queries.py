@@ -14,7 +14,7 @@ from dpframework.facts import And, Cases
 from dpframework.formulas import ScoreClaims
 from dpframework.queries import CellCounts, Counting, Query, ReadsAmong, Sensitivity
 from dpframework.tables import Block, Crosstab, JointCounts, counts_by_class, tally
-from dpframework_greedy.choices import Group, Lattice, Pool
+from dpframework_greedy.choices import CandidatePool, Group, Lattice
 from dpframework_greedy.language import UNEXTENDED, Integers, Language, Redescribed
 from dpframework_greedy.relative_scores import AnyScore, Supports
 from dpframework_greedy.scores import Floats
@@ -150,7 +150,7 @@ class PairScores(LanguageScores):
 
 
 @attrs.frozen(eq=False)
-class PairPool(Pool):
+class PairPool(CandidatePool):
     """Pairs of literals, of the pairs of attributes that no choice has taken yet.
 
     Attributes
@@ -267,7 +267,7 @@ class ExtensionScores(LanguageScores):
 
 
 @attrs.frozen(eq=False)
-class ExtensionPool(Pool):
+class ExtensionPool(CandidatePool):
     """The extensions of some redescriptions, one group each. A chosen extension replaces its redescription.
 
     A redescription that has had its turns leaves the pool: else the best one would take them all, and grow by what
