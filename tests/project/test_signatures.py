@@ -1,9 +1,10 @@
-"""What callers and plans rely on: defaults are those of the list (tests/signatures.py), names tell components apart."""
+"""What callers and plans rely on: listed defaults (tests/signatures.py), listed constants, and names of their own."""
 
 import importlib
 import inspect
 import pkgutil
 
+import constants
 import pytest
 import signatures
 
@@ -25,6 +26,16 @@ def test_the_list_has_defaults_of_functions_of_values_and_of_methods() -> None:
         "\ndpframework.verify.contributions.check_bounding(schema, unit, *, readers=None, tables=9, seed=0)\n" in text
     )
     assert ": repr=False" in text
+
+
+def test_public_constants_are_those_of_the_list() -> None:
+    """Limits, tolerances and versions, which a test of a study would not miss by a little."""
+    listed = constants.PAGE.read_text(encoding="utf-8").splitlines()
+    found = list(constants.lines())
+    gone, new = sorted(set(listed) - set(found)), sorted(set(found) - set(listed))
+    assert (gone, new) == ([], []), "if you mean it: python tests/constants.py"
+    assert found == listed
+    assert "dpframework.facts.limits.MOST_COLUMNS = 131072" in found
 
 
 @pytest.mark.parametrize("kind", [dpf.Query, dpf.Mechanism, dpf.Miner, dpf.Accountant], ids=lambda kind: kind.__name__)

@@ -1,0 +1,76 @@
+"""What plans, files and verdicts rely on: public constants of every module, such as limits, tolerances and versions.
+
+    python tests/constants.py
+
+writes `constants.txt` anew. A test compares: a limit or tolerance that moves by accident changes what is accepted, and
+no test of a study would notice. Left out are those of which the mutation targets say that any other would do as well.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import tomllib
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from signatures import PLUGINS
+
+import dpframework
+
+PAGE = Path(__file__).with_suffix(".txt")
+TARGETS = Path(__file__).parent / "mutation" / "targets"
+OTHERWISE = ("witnesses", "plots", "files_watched")  # modules with tables to try, the look of pictures, the time of day
+
+
+def lines() -> Iterator[str]:
+    """Yield a line for each public constant that is a number, or holds some, in the order of modules."""
+    for package in (dpframework, *map(importlib.import_module, PLUGINS)):
+        for found in sorted(pkgutil.walk_packages(package.__path__, f"{package.__name__}."), key=lambda one: one.name):
+            if found.name.rpartition(".")[2] not in ("__main__", *OTHERWISE):
+                yield from _of_module(importlib.import_module(found.name))
+
+
+def _of_module(module: Any) -> Iterator[str]:
+    source = Path(module.__file__).read_text(encoding="utf-8")
+    path = "/".join(Path(module.__file__).parts[-len(module.__name__.split(".")) :])
+    for name, value in vars(module).items():
+        assigned = f"\n{name} = " in source or f"\n{name}: " in source
+        if name.isupper() and name[0] != "_" and assigned and _has_numbers(value) and not _is_free(path, name):
+            yield f"{module.__name__}.{name} = {_text(value)}"
+
+
+def _has_numbers(value: Any) -> bool:
+    if isinstance(value, tuple | list | frozenset):
+        return any(map(_has_numbers, value))
+    if isinstance(value, dict):
+        return any(map(_has_numbers, value.values()))
+    return isinstance(value, int | float | Fraction) and not isinstance(value, bool)
+
+
+def _text(value: Any) -> str:
+    return repr(sorted(value)) if isinstance(value, frozenset) else repr(value)
+
+
+def _is_free(path: str, name: str) -> bool:
+    return any(name in names and fnmatch(path, f"*{Path(modules).name}") for modules, names in _left_out())
+
+
+@cache
+def _left_out() -> list[tuple[str, list[str]]]:
+    """Return what the mutation targets leave out: patterns of modules, and names."""
+    said = [tomllib.loads(file.read_text(encoding="utf-8")) for file in sorted(TARGETS.glob("*.toml"))]
+    return [(entry["modules"], entry["names"]) for target in said for entry in target.get("left_out", [])]
+
+
+def page() -> str:
+    """Return the whole list."""
+    return "".join(f"{line}\n" for line in lines())
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
