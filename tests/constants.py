@@ -8,8 +8,6 @@ no test of a study would notice. Left out are those of which the mutation target
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import tomllib
 from collections.abc import Iterator
 from fnmatch import fnmatch
@@ -18,9 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from signatures import PLUGINS
-
-import dpframework
+from signatures import modules
 
 PAGE = Path(__file__).with_suffix(".txt")
 TARGETS = Path(__file__).parent / "mutation" / "targets"
@@ -29,10 +25,9 @@ OTHERWISE = ("witnesses", "plots", "files_watched")  # modules with tables to tr
 
 def lines() -> Iterator[str]:
     """Yield a line for each public constant that is a number, or holds some, in the order of modules."""
-    for package in (dpframework, *map(importlib.import_module, PLUGINS)):
-        for found in sorted(pkgutil.walk_packages(package.__path__, f"{package.__name__}."), key=lambda one: one.name):
-            if found.name.rpartition(".")[2] not in ("__main__", *OTHERWISE):
-                yield from _of_module(importlib.import_module(found.name))
+    for module in modules():
+        if module.__name__.rpartition(".")[2] not in OTHERWISE:
+            yield from _of_module(module)
 
 
 def _of_module(module: Any) -> Iterator[str]:

@@ -1,10 +1,10 @@
-"""What callers may rely on: the parameters of every public function, class and method that has a default.
+"""What callers may rely on: the parameters of every function, class and method by a public name that has a default.
 
     python tests/signatures.py
 
 writes `signatures.txt` anew. A test compares: a default that moves by accident changes what everybody's calls do, and
 nothing else may notice, since calls that test a parameter give it. Fields that a value hides when it is printed, or
-leaves out when it is compared, are listed too.
+leaves out when it is compared, are listed too, and what a class says of itself, such as that its answers are whole.
 """
 
 from __future__ import annotations
@@ -28,24 +28,22 @@ LONGEST = 120  # letters of a default
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
-def rooms() -> list[str]:
-    """Return the packages whose names are public: the rooms of the core, and the built-in plugins."""
-    own = [found.name for found in pkgutil.iter_modules(dpframework.__path__, "dpframework.") if found.ispkg]
-    return ["dpframework", *own, *PLUGINS]
+def modules() -> Iterator[Any]:
+    """Yield every module of the core and of the built-in plugins, in the order of names."""
+    for package in (dpframework, *map(importlib.import_module, PLUGINS)):
+        for found in sorted(pkgutil.walk_packages(package.__path__, f"{package.__name__}."), key=lambda one: one.name):
+            if not found.name.endswith("__main__"):
+                yield importlib.import_module(found.name)
 
 
 def lines() -> Iterator[str]:
-    """Yield a line for each public function, class and method with a default, in the order of names."""
-    found = {}
-    for room in rooms():
-        module = importlib.import_module(room)
-        for name in getattr(module, "__all__", ()):
-            value = getattr(module, name)
-            if callable(value) and (home := getattr(value, "__module__", "")).startswith("dpframework"):
-                found[f"{home}.{value.__qualname__}"] = value
-    for name, value in sorted(found.items()):
-        told = _of_class(name, value) if inspect.isclass(value) else [f"{name}{_parameters(value)}"]
-        yield from (line for line in told if "=" in line)
+    """Yield a line for each function, class and method with a default, by public names, in the order of modules."""
+    for module in modules():
+        for name, value in sorted(vars(module).items()):
+            if not name.startswith("_") and callable(value) and getattr(value, "__module__", "") == module.__name__:
+                whole = f"{module.__name__}.{name}"
+                told = _of_class(whole, value) if inspect.isclass(value) else [f"{whole}{_parameters(value)}"]
+                yield from (line for line in told if "=" in line)
 
 
 def _of_class(name: str, value: type) -> Iterator[str]:
@@ -62,6 +60,8 @@ def _of_class(name: str, value: type) -> Iterator[str]:
         bare = member.__func__ if isinstance(member, classmethod | staticmethod) else member
         if not own.startswith("_") and inspect.isfunction(bare):
             yield f"{name}.{own}{_parameters(bare)}"
+        elif not own.startswith("_") and isinstance(bare, bool | int | float):
+            yield f"{name}.{own} = {bare!r}"
 
 
 def _parameters(value: Any) -> str:
