@@ -231,9 +231,7 @@ def rows_text(number: float) -> str:
     ('1,320', '5', '55')
     """
     whole = math.ceil(number - 1e-9)
-    if whole < 1000:
-        return str(whole)
-    unit = 10 ** (len(str(whole)) - 3)
+    unit = 10 ** max(len(str(whole)) - 3, 0)
     rounded = -(-whole // unit) * unit
     return f"{rounded:,}" if rounded < 10**12 else f"{float(rounded):.3g}"
 

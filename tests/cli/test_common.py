@@ -205,6 +205,8 @@ def test_parameters_are_listed_with_types_defaults_and_texts() -> None:
     ]
     assert [one["type"] for one in found] == ["int", "str", "int", "list[int]", "dict[str, int]"]
     assert listing._parameter_docs("Raises\n------\nnone\n    Of these.") == {}
+    doc = "Raises\n------\nnone\n    Of these.\n\nAttributes\n----------\none\n    The first."
+    assert listing._parameter_docs(doc) == {"one": "The first."}
 
 
 @pytest.mark.parametrize(("as_json", "of_all"), [(False, True), (True, None)])

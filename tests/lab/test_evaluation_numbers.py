@@ -60,6 +60,20 @@ def test_correlations_that_are_not_defined_are_none() -> None:
     assert str(none).startswith("no redescriptions\n")
 
 
+def test_a_correlation_is_at_most_1_where_rounding_gives_more() -> None:
+    for seed in range(20):
+        drawn = np.random.default_rng(seed).random(6)
+        found = correlations({"one": drawn, "three": 3 * drawn, "less": -2 * drawn}).matrix
+        assert (np.abs(found) <= 1).all()
+        one = np.zeros((4, 4))
+        one[np.triu_indices(4, 1)] = drawn
+        assert pearson(one + one.T, 3 * (one + one.T)) <= 1
+        assert pearson(one + one.T, -3 * (one + one.T)) >= -1
+    for lengths in ((2, 3), (3, 2), (2, 2)):
+        with pytest.raises(dpf.InputError, match="one value a level of noise"):
+            correlations({str(k): [0.0] * length for k, length in enumerate(lengths)})
+
+
 def test_distances_of_matrices() -> None:
     rng = np.random.default_rng(0)
     for size in (3, 4, 7):

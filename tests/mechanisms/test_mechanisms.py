@@ -1105,6 +1105,14 @@ def test_what_never_changes_has_no_calibration() -> None:
     assert DiscreteLaplace(1).calibrate(facts(sensitivity("l1", 0)), ADD) is None
 
 
+def test_keys_in_parts_have_half_of_delta_each_where_a_row_may_move() -> None:
+    whole, half = GaussianThreshold("0.125", "0.02"), GaussianThreshold("0.125", "0.01")
+    keys = dpf.queries.Keys("town").facts()
+    assert calibrated(whole, keys, REPLACE, in_parts=True).losses == calibrated(half, keys, REPLACE).losses
+    assert calibrated(whole, keys, REPLACE, in_parts=True).mechanism == half
+    assert calibrated(whole, keys, ADD, in_parts=True).losses == calibrated(whole, keys, ADD).losses
+
+
 def test_a_step_in_parts_is_calibrated_for_the_larger_of_staying_and_moving() -> None:
     for declared, bound in (((1, 2), 2), ((1, 1), 2), ((1, Fraction(3, 2)), 2)):
         assert (

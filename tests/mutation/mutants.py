@@ -4,7 +4,9 @@ The operators are cosmic-ray's, less those that repeat one another (a sum is rep
 other things), and one of ours, since the mistakes of this field are often a `max` for a `sum`. Left out is what nobody
 would notice or everybody would: annotations, the texts of errors, imports, decorators, the `*` among parameters,
 `strict=True`, which only says that two sequences are as long as each other, fixed seeds, times to wait, the look of a
-picture, and the definitions that a target leaves out, with the reason why any other would do as well.
+picture, and the definitions that a target leaves out, with the reason why any other would do as well. So are two forms
+that mean the same when changed: the -1 of a `reshape`, for which numpy takes any negative number, and `<` for `<=`
+between a share and a float that is drawn uniformly, which is never the share to the last bit.
 """
 
 from __future__ import annotations
@@ -126,11 +128,13 @@ def mutants(root: Path, module: str, left_out: Collection[LeftOut] = ()) -> Iter
 def _left_out(node, unmade: set[str]) -> bool:
     if node.type == "if_stmt" and node.children[1].get_code().strip() == "TYPE_CHECKING":
         return True
+    if node.type == "comparison" and _draws_uniformly(node.children[0]):
+        return True
     child, parent = node, node.parent
     while parent is not None:
         if parent.type in LEFT_OUT or _annotates(child, parent) or _says_little(child, parent):
             return True
-        if unmade.intersection(_defined(parent)):
+        if unmade.intersection(_defined(parent)) or _is_of_reshape(child, parent):
             return True
         child, parent = parent, parent.parent
     return False
@@ -157,8 +161,29 @@ def _says_little(node, parent) -> bool:
         return node.get_code().strip(" ,\n") == "*"
     if parent.type == "argument":
         return parent.children[0].get_code().strip() in SAYS_LITTLE
-    called = parent.get_previous_sibling() if node.type == "number" and parent.type == "trailer" else None
-    return called is not None and called.get_code().strip(" .") in FREE
+    return node.type == "number" and parent.type == "trailer" and _called(parent) in FREE
+
+
+def _draws_uniformly(node) -> bool:
+    """Tell whether it is a call such as `generator.random(rows)`."""
+    last = node.children[-1] if node.type in ("power", "atom_expr") else None
+    return last is not None and last.type == "trailer" and _called(last) == "random"
+
+
+def _called(trailer) -> str:
+    """Return the name of what the brackets of a call stand behind."""
+    called = trailer.get_previous_sibling()
+    return called.get_code().strip(" .")
+
+
+def _is_of_reshape(node, parent) -> bool:
+    """Tell whether a number is the -1 in `reshape(-1, 3)`, `reshape((-1, 3))` or `np.reshape(array, (-1, 3))`."""
+    if node.type != "number" or parent.type != "factor":
+        return False
+    around = parent.parent
+    while around is not None and around.type in ("testlist_comp", "atom", "arglist"):
+        around = around.parent
+    return around is not None and around.type == "trailer" and _called(around) == "reshape"
 
 
 def _is_keyword(name) -> bool:

@@ -10,8 +10,9 @@ from mutants import LeftOut, Mutant, mutants
 from survivors import ROOT, Survivor
 
 HERE = Path(__file__).resolve().parent
-OF_ALL = [  # tests that look at every module: parameters and defaults, fields that are shown, and help texts
+OF_ALL = [  # tests that look at every module: parameters and defaults, claims, fields that are shown, and help texts
     "tests/project/test_signatures.py",
+    "tests/plan/test_claim_standing.py",
     "tests/security/test_shown_fields.py",
     "tests/project/test_page_facts.py",
 ]
@@ -27,7 +28,7 @@ class Target:
         Patterns of paths.
     tests
         Where the tests are that must notice a change: files, folders, or tests of files. Those of all modules come to
-        them.
+        them, and the modules' own examples.
     left_out
         Definitions that are not changed, since any other would do as well.
     survivors
@@ -45,13 +46,11 @@ class Target:
         """Read what a file says."""
         said = tomllib.loads(file.read_text(encoding="utf-8"))
         left_out = [LeftOut(**entry) for entry in said.get("left_out", [])]
-        return cls(
-            file.stem,
-            said["modules"],
-            [*said["tests"], *OF_ALL],
-            left_out,
-            [Survivor(**each) for each in said.get("survivor", [])],
-        )
+        survivors = [Survivor(**each) for each in said.get("survivor", [])]
+        target = cls(file.stem, said["modules"], [*said["tests"], *OF_ALL], left_out, survivors)
+        listed = {*target.tests, *(path for path in target.paths() if str(Path(path).parent) in target.tests)}
+        examples = [path for path in target.paths() if path not in listed and ">>>" in (ROOT / path).read_text()]
+        return attrs.evolve(target, tests=[*target.tests, *examples])
 
     def only(self, names: list[str]) -> Target:
         """Return it with those of its modules alone that are named, or all if it is named itself or nothing is."""

@@ -15,9 +15,11 @@ from dpframework.facts.privacy import Relation
 from dpframework.formulas import Proof, ScoreClaims, Verdict
 from dpframework.formulas.kept_proofs import rules_digest
 from dpframework.plan import Verified
-from dpframework.plan.claim_standing import Standing, standings
+from dpframework.plan.claim_standing import Standing, covers, standings
 from dpframework.plan.verification_records import ProvedClaim, VerifiedCode, claim_digest
 from dpframework.queries import CellCounts, Histogram, Marginals, MatchScores, Norm, Sensitivity, Supports
+from dpframework.study.registry import registry
+from dpframework.verify.subject import Subject
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill", view="left"), dpf.Boolean("old", view="right")], max_rows=100)
 MATCH = MatchScores([SCHEMA["ill"]], [SCHEMA["old"]])
@@ -85,6 +87,23 @@ def test_a_query_that_declares_less_than_is_proved_is_not_proved(plan_of: Callab
     plan = plan_of(dpf.step("one", bold, dpf.mechanisms.DiscreteLaplace(1)), SCHEMA)
     assert bold.scored_formulas
     assert standing(plan, recorded(*bold.scored_formulas)) is Standing.DECLARED
+
+
+def test_no_step_of_any_example_declares_less_than_its_formulas_claim() -> None:
+    """But for entropies, whose claims are of a public number of rows."""
+    examples = (one for brought in registry().miners.values() for one in brought.component.examples().values())
+    plans = [Subject(one.miner, one.schema, relation).plan for one in examples for relation in dpf.Relation]
+    found: dict[str, set[bool]] = {}
+    for plan in plans:
+        for step in plan.steps():
+            declared = step.facts.sensitivity(step.mechanism.norm)
+            for scored in step.facts.formulas if declared is not None else ():
+                assert declared is not None
+                covered = covers(step.facts, declared, scored, plan.facts.row_bound, exact=plan.facts.rows is not None)
+                found.setdefault(type(step.query).__name__, set()).add(covered)
+    assert found.pop("Entropies") == {False}
+    assert len(found) > 20
+    assert {name for name, covered in found.items() if covered != {True}} == set()
 
 
 def test_a_plan_that_was_read_has_the_standing_of_the_one_that_was_written(

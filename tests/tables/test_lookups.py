@@ -40,6 +40,8 @@ def cells_of(schema: dpf.Schema) -> list:
         ("ill", {"true": "sick", "false": "well"}, ["sick", "well", "sick", "well"]),
         ("floor(age / 10)", {"0": "child", "1": "teen", "2": "teen"}, ["child", "teen", "teen", "missing"]),
         ("fill(postcode, '?')", {"?": 1, "10115": 0}, [None, 0, None, 1]),
+        ("postcode", {"10115": True}, ["missing", "true", "missing", "missing"]),
+        ("postcode", {"10115": "Berlin"}, ["missing", "Berlin", "missing", "missing"]),
     ],
 )
 def test_a_cell_is_what_the_table_says_of_its_key(value, lookup, expected):
