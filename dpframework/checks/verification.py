@@ -19,11 +19,11 @@ def unproved_claims(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
 
     found = [f"'{one.path}'" for one in standings(plan, plan.verified) if one.standing is Standing.DECLARED]
     if found:
-        steps, rest = ("step", "is") if len(found) == 1 else ("steps", "are")
+        claims, rest = ("claim of step", "is") if len(found) == 1 else ("claims of steps", "are")
         named = named_of(found, MOST_NAMED)
         yield (
             Severity.WARNING,
-            f"the claim of {steps} {named} {rest} neither proved nor tested by the records that are given",
+            f"the {claims} {named} {rest} neither proved nor tested by the records that are given",
         )
 
 

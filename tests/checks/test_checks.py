@@ -595,6 +595,19 @@ def test_codes_have_a_form(code: str) -> None:
         dpf.Check(code, "a check", lambda plan: [])
 
 
+def test_steps_without_a_proof_are_named_in_one_sentence(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    for steps, sentence in (
+        ([count()], "the claim of step 'n' is neither proved nor tested by the records that are given"),
+        (
+            [count("a"), count("b")],
+            "the claims of steps 'a', 'b' are neither proved nor tested by the records that are given",
+        ),
+    ):
+        plan = plan_of(dpf.sequential(*steps), SCHEMA).with_verified(Verified())
+        (message,) = (one.message for one in plan.check() if one.code == "DP030")
+        assert message == sentence
+
+
 def test_noise_that_overflows_is_one_sentence(plan_of: Callable[..., dpf.StudyPlan]) -> None:
     with pytest.raises(dpf.InputError, match="laplace on told: the noise would be too large"):
         found(plan_of, asked(told(1), Laplace("1e-40")), {})

@@ -48,7 +48,8 @@ SWAPPED = {
 }
 
 FREE = {"default_rng", "SeededRandomness", "Random", "sleep"}  # whatever fixed number these are given does as well
-SAYS_LITTLE = {"strict", "timeout", "fontsize", "linewidth", "markersize", "capsize", "rotation", "zorder", "alpha"}
+SAYS_LITTLE = {"strict", "timeout"}
+LOOKS = {"figsize", "fontsize", "linewidth", "markersize", "capsize", "rotation", "zorder", "alpha"}
 
 LEFT_OUT = {"raise_stmt", "import_from", "import_name", "decorator", "fstring", "assert_stmt"}
 
@@ -160,7 +161,7 @@ def _says_little(node, parent) -> bool:
     if parent.type == "parameters":
         return node.get_code().strip(" ,\n") == "*"
     if parent.type == "argument":
-        return parent.children[0].get_code().strip() in SAYS_LITTLE
+        return parent.children[0].get_code().strip() in SAYS_LITTLE | LOOKS
     return node.type == "number" and parent.type == "trailer" and _called(parent) in FREE
 
 

@@ -12,10 +12,12 @@ import pytest
 import dpframework as dpf
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
-from dpframework.formulas import Proof, ScoreClaims, Verdict
+from dpframework.formulas import Proof, ScoreClaims, Verdict, query_problem
+from dpframework.formulas.ground import bound_of, neighbours
 from dpframework.formulas.kept_proofs import rules_digest
 from dpframework.plan import Verified
 from dpframework.plan.claim_standing import Standing, covers, standings
+from dpframework.plan.plan import Plan
 from dpframework.plan.verification_records import ProvedClaim, VerifiedCode, claim_digest
 from dpframework.queries import CellCounts, Histogram, Marginals, MatchScores, Norm, Sensitivity, Supports
 from dpframework.study.registry import registry
@@ -89,10 +91,15 @@ def test_a_query_that_declares_less_than_is_proved_is_not_proved(plan_of: Callab
     assert standing(plan, recorded(*bold.scored_formulas)) is Standing.DECLARED
 
 
-def test_no_step_of_any_example_declares_less_than_its_formulas_claim() -> None:
+@pytest.fixture(scope="module")
+def plans() -> list[Plan]:
+    """Return the plans of all examples of all built-in miners."""
+    examples = [one for brought in registry().miners.values() for one in brought.component.examples().values()]
+    return [Subject(one.miner, one.schema, relation).plan for one in examples for relation in dpf.Relation]
+
+
+def test_no_step_of_any_example_declares_less_than_its_formulas_claim(plans: list[Plan]) -> None:
     """But for entropies, whose claims are of a public number of rows."""
-    examples = (one for brought in registry().miners.values() for one in brought.component.examples().values())
-    plans = [Subject(one.miner, one.schema, relation).plan for one in examples for relation in dpf.Relation]
     found: dict[str, set[bool]] = {}
     for plan in plans:
         for step in plan.steps():
@@ -104,6 +111,18 @@ def test_no_step_of_any_example_declares_less_than_its_formulas_claim() -> None:
     assert found.pop("Entropies") == {False}
     assert len(found) > 20
     assert {name for name, covered in found.items() if covered != {True}} == set()
+
+
+def test_every_formula_is_what_its_query_computes_and_its_claims_hold(plans: list[Plan]) -> None:
+    steps = [step for plan in plans for step in plan.steps()]
+    found = {(scored.name, scored.shape.text): scored for step in steps for scored in step.query.scored_formulas}
+    scores = [one for one in found.values() if one.scorer is not None]
+    assert len(scores) > 20
+    for scored in scores:
+        assert query_problem(scored) is None, scored
+        for claim in scored.claims:
+            for pair in neighbours(scored.shape, claim, 40):
+                assert float(pair.high - pair.low) <= bound_of(claim, pair.numbers) * (1 + 1e-9), (scored, claim)
 
 
 def test_a_plan_that_was_read_has_the_standing_of_the_one_that_was_written(

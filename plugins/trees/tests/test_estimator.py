@@ -17,7 +17,7 @@ from dpframework_trees import (
     DPTreeClassifier,
     PrivateTreeSearch,
 )
-from dpframework_trees.columns import PrivacyWarning
+from dpframework_trees.columns import PrivacyWarning, _plain
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -381,3 +381,9 @@ def test_clones_with_budgets_of_their_own_warn_that_they_add_up():
         warnings.simplefilter("error")
         for _ in range(2):
             clone(shared).fit(X, y)
+
+
+def test_cells_of_a_column_of_objects_are_texts_where_one_is() -> None:
+    assert _plain(pd.Series([1, None, 2.5], dtype=object)) == [1, None, 2.5]
+    assert _plain(pd.Series([True, float("nan")], dtype=object)) == [True, None]
+    assert _plain(pd.Series([1, None, "a"], dtype=object)) == ["1", None, "a"]

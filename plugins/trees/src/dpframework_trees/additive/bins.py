@@ -98,15 +98,15 @@ def cumulative_shares(counts: Reals, variance: float, rows: float) -> Reals:
     """Return about the share of the rows that lie in the first k bins, for each k, in increasing order.
 
     The counts, scaled to the number of rows, add up with noise of variance k (b - k) / b times that of one, b the
-    number of bins. Without them any share is as likely in the middle: a variance of 1/12, less towards the ends, around
-    k / b. What is returned is the mean of the two, weighted by the inverses of their variances.
+    number of bins. Without them any share is as likely in the middle: a variance of 1/12, and 4 k (b - k) / b^2 times
+    that elsewhere, around k / b. What is returned is the mean of the two, weighted by the inverses of their variances:
+    by one weight for all k, since k (b - k) / b is in both.
     """
     b = len(counts)
     k = np.arange(1, b + 1)
-    spread = k * (b - k) / b
     counted = np.cumsum(counts + (rows - counts.sum()) / b) / rows
-    expected, known = 4 * spread / b / 12, spread * variance / rows**2
-    weight = np.divide(expected, expected + known, out=np.ones(b), where=spread > 0)
+    expected, known = 4 / b / 12, variance / rows**2
+    weight = expected / (expected + known)
     shares = weight * counted + (1 - weight) * k / b
     return np.asarray(np.clip(np.maximum.accumulate(shares), 0, 1))
 
