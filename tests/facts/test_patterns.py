@@ -175,6 +175,13 @@ def test_overlaps_are_found(parts: list[Description]) -> None:
     assert found == (shown[0] if shown else None)
 
 
+def test_parts_are_compared_on_as_many_cells_as_are_allowed() -> None:
+    parts = [Equals("ill", "true"), Equals("sex", "Male")]
+    assert first_overlap(parts, SCHEMA, 6) == (0, 1)
+    with pytest.raises(dpf.InputError, match="parts over 2 attributes span 6 cells, too many to compare"):
+        first_overlap(parts, SCHEMA, 5)
+
+
 def test_parts_without_an_attribute() -> None:
     assert first_overlap([And([]), Or([])], SCHEMA) is None
     assert first_overlap([And([]), And([])], SCHEMA) == (0, 1)

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import friedmanchisquare, mannwhitneyu, page_trend_test, rankdata
+from scipy.stats import f, friedmanchisquare, mannwhitneyu, page_trend_test, rankdata
 
 import dpframework as dpf
 from dpframework.lab.evaluation import friedman, mann_whitney, page_trend
@@ -70,6 +70,8 @@ def test_friedman_is_scipys(tied):
         found = friedman(values, larger_is_better=larger)
         assert found.statistic == pytest.approx(expected.statistic)
         assert found.p_value == pytest.approx(expected.pvalue)
+        assert found.f_statistic == pytest.approx(8 * expected.statistic / (36 - expected.statistic))
+        assert found.f_p_value == pytest.approx(f(4, 32).sf(found.f_statistic))
         assert found.ranks == pytest.approx(rankdata(-values if larger else values, axis=1).mean(axis=0))
         assert np.diag(found.pair_p_values) == pytest.approx(1)
         assert (found.pair_p_values == found.pair_p_values.T).all()

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -20,6 +21,7 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Lapla
 from dpframework.plan import Node, Step, walk
 from dpframework.reports import drawing
 from dpframework.reports.difference import Difference, Mark, MergedNode, Topic, difference
+from dpframework.reports.difference.whole import total_headline
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"]), dpf.Numeric("age", 0, 10, cuts=[3.5])])
 SLOW = settings(max_examples=60)
@@ -477,3 +479,20 @@ def test_another_parameter_of_a_miner_is_a_change_even_if_every_claim_is_the_sam
     plans = [tree_plan("tall"), tree_plan("hiv")]
     texts = [str(change) for change in difference(*plans).changes]
     assert any("attributes" in text and "tall" in text and "hiv" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "headline"),
+    [
+        (None, None, "neither plan has a valid total"),
+        (None, 2, "the plan had no valid total and has epsilon 2"),
+        (1, None, "the plan had a valid total and has none: it was epsilon 1"),
+        (1, 1, "the total stays at epsilon 1, under add-or-remove-one"),
+    ],
+)
+def test_a_headline_says_which_total_there_is(before: int | None, after: int | None, headline: str) -> None:
+    def plan(epsilon: int | None) -> Any:
+        total = None if epsilon is None else dpf.PrivacyLoss(epsilon)
+        return SimpleNamespace(smallest_total=lambda: total, unit=None, relation=dpf.Relation.ADD_OR_REMOVE_ONE)
+
+    assert total_headline(plan(before), plan(after)) == headline

@@ -282,3 +282,19 @@ def test_ends_of_what_is_shown_are_where_its_noise_is_no_longer_too_rare(
         end = halved(lambda j: chance_above(both, apart, floor, j) < error / 4, of_all, of_one)
     found = least_jaccard_if_shown(both, apart, error, floor, among)
     assert found == pytest.approx(min(end, of_one), abs=1e-8)
+
+
+def test_noise_is_shown_so_far_above_a_floor_with_the_larger_chance_of_two_laws() -> None:
+    def normal(number: float) -> float:
+        return math.erfc(number / math.sqrt(2)) / 2
+
+    def laplace(number: float) -> float:
+        half = math.exp(-math.sqrt(2) * abs(number)) / 2
+        return half if number > 0 else 1 - half
+
+    for floor in (-3.0, -1.0, -0.2, 0.0, 0.5, 1.2):
+        for above in (0.0, 0.1, 1.0, 3.0):
+            shown = floor + above
+            wanted = max(law(shown) / law(floor) for law in (normal, laplace))
+            assert so_far_above(shown, floor) == pytest.approx(wanted, rel=1e-12)
+            assert so_far_above(floor - above, floor) == 1

@@ -169,3 +169,23 @@ def test_the_file_is_the_owner_s_and_holds_tables_of_two_kinds(
         owner_places()
     monkeypatch.setattr(places_module.os, "name", "nt")
     assert DEFAULT == "~/.config/dpframework/places.toml"
+
+
+def test_a_file_of_the_administrator_is_the_owner_s_and_one_of_a_stranger_is_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "places.toml"
+    file.write_text('[data.a]\npath = "/a"\n')
+    file.chmod(0o600)
+    monkeypatch.setenv(VARIABLE, str(file))
+    found = file.stat()
+    for owner, me, accepted in ((0, 1000, True), (1000, 1000, True), (1001, 1000, False), (1001, 0, False)):
+        of_owner = os.stat_result((*found[:4], owner, *found[5:]))
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "getuid", lambda me=me: me)
+            patch.setattr(Path, "stat", lambda path, of_owner=of_owner, **_: of_owner)
+            if accepted:
+                assert set(owner_places().data) == {"a"}
+            else:
+                with pytest.raises(dpf.InputError, match="others can write this file"):
+                    owner_places()

@@ -233,6 +233,8 @@ REFUSED = [
     ("a if sex else b", "takes truths"),
     ("a if ill else sex", "one column"),
     ("a ** 0.5", "whole number from 1 to 8"),
+    ("a ** 0", "whole number from 1 to 8"),
+    ("a ** 9", "whole number from 1 to 8"),
     ("a ** b", "whole number from 1 to 8"),
     ("a // b", "constant above 0"),
     ("a - a * 0 - a", ""),

@@ -14,6 +14,7 @@ from dpframework_trees import DPID3, id3
 from dpframework_trees.budgets import tree_budget
 from dpframework_trees.estimates import (
     Grown,
+    _probabilities,
     consistent,
     expected_errors,
     finished,
@@ -342,3 +343,10 @@ def test_the_fourteen_patients_of_the_talk_are_split_by_blood_pressure(criterion
         *[("cough", "healthy", "100", "2")] * 2,
         *[("cough", "healthy", "100", "3"), ("cough", "sick", "100", "2")],
     ]
+
+
+def test_shares_of_a_node_are_its_own_and_its_parents_by_what_the_noise_tells():
+    parent = np.array([0.25, 0.75])
+    assert _probabilities(np.array([0.5, 0.0]), 0.0, parent).tolist() == [1, 0]  # less than a row tells, too
+    assert _probabilities(np.array([0.0, 0.0]), 0.0, parent).tolist() == [0.25, 0.75]
+    assert _probabilities(np.array([4.0, 0.0]), 2.0, parent).tolist() == [5 / 8, 3 / 8]

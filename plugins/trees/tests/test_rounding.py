@@ -531,3 +531,13 @@ def test_what_takes_too_long_is_refused_by_its_work():
 
 def test_a_walk_takes_ten_thousand_steps_unless_it_is_told():
     assert MarkovChainTrees(1).iterations == MarkovChainPairs(1).iterations == 10_000
+
+
+@pytest.mark.parametrize(("trees", "number"), [(12, "12"), (999_999, "999999"), (10**6, "10^6"), (2 * 10**9, "10^9")])
+def test_the_gap_to_the_best_of_all_trees_is_stated_with_their_number(trees: int, number: str) -> None:
+    mechanism = ExactTrees(1)
+    given = attrs.evolve(calibration(mechanism, 2, Relation.ADD_OR_REMOVE_ONE, "max"), scale=Fraction(3))
+    found = mechanism.preview(attrs.evolve(given, facts=attrs.evolve(given.facts, answer_length=trees)))
+    assert found.expected == pytest.approx(3 * math.log(trees))
+    assert found.within == pytest.approx(3 * math.log(20 * trees))
+    assert found.text.endswith(f"of the best of {number} trees (95 %)")
