@@ -17,6 +17,7 @@ from dpframework.facts.notebook import html_line
 from dpframework.results import redescription_views as views
 from dpframework.results.noisy import CONFIDENCE, error_of, quantile
 from dpframework.results.redescription import ERROR, MOST_SHARE, Redescription
+from dpframework.results.redescription_map import draw_map
 from dpframework.results.result import Drawn, axes_or_new, without_math
 
 if TYPE_CHECKING:
@@ -234,4 +235,29 @@ class Redescriptions(Sequence[Redescription], Drawn):
         """
         axes = axes_or_new(ax)
         views.draw(self.items, self.trusted, self.min_support_from_scatter(), axes)
+        return without_math(axes)
+
+    def plot_map(self, x: str, y: str, ax: Any | None = None) -> Any:
+        """Draw where those sides hold that are about two numeric attributes alone, such as a longitude and a latitude.
+
+        A region is that of a description, with public thresholds: no row is read, and none is shown. The legend names
+        the other side of each, with the noisy Jaccard index and a star where the redescription is trusted. Of those
+        about the same attributes the best is drawn (`findings`), and of these the first four. Returns the matplotlib
+        axes.
+
+        Parameters
+        ----------
+        x, y
+            Names of the attributes across and upwards.
+        ax
+            Axes to draw on; without them, new ones.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        axes = axes_or_new(ax)
+        best = self.folded()
+        draw_map(best.items, best.trusted, (x, y), axes)
         return without_math(axes)

@@ -1,0 +1,113 @@
+"""A map of redescriptions, where a side is about two numeric attributes alone, such as two coordinates.
+
+Descriptions and their thresholds are public. No row is read: a map shows where a side holds, not where rows are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Numeric
+from dpframework.facts.descriptions import Below, Description
+from dpframework.facts.errors import InputError
+from dpframework.facts.schema import Schema
+from dpframework.facts.sentences import sentence
+from dpframework.results.redescription import Redescription
+
+_HATCHES = ("//", r"\\", "..", "oo")  # of regions, which may overlap
+MOST_REGIONS = len(_HATCHES)
+_LABEL = 60  # characters of the other side
+_MARGIN = 0.1  # of the distance between the outermost thresholds, that is drawn beyond them
+
+
+def draw_map(items: Sequence[Redescription], trusted: Sequence[bool], names: tuple[str, str], axes: Any) -> None:
+    """Draw the regions of the first redescriptions that have one (see `Redescriptions.plot_map`)."""
+    found = list(_with_regions(items, trusted, names))
+    edges = [_edges([side for side, _ in found], name) for name in names]
+    for number, ((side, label), hatch) in enumerate(zip(found, _HATCHES, strict=False)):
+        look = {"facecolor": "none", "edgecolor": f"C{number}", "hatch": hatch, "linewidth": 0}
+        columns, rows = (list(itertools.pairwise(of)) for of in edges)
+        for inside, (low, high) in zip(region(side, names, edges).T, rows, strict=True):
+            stripes = [(columns[k][0], columns[k][1] - columns[k][0]) for k in np.flatnonzero(inside)]
+            axes.broken_barh(stripes, (low, high - low), **look)
+        axes.fill([], [], label=label, **look)
+    axes.set(xlabel=names[0], ylabel=names[1], xlim=(edges[0][0], edges[0][-1]), ylim=(edges[1][0], edges[1][-1]))
+    more = f" of the first {MOST_REGIONS} of {len(found)}" if len(found) > MOST_REGIONS else ""
+    axes.set_title(f"where one side{more} holds; below, the other one, noisy Jaccard index, *: trusted", fontsize=9)
+    if found:
+        axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0, -0.12), frameon=False)
+    else:
+        axes.text(0.5, 0.5, "no side is about these two alone", ha="center", transform=axes.transAxes)
+
+
+def region(side: Description, names: tuple[str, str], edges: Sequence[Sequence[float]]) -> NDArray[np.bool_]:
+    """Return in which cells between the edges a description of two numeric attributes holds.
+
+    Parameters
+    ----------
+    side
+        The description.
+    names
+        The attributes.
+    edges
+        Of each attribute, its thresholds and the ends of the map, from low to high.
+
+    Returns
+    -------
+    Shape (cells of the first attribute, cells of the second).
+    """
+    middles = [(np.array(of[:-1]) + np.array(of[1:])) / 2 for of in edges]
+    points = dict(zip(names, (grid.ravel() for grid in np.meshgrid(*middles, indexing="ij")), strict=True))
+    schema = Schema([Numeric(name, of[0], of[-1], cuts=of[1:-1]) for name, of in zip(names, edges, strict=True)])
+    cuts = {name: of[1:-1] for name, of in zip(names, edges, strict=True)}
+    return side.holds(_Points(schema, points, cuts)).reshape([len(of) for of in middles])
+
+
+@final
+@attrs.frozen
+class _Points:
+    """Points of a map, as columns that descriptions are asked of."""
+
+    schema: Schema
+    points: dict[str, NDArray[np.float64]]
+    cuts: dict[str, Sequence[float]]
+
+    @property
+    def rows(self) -> int:
+        return len(next(iter(self.points.values())))
+
+    def codes(self, name: str) -> NDArray[np.unsignedinteger]:
+        return np.searchsorted(self.cuts[name], self.points[name], side="right").astype(np.uint32)
+
+    def values(self, name: str) -> NDArray[np.float64]:
+        return self.points[name]
+
+    def keys(self, name: str) -> Any:
+        raise InputError(f"'{name}' has no keys: a map is of two numeric attributes")
+
+
+def _with_regions(
+    items: Sequence[Redescription], trusted: Sequence[bool], names: tuple[str, str]
+) -> Iterator[tuple[Description, str]]:
+    """Yield each side that is about the two attributes alone, and what the legend says of the other side."""
+    for item, mark in zip(items, trusted, strict=True):
+        for side, other in ((item.left, item.right), (item.right, item.left)):
+            literals = side.literals()
+            if literals and all(isinstance(one, Below) and one.attribute in names for one in literals):
+                text = textwrap.shorten(sentence(other), _LABEL, placeholder=" …")
+                yield side, f"{text}: {item.jaccard:.2f}{' *' if mark else ''}"
+
+
+def _edges(sides: Sequence[Description], name: str) -> list[float]:
+    """Return an attribute's thresholds in all sides, and an end on either side of them."""
+    literals = (one for side in sides for one in side.literals())
+    cuts = sorted({one.threshold for one in literals if isinstance(one, Below) and one.attribute == name}) or [0.0]
+    margin = _MARGIN * (cuts[-1] - cuts[0]) or max(abs(cuts[0]), 1.0) * _MARGIN
+    return [cuts[0] - margin, *cuts, cuts[-1] + margin]
