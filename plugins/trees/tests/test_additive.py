@@ -10,8 +10,10 @@ import pandas as pd
 import pytest
 from dpframework_trees.additive import AdditiveModel, Design, DPAdditive
 from dpframework_trees.additive.bins import cumulative_shares, even_cells, merged, merged_by_counts, most_bins
+from dpframework_trees.additive.drawing import draw_term, draw_terms
 from dpframework_trees.additive.estimator import DPAdditiveClassifier
 from dpframework_trees.additive.miner import AdditiveFit, Variant
+from dpframework_trees.additive.terms import Term
 from dpframework_trees.default import DPClassifierMiner
 from dpframework_trees.default_estimator import DPClassifier
 from sklearn.metrics import roc_auc_score
@@ -114,6 +116,59 @@ def test_a_model_is_kept_drawn_and_printed():
     other = dpf.table_from_frame(fruits(5), SCHEMA.replace(dpf.Numeric("size", 0, 100, bins=5)))
     with pytest.raises(dpf.InputError, match="not the one of the model"):
         model.predict(other)
+
+
+def term_of(name, cells, outputs, missing=True):
+    attribute = dpf.Numeric(name, 0, cells, cuts=range(1, cells - missing), missing=missing)
+    values = np.arange(cells * outputs, dtype=float).reshape(cells, outputs)
+    return Term(attribute, tuple(range(cells)), values, np.linspace(1, 2, cells), np.linspace(3, 5, cells))
+
+
+def test_bands_are_two_deviations_wide_and_missing_values_stand_apart():
+    pytest.importorskip("matplotlib").use("Agg")
+    plots = pytest.importorskip("matplotlib.pyplot")
+    axes, term = plots.figure().add_subplot(), term_of("cost in $", 17, 2)
+    draw_term(term, ["one", "other"], axes)
+    bands = [part for part in axes.collections if not hasattr(part, "get_segments")]
+    bars = [part for part in axes.collections if hasattr(part, "get_segments")]
+    wanted = [(term.values[:, k], 2 * margin) for k in range(2) for margin in (term.most_deviations, term.deviations)]
+    for band, bar, (values, margin) in zip(bands, bars, wanted, strict=True):
+        ends = band.get_paths()[0].get_extents()
+        assert (ends.x0, ends.x1) == (0, 15)
+        assert (ends.y0, ends.y1) == ((values - margin)[:16].min(), (values + margin)[:16].max())
+        assert np.array(bar.get_segments()).tolist() == [[[16, values[16] - margin[16]], [16, values[16] + margin[16]]]]
+    assert [band.get_alpha() for band in bands] == [0.08, 0.3] * 2  # the one that few tables leave is light
+    lines = [line for line in axes.lines if len(line.get_xdata())]
+    assert [line.get_label() for line in lines if not line.get_label().startswith("_")] == ["one", "other"]
+    assert [len(line.get_xdata()) for line in lines] == [16, 1, 16, 1, 2]
+    assert axes.get_xticks().tolist() == [0, 3, 6, 9, 12, 15]  # 8 labels at most
+    assert axes.get_title() == r"cost in \$"
+    plots.close("all")
+
+
+@pytest.mark.parametrize("number", [0, 2, 7])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_functions_stand_beside_each_other_in_order_with_one_legend_if_there_are_several(number, outputs):
+    pytest.importorskip("matplotlib").use("Agg")
+    plots = pytest.importorskip("matplotlib.pyplot")
+    axes = plots.figure().add_subplot()
+    draw_terms([term_of(f"t{k}", 3, outputs) for k in range(number)], ["a", "b"][:outputs], "grade", axes)
+    inner = axes.child_axes
+    assert [one.get_title() for one in inner] == [f"t{k}" for k in range(number)]
+    assert [one.get_legend() is not None for one in inner] == [k == 0 and outputs > 1 for k in range(number)]
+    if number:
+        margin = 0.05 * (3 * outputs - 1 + 2 * 4)
+        assert {one.get_ylim() for one in inner} == {(-4 - margin, 3 * outputs - 1 + 4 + margin)}
+        axes.figure.draw_without_rendering()
+        whole, boxes = axes.get_window_extent(), [one.get_window_extent() for one in inner]
+        for k, box in enumerate(boxes):
+            assert whole.x0 - 1 <= box.x0 < box.x1 <= whole.x1 + 1
+            assert whole.y0 - 1 <= box.y0 < box.y1 <= whole.y1 + 1
+            if (k + 1) % 3 and k + 1 < number:
+                assert (boxes[k + 1].x0 > box.x1, boxes[k + 1].y0) == (True, box.y0)
+            if k + 3 < number:
+                assert boxes[k + 3].y1 < box.y0
+    plots.close("all")
 
 
 def test_labels_of_more_than_fourteen_characters_are_drawn_shortened():
