@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import attrs
 import numpy as np
@@ -14,7 +15,7 @@ from scipy import stats
 import dpframework as dpf
 from dpframework.basics.counts import count_estimate, whole_estimate
 from dpframework.basics.means import _kept_within, _variance
-from dpframework.basics.shares import share_error
+from dpframework.basics.shares import _chance_above, share_error
 from dpframework.mechanisms.laws import LaplaceLaw, NormalLaw
 from dpframework.results.error_bounds import BoundKind, ErrorBound, TableSize
 from dpframework.results.noisy import Noisy
@@ -194,3 +195,25 @@ def error_bounds_of(miner: str) -> list[ErrorBound]:
     study = dpf.Study(AGE, epsilon=1)
     study.add("m", dpf.miner(miner, attribute="age", bounds=[0, 100], epsilon=1))
     return [bound for bounds in study.plan().error_bounds().values() for bound in bounds if bound.unit != "rows"]
+
+
+class EvenLaw:
+    """Noise that is one of five whole numbers, each as likely."""
+
+    def at_most(self, noise: Any) -> Any:
+        return np.mean([number <= np.asarray(noise) for number in range(-2, 3)], axis=0)
+
+
+@pytest.mark.parametrize("rows", [0.7, 1.3, 4.1])
+def test_the_chance_of_a_share_far_above_is_that_of_all_pairs_of_noise(rows: float) -> None:
+    shares, noise = np.array([0.0, 0.11, 0.5, 0.83, 0.97]), np.arange(-2, 3)
+    for error in (0.01, 0.2, 0.45, 0.6):
+        wanted = []
+        for p in shares:
+            limit, above = p + error, 0
+            for a, b in itertools.product(noise + rows * p, noise + rows * (1 - p)):
+                first, second = max(a, 0.0), max(b, 0.0)
+                above += (first / (first + second) if first + second else 0.5) > limit
+            wanted.append(above / 25)
+        found = _chance_above(shares, error, rows, EvenLaw(), noise)  # type: ignore[arg-type]
+        assert found == pytest.approx(wanted, abs=1e-12), error
