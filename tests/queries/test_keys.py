@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
+from dpframework.facts.column_options import ColumnOptions
 from dpframework.mechanisms import BUILT_IN, DiscreteLaplace, Gaussian, PartitionSelection, PermuteAndFlip
 from dpframework.queries import KeyCounts, Keys
 from dpframework.queries.answers import answer_of
@@ -118,6 +119,9 @@ def test_an_inferred_schema_takes_nothing_from_an_open_column() -> None:
     schema = dpf.infer_schema(frame, open_columns=["town"], max_categories=1)
     assert schema["town"] == TOWN
     assert "categorical values: observed" not in schema.inferred
+    prices = pl.DataFrame({"town": ["1,5 EUR", "2,5 EUR", "3,5 EUR"] * 20, "ill": [0, 1, 0] * 20})
+    assert dpf.infer_schema(prices).read.of_column("town") != ColumnOptions()
+    assert dpf.infer_schema(prices, open_columns=["town"]).read.of_column("town") == ColumnOptions()
     with pytest.raises(dpf.InputError, match="declare it open with open_columns"):
         dpf.infer_schema(frame, max_categories=1)
     with pytest.raises(dpf.InputError, match="column to declare open: there is no 'twon'"):
