@@ -107,6 +107,21 @@ def test_a_delta_says_whether_it_may_fail_altogether_and_what_it_is_converted_fr
     assert "converted" not in text
 
 
+def test_findings_about_a_large_epsilon_and_a_large_delta_stand_with_what_they_are_about() -> None:
+    for options, titles in (
+        ({"delta": "1e-7"}, set()),
+        ({"delta": "0.01", "epsilon": 20}, {"epsilon", "variant and delta"}),
+    ):
+        study = dpf.Study(SCHEMA, **{"epsilon": 1, **options})
+        study.add_plan("n", dpf.step("n", dpf.queries.Count(), Gaussian("3" if titles else "0.01")))
+        plan = study.plan()
+        findings = {one.code: f"{one}." for one in plan.check()}
+        found = dossier(plan)
+        for title, code in (("epsilon", "DP026"), ("variant and delta", "DP011")):
+            assert (code in findings) == (title in titles)
+            assert (findings.get(code, "?") in texts(found, title)) == (title in titles)
+
+
 def test_code_of_others_is_named() -> None:
     assert "are dpframework 0" in texts(dossier(plan_of()), "correctness")
 
