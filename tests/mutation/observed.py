@@ -24,6 +24,7 @@ from mutants import Mutant
 LONGEST = 120.0  # seconds of tests that one mutant is shown to; what comes later would hardly kill it
 OVERHEAD = 0.02  # seconds of a test beside its own
 UNNAMED = 0.02  # how near a test is that names nothing: it may fail, too
+LISTED = "tests/project/test_signatures.py"  # compares parameters, defaults and constants with lists
 PATIENCE = 30.0  # seconds, with pytest's start, that tests may take beyond several times their own
 
 
@@ -138,7 +139,8 @@ def likely_first(tests: list[str], mutant: Mutant) -> list[str]:
     """Return files of tests, first those that are nearest to a mutant, and of these those that import its module.
 
     To those of a target come the files that are about its module, as its room's tests are and those that import it, and
-    name it. A folder is doctests: of its modules the mutant's own comes first.
+    name it. A folder is doctests: of its modules the mutant's own comes first. Before all of them comes the list of
+    parameters, defaults and constants, if it is one of those that changes.
     """
     module, near = Path(mutant.module), Near.to(mutant)
     imports = _importing(module)
@@ -150,7 +152,19 @@ def likely_first(tests: list[str], mutant: Mutant) -> list[str]:
     listed = {test.partition("::")[0] for test in tests}
     more = [test for test in about(module) if test not in listed and nearness(test) > 0]
     files = sorted([*tests, *more], key=nearness, reverse=True)
-    return [mutant.module, *files] if module.parent.as_posix() in tests else files
+    if module.parent.as_posix() in tests:
+        files.insert(0, mutant.module)
+    if LISTED in files and not _is_in_body(mutant):
+        files.remove(LISTED)
+        files.insert(0, LISTED)
+    return files
+
+
+def _is_in_body(mutant: Mutant) -> bool:
+    """Tell whether a mutant changes what a function does, and not its head, a field or a constant."""
+    tree = ast.parse(Path(mutant.module).read_text(encoding="utf-8"))
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    return any(node.body[0].lineno <= mutant.line <= (node.end_lineno or 0) for node in functions)
 
 
 def about(module: Path) -> list[str]:
