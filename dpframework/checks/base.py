@@ -11,6 +11,7 @@ import attrs
 
 from dpframework.accountant import AccountedPlan
 from dpframework.facts.errors import InputError
+from dpframework.facts.lists import counted
 from dpframework.facts.notebook import html_line, html_table
 from dpframework.facts.printable import printable
 from dpframework.results.result import axes_or_new, without_math
@@ -99,7 +100,7 @@ class Findings(list[Finding]):
         axes.barh(range(len(kinds)), numbers, color=[_COLOURS[order[k]] for k, _ in kinds])
         axes.set_yticks(range(len(kinds)), [f"{code} {order[k].value}" for k, code in kinds])
         axes.invert_yaxis()
-        axes.set(xlabel="findings", title=f"{len(self)} finding{'s' * (len(self) != 1)}")
+        axes.set(xlabel="findings", title=counted(len(self), "finding"))
         return without_math(axes)
 
 

@@ -173,17 +173,6 @@ def say(sentence: str) -> None:
             print(printable(" ".join(sentence.split())), file=sys.stderr)
 
 
-def counted(number: int, thing: str) -> str:
-    """Write a number of things.
-
-    Examples
-    --------
-    >>> counted(1, "release"), counted(0, "release")
-    ('1 release', '0 releases')
-    """
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
 def write(text: str = "", end: str = "\n") -> None:
     """Write lines to standard output. Control characters that they quote from a file are shown, not obeyed."""
     print(printable_lines(text), end=end)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from dpframework import ledger as ledgers
-from dpframework.cli.common import counted
 from dpframework.cli.ledger_tables import (
     GROUPS,
     OUTSIDE,
@@ -22,6 +21,7 @@ from dpframework.cli.ledger_tables import (
     run_rows,
     spent_text,
 )
+from dpframework.facts.lists import counted
 from dpframework.facts.output_text import clock_text, csv_text, format_by_name
 from dpframework.facts.outputs import FileKind
 from dpframework.facts.privacy import PrivacyLoss, readable

@@ -17,7 +17,6 @@ from dpframework.cli.common import (
     Unit,
     VerifiedFile,
     console,
-    counted,
     number_option,
     open_plan,
     path_argument,
@@ -40,6 +39,7 @@ from dpframework.cli.ledger_tables import (
 from dpframework.cli.parameters import Command, CommandGroup
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
+from dpframework.facts.lists import counted
 from dpframework.facts.outputs import require_output
 from dpframework.facts.privacy import readable
 

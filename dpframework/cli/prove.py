@@ -15,7 +15,6 @@ from dpframework.cli.common import (
     Json,
     Subject,
     console,
-    counted,
     number_option,
     open_plan,
     path_option,
@@ -26,6 +25,7 @@ from dpframework.cli.common import (
 from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import read_text, write_whole
+from dpframework.facts.lists import counted
 from dpframework.facts.outputs import FileKind, require_output
 from dpframework.study.registry import registry
 

@@ -19,7 +19,6 @@ from dpframework.cli.common import (
     NewFolder,
     SamplersName,
     Seed,
-    counted,
     engine_of,
     ledger_and_data_set,
     path_argument,
@@ -34,6 +33,7 @@ from dpframework.cli.progress import progress
 from dpframework.facts.errors import DPFrameworkError, InputError
 from dpframework.facts.files import require_writable, staged, write_whole
 from dpframework.facts.interrupts import uninterrupted
+from dpframework.facts.lists import counted
 from dpframework.facts.toml import begun_with
 from dpframework.study.results import PLAN, RESULTS, Results
 from dpframework.study.study_file import EngineChoice, StudyFile, load_study

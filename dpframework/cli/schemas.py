@@ -16,7 +16,6 @@ from dpframework.cli.common import (
     RowsPerUnit,
     Unit,
     console,
-    counted,
     given_path,
     path_option,
     plain_table,
@@ -29,7 +28,7 @@ from dpframework.cli.parameters import Command, CommandGroup
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
-from dpframework.facts.lists import first_of
+from dpframework.facts.lists import counted, first_of
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.outputs import require_output
 from dpframework.facts.schema import read_schema

@@ -1,4 +1,4 @@
-"""Lists in sentences, of which only the first few are named."""
+"""Lists in sentences, of which only the first few are named, and numbers of things."""
 
 from __future__ import annotations
 
@@ -29,3 +29,14 @@ def named_of(names: Sequence[str], most: int) -> str:
     'a, b and 2 more'
     """
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def counted(number: int, thing: str, things: str = "") -> str:
+    """Write a number of things.
+
+    Examples
+    --------
+    >>> counted(1, "release"), counted(0, "release"), counted(2, "entry", "entries")
+    ('1 release', '0 releases', '2 entries')
+    """
+    return f"{number} {thing if number == 1 else things or f'{thing}s'}"

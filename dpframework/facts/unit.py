@@ -26,6 +26,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.lists import counted
 from dpframework.facts.parameters import is_whole_number
 from dpframework.facts.periods import Period, PeriodKind
 from dpframework.facts.schema import Schema
@@ -198,8 +199,7 @@ class PrivacyUnit:
             return "one row"
         within = "" if self.period is None else f" in one {self.period}"
         if self.id is None:
-            rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
-            return f"one unit{within} of at most {rows}, as the owner asserts"
+            return f"one unit{within} of at most {counted(self.rows, 'row')}, as the owner asserts"
         by = f"at most {self.rows} of its rows" if self.rows > 1 else "one row"
         return f"one {self.id}{within}, by {by}"
 

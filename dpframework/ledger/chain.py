@@ -19,6 +19,7 @@ import attrs
 
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.json_text import parsed_json
+from dpframework.facts.lists import counted
 from dpframework.ledger.pin import Pin
 from dpframework.ledger.sqlite import connect, explain_errors
 
@@ -64,7 +65,7 @@ class Head:
     hash: str = "0" * 64
 
     def __str__(self) -> str:
-        return f"{self.hash} ({self.number} entries)" if self.number != 1 else f"{self.hash} (1 entry)"
+        return f"{self.hash} ({counted(self.number, 'entry', 'entries')})"
 
 
 START = Head()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from dpframework.facts.lists import counted
 from dpframework.reports.difference.marks import Mark
 from dpframework.reports.node_drawings import NodeDrawing, draw_difference, draw_plan
 from dpframework.reports.nodes import NodeRow
@@ -29,13 +30,13 @@ def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: M
         below = [inner.step for inner in row.walk() if inner.step is not None]
         notes = [row.times] if row.times else []
         if row.children:
-            notes.append(_count_text(len(below), "step"))
+            notes.append(counted(len(below), "step"))
         if row.step is not None and row.step.assumptions != NONE:
             notes.append(f"assumes {row.step.assumptions}")
         times = sum([made.get(step.path, 0) for step in below])
         released = {0: "not released", 1: "released once"}.get(times, f"released {times} times")
         if row.step is None:
-            released = _count_text(times, "release")
+            released = counted(times, "release")
         placed = plan.index.nodes[row.number]
         return attrs.evolve(
             node,
@@ -112,10 +113,6 @@ def _shape(root: NodeDrawing) -> tuple[object, ...]:
         return (*own, tuple(shape(child, child.head) for child in node.children))
 
     return shape(root, "")
-
-
-def _count_text(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _fold_if_large(root: NodeDrawing) -> NodeDrawing:

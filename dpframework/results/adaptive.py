@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.lists import counted
 from dpframework.facts.parameters import finite_from_0, is_whole_number
 from dpframework.facts.values import as_float, as_texts, finite_number
 from dpframework.results.alignment import TextTable
@@ -209,6 +210,6 @@ class FoundBounds(Tabular, Drawn):
             (f"from {self.lower:g} to {self.upper:g}", f"{self.within:.0f}"),
             (f"{self.upper:g} and more", f"{self.above:.0f}"),
         ]
-        looked = f"found by {self.looks} look{'s' * (self.looks != 1)}"
+        looked = f"found by {counted(self.looks, 'look')}"
         legend = f"{looked}; each count is within ±{within} (95 %), from the noise alone."
         return TextTable((self.attribute, "rows"), rows, legend=legend)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.lists import counted
 from dpframework.facts.parameters import finite_from_0
 from dpframework.facts.privacy import decimal_text, exact
 from dpframework.facts.values import as_float
@@ -184,7 +185,7 @@ class QuantileEstimate(Tabular, Drawn):
     def texts(self) -> tuple[str, str]:
         """The value, and the rows that it may be off by."""
         off = math.ceil(self.rows)
-        return f"{self.value:.10g}", f"{off} row{'s' * (off != 1)}"
+        return f"{self.value:.10g}", counted(off, "row")
 
     def draw(self, axes: Any) -> None:
         """Draw the point on the attribute's axis, such as the axis of a histogram's plot."""

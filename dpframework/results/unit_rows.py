@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.lists import counted
 from dpframework.facts.parameters import finite_from_0, is_whole_number
 from dpframework.facts.privacy import exact
 from dpframework.facts.values import as_float
@@ -88,6 +89,6 @@ class RowsPerUnit(Tabular, Drawn):
     def _text_table(self) -> TextTable:
         off, beyond = math.ceil(self.units), f"{float(100 * self.outside):.6g} %"
         kept = f"{float(100 * (1 - self.outside)):.6g} % of them"
-        row = (self.unit, str(self.rows), str(self.most), kept, f"{off} unit{'s' * (off != 1)}")
+        row = (self.unit, str(self.rows), str(self.most), kept, counted(off, "unit"))
         legend = f"With 95 % probability that many units or fewer, besides {beyond} of all, have more rows."
         return TextTable(("unit", "rows", "of at most", "all rows of", "off by at most"), [row], legend=legend)

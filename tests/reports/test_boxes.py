@@ -11,7 +11,7 @@ import pytest
 import dpframework as dpf
 from dpframework.plan.kinds import KINDS
 from dpframework.plan.nodes import Sequential, Step
-from dpframework.reports.boxes import _count_text, _fold_if_large, difference_on_page, merge_equal
+from dpframework.reports.boxes import _fold_if_large, difference_on_page, merge_equal
 from dpframework.reports.difference import difference
 from dpframework.reports.node_drawings import NodeDrawing
 from dpframework.reports.summary import (
@@ -88,10 +88,6 @@ def test_equal_neighbours_are_shown_once_with_the_names_of_the_others() -> None:
         0, KINDS[Sequential], "plan", "", children=(*of("a", "b").children, *of("x", loss="2").children)
     )
     assert [node.repeated for node in merge_equal(several).children] == [True, False]
-
-
-def test_things_are_counted_in_words() -> None:
-    assert [_count_text(number, "step") for number in (0, 1, 2)] == ["0 steps", "1 step", "2 steps"]
 
 
 def plan_of(number: int, epsilon: str = "0.01") -> dpf.StudyPlan:
