@@ -310,8 +310,9 @@ def test_a_marginal_that_would_be_mostly_noise_cannot_be_selected():
 def test_less_noise_makes_more_rounds_and_leaves_more_for_them():
     few, some, many = (method_of(ADULT, 39_000, epsilon=epsilon) for epsilon in ("0.1", "0.5", 100))
     assert few[1] == 8 < some[1] < many[1] == 45
-    assert 0.7 > few[3] > 0.3 > some[3] >= many[3] == 0.1
-    assert method_of(ADULT, 20_000, epsilon="0.1")[3] == 0.7
+    assert few[3] == pytest.approx(1 / 3)
+    assert few[3] > some[3] >= many[3] == 0.1
+    assert method_of(ADULT, 10_000, epsilon="0.1")[3] == pytest.approx(1 / 3)
     assert method_of([2] * 16, 20_000, rho="0.01")[2] == 3
     assert method_of([2] * 30, 20_000, rho="0.01")[2] == 2
 
@@ -356,6 +357,20 @@ def test_rows_of_independent_attributes_are_as_near_as_those_of_one_way_marginal
     """
     schema, codes = independent_rows()
     assert mean_error("auto", schema, codes, 12) < 1.15 * mean_error("independent", schema, codes, 12)
+
+
+def test_the_noise_in_parts_of_a_table_does_not_come_with_what_the_table_tells():
+    """One attribute is the parity of two others: of that table of three attributes, the pairs are all noise.
+
+    What is compared are tables that hold one of the three at most.
+
+    The ratio to independent attributes is .93 to 1.03 in three draws of six runs, and was 1.09 to 1.20 when the pairs
+    were believed with the table.
+    """
+    draw = np.random.default_rng(7).integers(0, 2, (12, 10_000))
+    draw[8] = draw[0] ^ draw[4]
+    schema = dpf.Schema([dpf.Categorical(f"a{k}", ["0", "1"]) for k in range(12)], about_rows=10_000)
+    assert mean_error("auto", schema, draw, 6) < 1.07 * mean_error("independent", schema, draw, 6)
 
 
 def test_once_rounds_say_no_more_than_noise_one_way_marginals_get_the_rest():

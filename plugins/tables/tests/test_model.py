@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from dpframework_tables.candidates import candidate_sets, room_for, tree_for
 from dpframework_tables.junction import JunctionTree, cells_of, cliques_of
-from dpframework_tables.model import Measurement, beliefs, factors_of, fit
+from dpframework_tables.model import Measurement, _simplex, beliefs, factors_of, fit
 from dpframework_tables.pooling import Pool, residuals_of
 from dpframework_tables.sampling import sampled_rows
+from dpframework_tables.shrinkage import parts_kept
 from hypothesis import given, settings, strategies as st
 
 SIZES = (2, 3, 2, 4, 2)
@@ -50,7 +51,7 @@ def fitted(variance=4.0, sets=SETS):
     for of in sets:
         exact = table_of(rows, of)
         counts = exact + draw.normal(0, math.sqrt(variance), exact.shape)
-        measured.append(Measurement.beside(of, counts, variance, np.full(exact.shape, exact.mean())))
+        measured.append(Measurement(of, counts, variance, 1000.0, np.zeros(counts.shape)))
     return rows, fit(JunctionTree.of(SIZES, sets), measured, float(len(rows)))
 
 
@@ -89,9 +90,9 @@ def test_sums_along_the_tree_are_those_over_all_cells(sets, seed):
 
 def test_the_fit_arrives_where_its_gradient_is_0():
     rows, model = fitted(variance=10_000.0, sets=SETS[5:])
-    assert max(np.abs(one.penalty * own).max() for one, own in zip(model.measured, model.potentials, strict=True)) > 50
+    assert max(np.abs(one.penalty * own).max() for one, own in zip(model.measured, model.potentials, strict=True)) > 20
     joint = whole(SIZES, [one.of for one in model.measured], model.potentials)
-    pool = Pool.of([(one.of, one.residuals, one.variance) for one in model.measured], SIZES)
+    pool = Pool.of([(one.of, one.residuals, one.variance) for one in model.measured], SIZES).shrunk({}, len(rows))
     for one, potential in zip(model.measured, model.potentials, strict=True):
         own = pool.table(one.of, len(rows)) - one.penalty * potential  # of 4,000 rows, but for a factor that all have
         assert own.sum() * marginal(joint, one.of) == pytest.approx(own, abs=5)
@@ -110,9 +111,10 @@ def test_a_table_that_is_all_noise_changes_next_to_nothing():
         noise = np.random.default_rng(seed).normal(0, 200, expected.shape)
         tree = JunctionTree.of(expected.shape, [(0, 1)])
         singles = [expected.sum(axis=1 - a) for a in (0, 1)]
-        known = [Measurement.beside((a,), own, 1.0, np.full(own.shape, own.mean())) for a, own in enumerate(singles)]
-        measured = [*known, Measurement.beside((0, 1), expected + noise, 200.0**2, expected)]
-        moved = fit(tree, measured, float(expected.sum())).marginal((0, 1)) - expected
+        known = [Measurement.alone(a, own, 1.0) for a, own in enumerate(singles)]
+        before = fit(JunctionTree.of(expected.shape, [(0,), (1,)]), known, float(expected.sum()))
+        new = Measurement.of_several((0, 1), expected + noise, 200.0**2, expected, before)
+        moved = fit(tree, [*known, new], before.rows, before).marginal((0, 1)) - expected
         believed.append(np.abs(moved).mean() / 200)
     assert np.mean(believed) < 0.06
 
@@ -135,6 +137,80 @@ def test_pooled_tables_are_the_best_that_agree():
         assert pool.table(of, rows) == pytest.approx(marginal(best, of), abs=1e-3)
 
 
+def test_residuals_are_kept_as_far_as_all_of_them_are_more_than_noise():
+    """Effects of one variance t, noise of variance s: the root of t / (t + s) keeps how much effects vary."""
+    draw = np.random.default_rng(8)
+    free = draw.integers(1, 8, 600).tolist()
+    for spread in (0.0, 0.01, 0.1):
+        effects = [draw.normal(0, math.sqrt(spread + 0.01), number) for number in free]
+        kept = parts_kept([np.square(own).sum() for own in effects], free, [0.01] * 600)
+        assert kept.mean() == pytest.approx(math.sqrt(spread / (spread + 0.01)), abs=0.1)
+        assert 0 <= kept.min() <= kept.max() <= 1
+    noise = [np.square(draw.normal(0, 0.1, number)).sum() for number in free[:30]]
+    kept = parts_kept([*noise, 1.0], free[:31], [0.01] * 31)
+    assert kept[-1] > 0.9  # the one that is not noise
+    assert kept[:-1].mean() < 0.3
+
+
+def test_noise_of_a_part_is_left_out_and_what_stands_out_stays():
+    """Of eight attributes one is not even, and of seven pairs one is more than noise; what is expected is 0."""
+    sizes, draw, rows, tables = (4,) * 8, np.random.default_rng(6), 4000.0, []
+    skewed, pairs = (7,), [(a, a + 1) for a in range(7)]
+    for of in [*((a,) for a in range(8)), *pairs]:
+        exact = np.full([4] * len(of), rows / 4 ** len(of))
+        if of == skewed:
+            exact = np.array([2000.0, 1000.0, 500.0, 500.0])
+        if of == pairs[0]:
+            exact = np.diag([1000.0] * 4)
+        tables.append((of, residuals_of(of, exact + draw.normal(0, 40, exact.shape)), 1600.0))
+    pool = Pool.of([one for one in tables if one[0] != (6, 7)], sizes)
+    expected = {of: np.zeros((4, 4)) for of in pairs[:5]}
+    found = pool.shrunk(expected, rows)
+    part = {of: np.linalg.norm(found.residuals[of]) / np.linalg.norm(pool.residuals[of]) for of in found.residuals}
+    assert np.mean([part[of] for of in part if of not in (skewed, pairs[0], pairs[5])]) < 0.4
+    assert min(part[skewed], part[pairs[0]]) > 0.95
+    assert part[pairs[5]] == 1  # nothing is expected of it
+    assert found.variances is pool.variances
+    near = pool.shrunk({of: pool.residuals[of] + 1.0 for of in expected}, rows).residuals
+    for of in expected:  # off by a row in each cell, which noise explains
+        assert near[of] == pytest.approx(pool.residuals[of] + 1.0, abs=0.6)
+
+
+def test_of_a_table_that_is_believed_its_parts_are_not_if_they_are_noise():
+    """A parity, whose pairs are all even: their noise is that of two counts each."""
+    draw, rows = np.random.default_rng(11), 10_000.0
+    exact = np.where(np.indices((2, 2, 2)).sum(axis=0) % 2, 0.0, rows / 4)
+    pairs, noise, triples = [], [], []
+    for _ in range(30):
+        known = [Measurement.alone(a, rows / 2 + draw.normal(0, 100, 2), 100.0**2) for a in range(3)]
+        before = fit(JunctionTree.of((2, 2, 2), [(0,), (1,), (2,)]), known, rows)
+        counts = exact + draw.normal(0, 400, exact.shape)
+        new = Measurement.of_several((0, 1, 2), counts, 400.0**2, np.full(exact.shape, rows / 8), before)
+        model = fit(JunctionTree.of((2, 2, 2), [(0, 1, 2)]), [*known, new], rows, before)
+        triples.append(np.abs(model.marginal((0, 1, 2)) - exact).mean())
+        for axis, of in enumerate([(1, 2), (0, 2), (0, 1)]):
+            pairs.append(np.abs(model.marginal(of) - rows / 4).mean())
+            noise.append(np.abs(counts.sum(axis=axis) - counts.sum() / 4).mean())
+    assert np.mean(pairs) < 0.15 * np.mean(noise)
+    assert np.mean(triples) < 200
+
+
+@pytest.mark.parametrize(("shares", "most"), [((0.25,) * 4, 0.5), ((0.9, 0.05, 0.05, 0.0), 1.3)])
+def test_counts_of_attributes_alone_are_near_whether_even_or_not(shares, most):
+    """Beside the nearest table without negative counts, which is the best for one value with nearly all rows."""
+    draw, rows, off = np.random.default_rng(10), 1000.0, []
+    exact = rows * np.array(shares)
+    for _ in range(40):
+        noisy = [exact + draw.normal(0, 200, 4) for _ in range(9)]
+        tree = JunctionTree.of([4] * 9, [(a,) for a in range(9)])
+        model = fit(tree, [Measurement.alone(a, own, 200.0**2) for a, own in enumerate(noisy)], rows)
+        nearest = [_simplex(own, rows) for own in noisy]
+        pairs = [(model.marginal((a,)), own) for a, own in enumerate(nearest)]
+        off.append([[np.abs(one - exact).sum() for one in pair] for pair in pairs])
+    ours, other = np.mean(off, axis=(0, 1))
+    assert ours < most * other
+
+
 def test_a_pair_makes_the_counts_of_each_attribute_more_exact():
     """Variances add up by their inverses: 100 alone, and 25 in each of two cells of a value by a pair."""
     draw, off = np.random.default_rng(4), []
@@ -155,7 +231,7 @@ def test_noise_alone_is_seldom_believed(sizes):
     believed = 0
     for _ in range(300):
         noisy = [own + draw.normal(0, 40, own.shape) for own in alone]
-        known = [Measurement.beside((a,), own, 40.0**2, np.full(own.shape, own.mean())) for a, own in enumerate(noisy)]
+        known = [Measurement.alone(a, own, 40.0**2) for a, own in enumerate(noisy)]
         before = fit(JunctionTree.of(sizes, [(a,) for a in of]), known, rows)
         expected = functools.reduce(np.multiply.outer, [before.marginal((a,)) / rows for a in of]) * rows
         counts = exact + draw.normal(0, 30, exact.shape)
@@ -164,7 +240,7 @@ def test_noise_alone_is_seldom_believed(sizes):
 
 
 def test_what_differs_by_more_than_noise_is_believed():
-    known = [Measurement.beside((a,), np.array([50.0, 50.0]), 4.0, np.array([50.0, 50.0])) for a in (0, 1)]
+    known = [Measurement.alone(a, np.array([50.0, 50.0]), 4.0) for a in (0, 1)]
     before, even = fit(JunctionTree.of((2, 2), [(0,), (1,)]), known, 100.0), np.full((2, 2), 25.0)
     assert Measurement.of_several((0, 1), np.array([[40.0, 10.0], [10.0, 40.0]]), 4.0, even, before).told
     assert not Measurement.of_several((0, 1), np.array([[26.0, 24.0], [24.0, 26.0]]), 4.0, even, before).told
@@ -183,7 +259,7 @@ def test_rows_are_dealt_out_so_that_tables_err_by_rounding():
 
 def test_rows_follow_from_the_seed_with_any_version_of_numpy():
     _, model = fitted(sets=SETS[:1])
-    even = fit(model.tree, [Measurement.beside((0,), np.array([5.0, 5.0]), 1.0, np.array([5.0, 5.0]))], 10.0)
+    even = fit(model.tree, [Measurement.alone(0, np.array([5.0, 5.0]), 1.0)], 10.0)
     assert sampled_rows(even, 10, seed=1)[:, 0].tolist() == [1, 1, 0, 0, 0, 1, 0, 1, 0, 1]
 
 

@@ -35,7 +35,7 @@ MOST_ATTRIBUTES = 32  # of rounds: each of them looks at all pairs
 MOST_CANDIDATES = 2100  # of which triples are selected too
 
 _NOISE_OF_SINGLES = 0.03  # a noise share of one-way marginals that is small enough
-_LEAST, _MOST = Fraction(1, 10), Fraction(7, 10)  # shares of the budget for them
+_LEAST, _MOST = Fraction(1, 10), Fraction(1, 3)  # shares of the budget for them
 _OF_PAIR, _OF_PAIR_PURE = 0.075, 0.035  # the noise share of a typical pair, up to which rounds are added
 _TOO_NOISY = 0.6  # that at the fewest rounds: nothing but one-way marginals is worth it
 _OF_SET = 1.0  # the noise share of a marginal that rounds may select, if there are such pairs

@@ -39,7 +39,6 @@ from dpframework_tables.sampling import sampled_rows
 TREE_CHOOSE, ROUNDS_CHOOSE = Fraction(18, 100), Fraction(1, 10)  # of what one-way marginals leave
 MORE, AGAIN = "more rounds", "one-way marginals again"
 _TRIED = 8  # the first stage of rounds is one part in so many
-_KEPT = 0.9  # of what the budget could tell of one-way marginals: no stage ends early for more
 FEW_TURNS = 8  # of a fit between rounds
 MOST_DRAWN = 200_000  # rows of a model that are compared with the table
 
@@ -135,15 +134,7 @@ class TableMethod:
 
     @property
     def stages(self) -> list[int]:
-        """How many rounds are made before each point where one-way marginals may get the rest instead: ever more.
-
-        All of them at once where that would hardly make one-way marginals better: a table of k attributes of n values
-        each tells k / n**(k - 1) times as much of them as one-way marginals do, which is most of it for pairs of few.
-        """
-        typical = math.exp(math.fsum(map(math.log, self.sizes)) / len(self.sizes))
-        order = 2 if self.name == "tree" else self.order
-        if self.share + (1 - self.share) * (1 - ROUNDS_CHOOSE) * min(order / typical ** (order - 1), 1) >= _KEPT:
-            return [self.times]
+        """How many rounds are made before each point where one-way marginals may get the rest instead: ever more."""
         found: list[int] = []
         left = self.times
         while left:
@@ -173,11 +164,7 @@ class TableMethod:
         """Make the releases, and fit the model."""
         alone = self._alone.release(table)
         rows = number_of_rows(alone, self.rows, self.most_rows)
-        even = [np.full(len(one.counts), rows / len(one.counts)) for one in alone]
-        measured = [
-            Measurement.beside((k,), one.counts, one.variance, own)
-            for k, (one, own) in enumerate(zip(alone, even, strict=True))
-        ]
+        measured = [Measurement.alone(k, one.counts, one.variance) for k, one in enumerate(alone)]
         model = fit(JunctionTree.of(self.sizes, [one.of for one in measured]), measured, rows)
         if not self.times:
             return model

@@ -12,7 +12,8 @@ where Z is the sum over all x. That is convex, and where the gradient is 0, m_S 
 that the other sets expect moves by about (y - E) E v / (E v + s), v = 1 / l_S: the best linear estimate where
 deviations in such a cell have variance E v (empirical Bayes; Efron and Morris 1973). v is found by maximum likelihood,
 from the deviations from what the model said before S was measured; so a table that is all noise changes next to
-nothing. Everything here is post-processing of releases.
+nothing. y_S is pooled from all tables, each part of it kept as far as it is more than noise (see `pooling`,
+`shrinkage`), which is all that counts of single attributes need. Everything here is post-processing of releases.
 
 The fit goes by turns, as proportional fitting does (Deming and Stephan 1940): the potentials of one set, given those of
 the others, solve an equation for each cell alone. On a junction tree (Lauritzen and Spiegelhalter 1988) a turn of all
@@ -24,7 +25,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias, final
 
 import attrs
@@ -69,6 +70,8 @@ class Measurement:
         About its potential, in the shape of the counts.
     gain
         How much more likely its deviations are with v than by noise alone, as a logarithm.
+    expected
+        The residuals of what was expected before, none of a measurement of one attribute.
     """
 
     of: Set
@@ -77,14 +80,12 @@ class Measurement:
     varies: float
     start: Array
     gain: float = 0.0
+    expected: Mapping[Set, Array] = attrs.field(factory=dict)
 
     @classmethod
-    def beside(cls, of: Set, counts: Array, variance: float, expected: Array) -> Measurement:
-        """Return a measurement of one attribute, with v from its deviations from a table that was expected, in rows."""
-        moved = counts - expected
-        moved = moved - moved.mean()  # its total is known better
-        varies, _ = _varies(moved, expected, np.full(counts.shape, variance))
-        return cls._starting(of, counts, variance, varies, moved, expected)
+    def alone(cls, a: int, counts: Array, variance: float) -> Measurement:
+        """Return a measurement of one attribute, which the fit believes as far as all that was measured does."""
+        return cls((a,), counts, variance, math.inf, np.zeros(counts.shape))
 
     @classmethod
     def of_several(cls, of: Set, counts: Array, variance: float, expected: Array, before: Model) -> Measurement:
@@ -104,8 +105,9 @@ class Measurement:
         before
             The model before.
         """
-        known = [(one.of, one.residuals, one.variance) for one in before.measured if set(one.of) & set(of)]
-        pool = Pool.of([*known, (of, residuals_of(of, counts), variance)], before.tree.sizes)
+        known = [(one.of, one.residuals, one.variance) for one in before.measured]
+        given = [*known, (of, residuals_of(of, counts), variance)]
+        pool = Pool.of(given, before.tree.sizes, order=1).shrunk({}, before.rows)
         margins = [_simplex(pool.table((a,), before.rows), before.rows) for a in of]
         likely = _raked(np.maximum(expected, 0), margins)
         moved = _without_effects(counts - likely)
@@ -115,16 +117,10 @@ class Measurement:
             noise += pool.variances[a,] * (likely / np.maximum(margin, 1e-9).reshape(_along(axis, counts.ndim))) ** 2
         varies, gain = _varies(moved, likely, noise)
         gain *= free
-        found = cls._starting(of, counts, variance, varies if gain > _BELIEVED else float(_GRID[0]), moved, likely)
-        return attrs.evolve(found, gain=gain)
-
-    @classmethod
-    def _starting(
-        cls, of: Set, counts: Array, variance: float, varies: float, moved: Array, expected: Array
-    ) -> Measurement:
-        likely = expected + moved * (expected * varies / (expected * varies + variance + 1e-9))
-        start = np.log(np.maximum(likely, 0) + _FEW) - np.log(np.maximum(expected, 0) + _FEW)
-        return cls(of, counts, variance, float(varies), start)
+        varies = varies if gain > _BELIEVED else float(_GRID[0])
+        start = likely + moved * (likely * varies / (likely * varies + variance + 1e-9))
+        start = np.log(np.maximum(start, 0) + _FEW) - np.log(np.maximum(likely, 0) + _FEW)
+        return cls(of, counts, variance, varies, start, gain, residuals_of(of, likely))
 
     def with_another(self, other: NoisyHistogram) -> Measurement:
         """Return the mean of this measurement of one attribute and another, by their variances."""
@@ -311,6 +307,16 @@ def factors_of(tree: JunctionTree, sets: Sequence[Set], potentials: Sequence[Arr
     return found
 
 
+def _expected(measured: Sequence[Measurement]) -> dict[Set, Array]:
+    """Return what was expected first of each set that is only a part of those measured: others have a penalty."""
+    found: dict[Set, Array] = {}
+    for one in measured:
+        for of, own in one.expected.items():
+            found.setdefault(of, own)
+    whole = {one.of for one in measured}
+    return {of: own for of, own in found.items() if of not in whole}
+
+
 def _spread(tree: JunctionTree, k: int, of: Set) -> list[int]:
     """Return the shape of a set's table beside a clique's."""
     return [tree.sizes[a] if a in of else 1 for a in tree.cliques[k]]
@@ -327,13 +333,10 @@ class _Walk:
         self.potentials = [np.clip(one, -_STEEPEST, _STEEPEST) for one in start]
         self.homes = [tree.home(one.of) for one in measured]
         pool = Pool.of([(one.of, one.residuals, one.variance) for one in measured], tree.sizes)
-        self.wanted = [pool.table(one.of, rows) for one in measured]
+        pool = pool.shrunk(_expected(measured), rows)
+        wanted = [pool.table(one.of, rows) for one in measured]
+        self.wanted = [_simplex(own, rows) if own.ndim == 1 else own for own in wanted]
         self.penalties = [one.penalty for one in measured]
-        for k, one in enumerate(measured):
-            if len(one.of) == 1:
-                even = np.full(one.counts.shape, rows / one.counts.size)
-                self.penalties[k] = Measurement.beside(one.of, self.wanted[k], pool.variances[one.of], even).penalty
-                self.wanted[k] = _simplex(self.wanted[k], rows)
         shares, _ = beliefs(tree, factors_of(tree, [one.of for one in measured], self.potentials))
         self.tables = [rows * own for own in shares]
         self.children: list[list[int]] = [[] for _ in tree.cliques]

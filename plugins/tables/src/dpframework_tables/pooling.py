@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework_tables.junction import Set
+from dpframework_tables.shrinkage import parts_kept
 
 Array: TypeAlias = "NDArray[np.float64]"
 
@@ -58,7 +59,9 @@ class Pool:
     variances: Mapping[Set, float]
 
     @classmethod
-    def of(cls, tables: Iterable[tuple[Set, Mapping[Set, Array], float]], sizes: Sequence[int]) -> Pool:
+    def of(
+        cls, tables: Iterable[tuple[Set, Mapping[Set, Array], float]], sizes: Sequence[int], order: int | None = None
+    ) -> Pool:
         """Return the estimates from tables.
 
         Parameters
@@ -67,15 +70,49 @@ class Pool:
             The attributes of each, its residuals (or some of them), and the variance of its cells.
         sizes
             The number of codes of each attribute.
+        order
+            The most attributes of a residual; None for any number.
         """
         sums: dict[Set, tuple[Array, float]] = {}
         for of, residuals, variance in tables:
             for one, own in residuals.items():
+                if order is not None and len(one) > order:
+                    continue
                 weight = 1 / max(variance * _cells(of, one, sizes), 1e-12)
                 before, known = sums.get(one, (0.0, 0.0))
                 sums[one] = before + weight * own.reshape([sizes[a] for a in one]), known + weight
         means = {one: total / weight for one, (total, weight) in sums.items()}
         return cls(sizes, means, {one: 1 / weight for one, (_, weight) in sums.items()})
+
+    def shrunk(self, expected: Mapping[Set, Array], rows: float) -> Pool:
+        """Return the estimates, each moved towards what is expected as far as noise explains how far off it is.
+
+        Of n cells of N rows, deviations in units of N / sqrt(n) have a mean square of n - 1 at most, which is where all
+        rows are in one cell.
+
+        Parameters
+        ----------
+        expected
+            Residuals of sets of several attributes, with any axes of length 1 besides; others stay as they are. Of an
+            attribute alone, even counts are expected.
+        rows
+            The number of rows.
+        """
+        found = dict(self.residuals)
+        for number in sorted({len(one) for one in found}):
+            sets = [one for one in found if len(one) == number and (number == 1 or one in expected)]
+            if not sets:
+                continue
+            off = [
+                found[one] - np.reshape(expected.get(one, np.zeros(found[one].shape)), found[one].shape) for one in sets
+            ]
+            scales = [math.prod(found[one].shape) / rows**2 for one in sets]
+            squares = [scale * np.square(own).sum() for scale, own in zip(scales, off, strict=True)]
+            noise = [scale * self.variances[one] for scale, one in zip(scales, sets, strict=True)]
+            kept = parts_kept(squares, [math.prod(size - 1 for size in own.shape) for own in off], noise)
+            for one, own, part in zip(sets, off, kept, strict=True):
+                found[one] = found[one] - (1 - part) * own
+        return attrs.evolve(self, residuals=found)
 
     def table(self, of: Set, rows: float) -> Array:
         """Return the table of a set that was measured, of a number of rows. Such tables agree with each other."""

@@ -1,0 +1,55 @@
+"""How much of each of several noisy residuals is kept: little of those that noise explains, nearly all of the others.
+
+A residual has some free numbers, each an effect with noise of variance s. The effects of one residual have one variance
+t, which is drawn from a mixture over a grid that holds 0. Its weights are the most likely ones for all residuals
+together (Stephens 2017, adaptive shrinkage). So where most residuals are noise, one that hardly stands out is taken for
+noise too, and where most are not, it is believed.
+
+The best linear estimate of an effect is t / (t + s) of what was seen. Such estimates vary less than the effects do:
+attributes would look too even. With the root of that factor they vary as much (Louis 1984; Ghosh 1992), and are nearer
+to the table in total variation. All of it is post-processing of releases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array: TypeAlias = "NDArray[np.float64]"
+
+_GRID = np.concatenate([[0.0], np.logspace(-6, 0, 25)])  # of t; no table has more than 1 of it, see `Pool.shrunk`
+_FIRST = np.array([0.5, *[0.5 / (len(_GRID) - 1)] * (len(_GRID) - 1)])  # weights before anything is seen
+_COUNT = 3.0  # how many residuals these weights count for
+_TURNS = 60  # of expectation and maximisation
+
+
+def parts_kept(squares: ArrayLike, free: Sequence[int], noise: ArrayLike) -> Array:
+    """Return the factor of each residual, from 0 to 1.
+
+    Parameters
+    ----------
+    squares
+        The sum of squares of each residual.
+    free
+        How many free numbers each has.
+    noise
+        The variance of the noise of each free number.
+
+    Examples
+    --------
+    >>> parts_kept([0.9, 0.01], [1, 1], [0.01, 0.01]).round(1).tolist()
+    [1.0, 0.2]
+    """
+    sums, numbers, variances = (np.asarray(given, dtype=np.float64) for given in (squares, free, noise))
+    total = _GRID[:, np.newaxis] + variances
+    log_likely = -(numbers * np.log(total) + sums / total) / 2
+    likely = np.exp(log_likely - log_likely.max(axis=0))
+    weights, found = _FIRST, likely
+    for _ in range(_TURNS):
+        found = weights[:, np.newaxis] * likely
+        found = found / found.sum(axis=0)
+        weights = (found.sum(axis=1) + _COUNT * _FIRST) / (len(sums) + _COUNT)
+    return np.asarray((found * np.sqrt(_GRID[:, np.newaxis] / total)).sum(axis=0))
