@@ -10,7 +10,8 @@ from dpframework_trees.additive.bands import expected_deviations
 from dpframework_trees.additive.design import Tuned, probabilities
 from dpframework_trees.additive.fitting import Loss, Rows, minimised
 from dpframework_trees.additive.perturbation import drawn_noise
-from dpframework_trees.additive.stretch import MOST, _scores, evidence_of, stretch_of
+from dpframework_trees.additive.shrinkage import shrunk
+from dpframework_trees.additive.stretch import MOST, _scores, centred, evidence_of, stretch_of
 
 from dpframework.facts import Boolean, Categorical
 from dpframework.mechanisms.randomness import SeededRandomness
@@ -43,9 +44,9 @@ def scores_of(rows, coefficients):
 
 
 def derivative(rows, coefficients):
-    """Of the log-likelihood by a factor of all scores, at 1."""
+    """Of the log-likelihood by a factor of each output's scores, at 1."""
     loss = Loss(rows, Tuned(rows.design, Fraction(1)), np.zeros(coefficients.shape))
-    return -(loss.residuals(coefficients) * coefficients).sum()
+    return -(loss.residuals(coefficients) * coefficients).sum(axis=0)
 
 
 ALL = tuple(range(ATTRIBUTES))
@@ -59,24 +60,26 @@ def evidence(tuned, w):
 def test_of_numbers_the_most_is_taken_off_that_an_attribute_could_leave(classes):
     """Of any spread of its rows over cells; all in one cell attain it. Of other attributes it is less."""
     tuned, w = fitted(rows_of(0.0, classes, 400, numeric=ALL), "1/2", 0)
-    w = w - w.mean(axis=1, keepdims=True) if classes > 2 else w
-    given, last = (tuned.ridge[:, None] * w**2).sum(), [tuned.design.columns - 1]
-    p = probabilities(_scores(tuned.design, w))
-    surer = (1 - (p**2).sum(axis=1)).mean() * classes / (classes - 1) / 0.6
+    w = centred(w)
+    given, last = (tuned.ridge[:, None] * w**2).sum(axis=0), [tuned.design.columns - 1]
+    p = probabilities(_scores(tuned.design, w))[:, -tuned.design.outputs :]
+    surer = (p * (1 - p)).mean(axis=0) * classes**2 / (classes - 1) / 0.6
     # the intercept, which all rows have, is as sure as the scores are
-    h = np.where(np.isin(np.arange(len(w)), last), surer, 1) * tuned.curvatures
-    rng, found, free = np.random.default_rng(0), [], max(tuned.design.outputs - 1, 1)
+    of_column = np.where(np.isin(np.arange(len(w)), last)[:, None], surer, 1) * tuned.curvatures[:, None]
+    rng, found, share = np.random.default_rng(0), [], 1 if classes == 2 else 1 - 1 / classes
+    noise, ridge = tuned.deviations[:, None] ** 2, tuned.ridge[:, None]
     for shares in ([1, 0, 0], *rng.dirichlet(np.ones(CELLS), 50), [0, 0, 1]):
         in_cells = np.concatenate([np.tile(shares, ATTRIBUTES) * CELLS, [1.0]])  # times rows spread evenly
-        found.append((tuned.deviations**2 / (in_cells * h + tuned.ridge)).sum() * free)
-    assert max(found) == pytest.approx(given - evidence(tuned, w).left)
-    assert [found[0], found[-1]] == pytest.approx([max(found)] * 2)
-    assert min(found) < 0.999 * max(found)
+        found.append((noise / (in_cells[:, None] * of_column + ridge)).sum(axis=0) * share)
+    most = np.max(found, axis=0)
+    assert most == pytest.approx(given - evidence(tuned, w).left)
+    assert found[0] == pytest.approx(most)
+    assert found[-1] == pytest.approx(most)
+    assert (np.min(found, axis=0) < 0.999 * most).all()
     others = Tuned(attrs.evolve(tuned.design, numeric=()), tuned.epsilon)
-    h = surer * tuned.curvatures
+    h = surer * tuned.curvatures[:, None]
     h[:-1:CELLS] = 0  # the mean of an attribute's columns: the ridge alone tells it from the intercept
-    even = (tuned.deviations**2 / (h + tuned.ridge)).sum() * free
-    assert given - evidence(others, w).left == pytest.approx(even)
+    assert given - evidence(others, w).left == pytest.approx((noise / (h + ridge)).sum(axis=0) * share)
 
 
 @pytest.mark.parametrize("numeric", [(), ALL])
@@ -86,11 +89,39 @@ def test_evidence_is_at_most_the_derivative_for_independent_attributes(classes, 
     rows, off = rows_of(0.0, classes, 1_000, numeric=numeric), []
     for seed in range(40):
         tuned, w = fitted(rows, "1", seed)
-        w = w - w.mean(axis=1, keepdims=True) if classes > 2 else w
-        off.append(evidence(tuned, w).left - derivative(rows, w))
+        w = centred(w)
+        off.append((evidence(tuned, w).left - derivative(rows, w)).sum())
     error = np.std(off) / 40**0.5
     assert np.mean(off) < (-3 * error if numeric else 3 * error)
     assert numeric or np.mean(off) > -3 * error
+
+
+def test_the_covariance_of_the_evidence_is_about_that_of_its_errors():
+    """Of three outputs, over 200 fits with seeds, to rows that are spread evenly."""
+    rows, off, said = rows_of(1.0, 3, 1_000), [], []
+    for seed in range(200):
+        tuned, w = fitted(rows, "1/2", seed)
+        found = evidence(tuned, centred(w))
+        off.append(found.left - derivative(rows, centred(w)))
+        said.append(found.covariance)
+    real, mean = np.cov(np.array(off).T), np.mean(said, axis=0)
+    assert (real / mean < 4).all()
+    assert (real / mean > 0.5).all()  # outputs share the noise's radius, and their errors
+
+
+def test_of_several_classes_those_are_stretched_that_the_ridge_holds_back():
+    """One of three classes follows from an attribute without error, the others from nothing."""
+    rng = np.random.default_rng(0)
+    rows = rows_of(0.0, 3, 6_000)
+    outcome = np.where(rows.cells[:, 0] == 0, 0, rng.integers(1, 3, 6_000)).astype(np.uint16)
+    told = attrs.evolve(rows, classes=outcome)
+    factors = []
+    for seed in range(6):
+        tuned, w = fitted(told, "1/2", seed)
+        factors.append(stretch_of(tuned, centred(w)))
+    mean = np.mean(factors, axis=0)
+    assert mean.shape == (3,)
+    assert mean[0] > mean[1:].max() + 0.1
 
 
 def test_scores_that_are_held_back_are_stretched():
@@ -99,7 +130,7 @@ def test_scores_that_are_held_back_are_stretched():
     factors, losses, gaps = [], [], []
     for seed in range(6):
         tuned, w = fitted(train, "1/2", seed)
-        factors.append(stretch_of(tuned, w))
+        factors.append(float(stretch_of(tuned, w)[0]))
         for factor in (1.0, factors[-1]):
             p = probabilities(factor * scores_of(other, w))
             losses.append(-np.log(p[np.arange(len(p)), other.classes]).mean())
@@ -112,20 +143,20 @@ def test_scores_that_are_held_back_are_stretched():
 def test_a_model_has_the_scores_that_were_stretched():
     rows = rows_of(4.0)
     tuned, w = fitted(rows, "1/2", 0)
-    factor = stretch_of(tuned, w)
+    factor = float(stretch_of(tuned, w)[0])
     given = [Categorical(f"a{j}", ["x", "y", "z"]) for j in range(ATTRIBUTES)]
     model = AdditiveModel.of_fit(tuned, w, Boolean("ill"), given)
     of_terms = [term.values[rows.cells[:, j] - CELLS * j] for j, term in enumerate(model.terms)]
-    assert model.intercept + np.sum(of_terms, axis=0) == pytest.approx(factor * scores_of(rows, w))
+    assert model.intercept + np.sum(of_terms, axis=0) == pytest.approx(factor * scores_of(rows, shrunk(tuned, w)))
     assert model.terms[0].deviations == pytest.approx(factor * expected_deviations(tuned)[:CELLS])
 
 
 def test_scores_that_say_enough_are_left_alone():
     """Nothing to learn, at a small epsilon: all that coefficients hold is noise, and that is taken off."""
     rows = rows_of(0.0, in_first=0.8, numeric=ALL)
-    factors = [stretch_of(*fitted(rows, "1/10", seed)) for seed in range(10)]
+    factors = [float(stretch_of(*fitted(rows, "1/10", seed))[0]) for seed in range(10)]
     assert np.mean(factors) < 1.2
     assert min(factors) == 1.0  # evidence for smaller scores is none
     tuned, w = fitted(rows, "1/10", 0)
-    assert stretch_of(tuned, 0 * w) == 1.0
-    assert all(1 <= stretch_of(tuned, times * w) <= MOST for times in (2, 5, 20, 1000))
+    assert stretch_of(tuned, 0 * w).tolist() == [1.0]
+    assert all(1 <= stretch_of(tuned, times * w)[0] <= MOST for times in (2, 5, 20, 1000))

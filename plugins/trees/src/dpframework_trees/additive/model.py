@@ -15,7 +15,8 @@ from dpframework_trees.additive.additive_sum import LEGEND, AdditiveSum
 from dpframework_trees.additive.bands import expected_deviations, most_deviations
 from dpframework_trees.additive.design import Reals, Tuned, probabilities
 from dpframework_trees.additive.drawing import BAND
-from dpframework_trees.additive.stretch import stretch_of
+from dpframework_trees.additive.shrinkage import shrunk
+from dpframework_trees.additive.stretch import centred, stretch_of
 from dpframework_trees.additive.terms import Term, added_by, centred_terms, rounded
 from dpframework_trees.additive.tree_part import NAME, TreePart
 from dpframework_trees.tree import DecisionTree
@@ -56,15 +57,17 @@ class AdditiveModel(AdditiveSum):
         given: list[Attribute],
         tree: DecisionTree | None = None,
     ) -> AdditiveModel:
-        """Make a model of released coefficients, stretched (see `stretch`), with centred functions."""
-        design, stretch = tuned.design, stretch_of(tuned, coefficients)
-        intercept, terms = centred_terms(tuned, coefficients, stretch, given)
+        """Make a model of released coefficients, shrunk and stretched (see these modules), with centred functions."""
+        design, own = tuned.design, centred(coefficients)
+        stretch = stretch_of(tuned, own)
+        intercept, terms = centred_terms(tuned, shrunk(tuned, own), stretch, given)
         of_tree = None
         if tree is not None:
             leaves = slice(design.first_cells[len(given)], -1)
-            weight = stretch * float(coefficients[design.starts[len(given)], 0])
+            factor = float(stretch[0])
+            weight = factor * float(coefficients[design.starts[len(given)], 0])
             expected, most = (
-                float(stretch * of_cells[leaves].max())
+                float(factor * of_cells[leaves].max())
                 for of_cells in (expected_deviations(tuned), most_deviations(tuned, given))
             )
             of_tree = TreePart(tree, weight, expected, most)

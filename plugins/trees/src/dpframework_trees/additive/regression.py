@@ -103,7 +103,7 @@ class DPAdditiveRegression(Miner):
         rows, place = max(below + above, 1.0), mean_place(below, above, table.calibration(MEAN).variance)
         fit = attrs.evolve(fit, centre=round(math.log(place / (1 - place)) * FINE))
         tuned, coefficients, _ = fit.fitted(table, rows, self._of_fit)
-        intercept, terms = centred_terms(tuned, coefficients, 1.0, fit.given)
+        intercept, terms = centred_terms(tuned, coefficients, np.ones(1), fit.given)
         whole = float(intercept[0]) + fit.centre / FINE
         counts = table.release(RESIDUALS, added=_of_codes(whole, terms))
         deviation = math.sqrt(noise_variance(table.calibration(RESIDUALS)))

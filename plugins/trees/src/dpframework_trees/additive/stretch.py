@@ -3,38 +3,41 @@
 Post-processing: it reads released coefficients and public facts, and costs nothing.
 
 The ridge R must be large enough for the noise b, so where classes can be told apart nearly without error the scores are
-too small: predictions are right more often than they say. At the minimiser w the rows' gradient is - R w - b. So if all
-scores s are multiplied by a, the derivative of the rows' log-likelihood by a, at a = 1, is
+too small: predictions are right more often than they say. Each output has a factor of its own, since of several classes
+one may be told apart so and others not. Of several outputs w and b are what is left of coefficients and noise when the
+mean over outputs is taken off: that moves no probability. At the minimiser the rows' gradient is then - R w - b. So if
+the scores s_c of output c are multiplied by a_c, the derivative of the rows' log-likelihood by a_c, at a = 1, is
 
-    D = sum over rows of (outcome - p)' s = w'Rw + w'b.
+    D_c = sum over rows of (outcome_c - p_c) s_c = w_c'R w_c + w_c'b_c.
 
-The first part is known. Of the second the expectation is: w is about (H + R)**-1 times (something of the rows, less b),
-with H the Hessian of the rows' loss, so E[w'b] is about - trace((H + R)**-1 Cov(b)). In the columns of an attribute
-that is, if attributes are independent, the sum of sd**2 / (h + R), with h in proportion to the rows of each cell. These
-are private, so what is taken off follows from the kind of an attribute:
+The first part is known. Of the second the expectation is: w_c is about (H + R)**-1 times (something of the rows, less
+b_c), with H the Hessian of the rows' loss, so E[w_c'b_c] is about - trace((H + R)**-1 Cov(b_c)), Cov(b_c) for K classes
+1 - 1 / K of the noise's. In the columns of an attribute that is, if attributes are independent, the sum of sd**2 / (h +
+R), with h in proportion to the rows of each cell. These are private, so what is taken off follows from the kind of an
+attribute:
 
 - Of a number most rows are often in few bins, and several numbers are often alike, which leaves more noise. 1 / (h + R)
   is convex in h, so the sum is largest if all rows are in one cell, and that is taken off.
-- Of other attributes what rows leave that are spread evenly over cells. A row's part of h is the mean of p (1 - p) by
-  the released scores: the surer these are, the more noise there is. The mean of an attribute's columns is told apart
+- Of other attributes what rows leave that are spread evenly over cells. A row's part of h is the mean of p_c (1 - p_c)
+  by the released scores: the surer these are, the more noise there is. The mean of an attribute's columns is told apart
   from the intercept, and from other attributes' means, by the ridge alone: there h is 0.
 
 What is left of D is evidence that scores are too small; where nothing is left, nothing is stretched. (Where attributes
 tell the same, noise may leave more than is taken off.)
 
-The derivative falls as a grows: by I(a), the sum over rows of the variance of s by the p of a s. It is taken as
-expected, of rows spread evenly over cells, by a fixed sample of these. J(a), the integral of I from 1 to a, is what a
-stretch by a takes of D. D is an estimate: given w, w'b has a variance of about the sum of sd**2 w**2; and the columns
-of a group share a radius, whose square varies by a share of 2 / sqrt(d + 1) in d dimensions, and what is taken off with
-it. Let V be the sum of both variances. Before any evidence a - 1 is expected within about `SPREAD` of 0. So what is
-taken is the most likely a given D, where the derivative of (D - J(a))**2 / V + (a - 1)**2 / SPREAD**2 is 0:
+D falls as a grows, by J(a): J_c is the sum over rows of s_c times how much p_c grows from 1 to a. It is taken as
+expected, of rows spread evenly over cells, by a fixed sample of these. D is an estimate: given w, w_c'b_c has a
+variance of about the sum of sd**2 w**2; and the columns of a group share a radius, whose square varies by a share of
+2 / sqrt(d + 1) in d dimensions, and what is taken off with it, of all outputs at once. Let V be the sum of both
+covariances. Before any evidence each a_c - 1 is expected within about `SPREAD` of 0. So what is taken is the most
+likely a from 1 to `MOST` given D, where this is least:
 
-    (D - J(a)) I(a) SPREAD**2 = (a - 1) V.
+    (D - J(a))' V**-1 (D - J(a)) + sum of (a_c - 1)**2 / SPREAD**2.
+
+It is looked for by Newton's method with J taken as linear (Gauss and Newton), within these bounds.
 """
 
 from __future__ import annotations
-
-import math
 
 import attrs
 import numpy as np
@@ -44,65 +47,112 @@ from dpframework_trees.additive.design import CURVATURE, Design, Reals, Tuned, p
 SPREAD = 1.0  # of the factor, as it is expected
 SAMPLED = 2_000  # rows, evenly spread over cells
 MOST = 3.0  # no score is stretched by more
-FACTORS = np.linspace(1, MOST, 65)  # at which information is computed
+STEPS = 50  # of the search, at most
+HALVINGS = 20
+ENOUGH = 1e-6  # of a factor: a smaller step ends the search
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Evidence:
-    """Estimates of the log-likelihood's derivative by a factor of all scores (see the module).
+    """Estimates of the log-likelihood's derivative by a factor of each output's scores (see the module).
 
     Attributes
     ----------
     left
-        Its expectation, with the noise of each attribute taken off.
-    variance
-        The variance of the estimate, about.
+        Its expectation, with the noise of each attribute taken off, shape (outputs,).
+    covariance
+        The covariance of the estimates, about, shape (outputs, outputs).
     """
 
-    left: float
-    variance: float
+    left: Reals
+    covariance: Reals
 
 
-def stretch_of(tuned: Tuned, coefficients: Reals) -> float:
-    """Return the factor for all scores of released coefficients, shape (columns, outputs), at least 1."""
-    centred = coefficients - coefficients.mean(axis=1, keepdims=True) if coefficients.shape[1] > 1 else coefficients
-    scores = _scores(tuned.design, centred)
-    evidence = evidence_of(tuned, centred, scores)
-    information = explained = wanted = 0.0
-    for k, factor in enumerate(FACTORS):  # up to the first that is too large: each takes a pass over the scores
-        known, information = information, tuned.design.rows * _variance(scores, factor)
-        if k:
-            explained += (information + known) / 2 * (factor - FACTORS[k - 1])
-        last, wanted = wanted, (evidence.left - explained) * information * SPREAD**2 - (factor - 1) * evidence.variance
-        if wanted <= 0 and not k:
-            return 1.0
-        if wanted <= 0:
-            return float(FACTORS[k - 1] + last / (last - wanted) * (factor - FACTORS[k - 1]))
-    return MOST
+def centred(coefficients: Reals) -> Reals:
+    """Return coefficients less their mean over several outputs, which moves no probability."""
+    several = coefficients.shape[1] > 1
+    return coefficients - coefficients.mean(axis=1, keepdims=True) if several else coefficients
 
 
-def evidence_of(tuned: Tuned, centred: Reals, scores: Reals) -> Evidence:
-    """Return the evidence of released coefficients, and scores that they give to rows spread evenly.
+def stretch_of(tuned: Tuned, coefficients: Reals) -> Reals:
+    """Return the factor of each output's scores, shape (outputs,), at least 1, for centred coefficients."""
+    scores = _scores(tuned.design, coefficients)
+    evidence = evidence_of(tuned, coefficients, scores)
+    search = _Search(scores, tuned.design.rows, evidence.left, np.asarray(np.linalg.pinv(evidence.covariance)))
+    factors = np.ones(scores.shape[1])
+    left = search.off(factors)
+    for _ in range(STEPS):
+        step = search.step(factors)
+        for halving in range(HALVINGS):
+            tried = np.clip(factors + step * 2.0**-halving, 1, MOST)
+            new = search.off(tried)
+            if new < left:
+                break
+        else:
+            break
+        moved, factors, left = np.abs(tried - factors).max(), tried, new
+        if moved < ENOUGH:
+            break
+    return factors
 
-    Coefficients are centred: their mean over several outputs moves no score and is left out.
-    """
+
+@attrs.frozen(eq=False)
+class _Search:
+    """What is known about factors: a sample's scores, the rows that it stands for, and evidence with its precision."""
+
+    scores: Reals
+    rows: float
+    left: Reals
+    precision: Reals
+
+    def explained(self, factors: Reals) -> Reals:
+        """Return J, shape (outputs,)."""
+        grown = _of_outputs(self.scores * factors) - _of_outputs(self.scores)
+        return np.asarray(self.rows * (self.scores * grown).mean(axis=0))
+
+    def information(self, factors: Reals) -> Reals:
+        """Return J's derivative, shape (outputs, outputs)."""
+        p = _of_outputs(self.scores * factors)
+        of_scores = p * self.scores
+        both = -(of_scores.T @ of_scores)
+        both[np.diag_indices(len(both))] += (of_scores * self.scores).sum(axis=0)
+        return np.asarray(self.rows * both / len(p))
+
+    def off(self, factors: Reals) -> float:
+        """Return what is to be least."""
+        error = self.left - self.explained(factors)
+        return float(error @ self.precision @ error + ((factors - 1) ** 2).sum() / SPREAD**2)
+
+    def step(self, factors: Reals) -> Reals:
+        """Return a step towards the least, 0 for what a bound holds."""
+        by = self.information(factors)
+        slope = -by.T @ self.precision @ (self.left - self.explained(factors)) + (factors - 1) / SPREAD**2
+        curvature = by.T @ self.precision @ by + np.eye(len(by)) / SPREAD**2
+        free = ~((factors <= 1) & (slope > 0) | (factors >= MOST) & (slope < 0))
+        step = np.zeros(len(factors))
+        step[free] = np.linalg.solve(curvature[np.ix_(free, free)], -slope[free])
+        return step
+
+
+def evidence_of(tuned: Tuned, coefficients: Reals, scores: Reals) -> Evidence:
+    """Return the evidence of centred coefficients, and of the scores that they give to rows spread evenly."""
     design, variances, ridge = tuned.design, tuned.deviations**2, tuned.ridge
-    free, classes = max(design.outputs - 1, 1), design.classes
-    p = probabilities(scores)
-    surer = (1 - (p**2).sum(axis=1)).mean() * classes / (classes - 1) / (4 * CURVATURE)  # than is expected: below 1
-    taken = []
+    classes, p = design.classes, _of_outputs(scores)
+    of_centred = 1.0 if design.outputs == 1 else 1 - 1 / design.outputs
+    surer = (p * (1 - p)).mean(axis=0) * classes**2 / (classes - 1) / (4 * CURVATURE)  # than is expected: below 1
+    taken = np.empty((len(design.widths), design.outputs))
     for j, (start, width) in enumerate(zip(design.starts, design.widths, strict=True)):
         even, own = tuned.curvatures[start], ridge[start]
         if j in design.numeric:
             columns = (width - 1) / own + 1 / (even * width + own)
         else:
             columns = max(width - 1, 1) / (even * surer + own) + (width > 1) / own
-        taken.append(free * variances[start] * columns)
-    of_radius = 0.0
+        taken[j] = of_centred * variances[start] * columns
+    covariance = np.diag((of_centred * variances[:, None] * coefficients**2).sum(axis=0))
     for g, group in enumerate(design.groups):
-        of_radius += 4 / (sum(design.blocks(g)) + 1) * math.fsum(taken[j] for j in group) ** 2
-    left = float((ridge[:, None] * centred**2).sum()) - math.fsum(taken)
-    return Evidence(left, float((variances[:, None] * centred**2).sum()) + of_radius)
+        of_group = taken[list(group)].sum(axis=0)
+        covariance += 4 / (sum(design.blocks(g)) + 1) * np.outer(of_group, of_group)
+    return Evidence((ridge[:, None] * coefficients**2).sum(axis=0) - taken.sum(axis=0), covariance)
 
 
 def _scores(design: Design, coefficients: Reals) -> Reals:
@@ -114,8 +164,6 @@ def _scores(design: Design, coefficients: Reals) -> Reals:
     return found
 
 
-def _variance(scores: Reals, factor: float = 1.0) -> float:
-    """Return the mean over rows of the variance of a score by the probabilities that scores times a factor give."""
-    all_scores = np.column_stack([np.zeros(len(scores)), scores]) if scores.shape[1] == 1 else scores
-    p = probabilities(factor * scores)
-    return float(((p * all_scores**2).sum(axis=1) - (p * all_scores).sum(axis=1) ** 2).mean())
+def _of_outputs(scores: Reals) -> Reals:
+    """Return the probability of the class that each output scores, shape (rows, outputs)."""
+    return probabilities(scores)[:, -scores.shape[1] :]

@@ -81,21 +81,21 @@ class Term:
 
 
 def centred_terms(
-    tuned: Tuned, coefficients: Reals, stretch: float, given: Sequence[Attribute]
+    tuned: Tuned, coefficients: Reals, stretch: Reals, given: Sequence[Attribute]
 ) -> tuple[Reals, tuple[Term, ...]]:
     """Return the intercept, shape (outputs,), and the functions of a released fit, each with the mean 0.
 
     Parameters
     ----------
     tuned, coefficients
-        The fit, and what it released, shape (columns, outputs).
+        The fit, and what it released or what follows from that, shape (columns, outputs).
     stretch
-        What all scores are multiplied by.
+        What the scores of each output are multiplied by, shape (outputs,). Bands are by the largest.
     given
         The attributes.
     """
     design, values = tuned.design, stretch * (tuned.design.of_cells.T @ coefficients)
-    expected, most = (stretch * own for own in (expected_deviations(tuned), most_deviations(tuned, given)))
+    expected, most = (stretch.max() * own for own in (expected_deviations(tuned), most_deviations(tuned, given)))
     intercept, terms = values[-1].copy(), []
     for j, attribute in enumerate(given):
         part = slice(design.first_cells[j], design.first_cells[j + 1])
