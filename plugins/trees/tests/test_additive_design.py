@@ -473,12 +473,14 @@ def test_the_evidence_for_a_stretch_is_what_the_module_derives(name: str, numeri
 
 def _searched(scores: NDArray[np.float64], rows: float, found: Evidence) -> NDArray[np.float64]:
     """Return the factors of the module's minimum by a search that tries smaller and smaller steps."""
-    before = probabilities(scores)[:, -scores.shape[1] :]
+    before, outputs = probabilities(scores)[:, -scores.shape[1] :], scores.shape[1]
+    expected = 0.8 * np.ones((outputs, outputs)) + 0.2 * np.eye(outputs)
 
     def off(factors: NDArray[np.float64]) -> float:
         grown = probabilities(scores * factors)[:, -scores.shape[1] :] - before
         error = found.left - rows * (scores * grown).mean(axis=0)
-        return float(error @ np.linalg.solve(found.covariance, error) + ((factors - 1) ** 2).sum())
+        of_prior = (factors - 1) @ np.linalg.solve(expected, factors - 1)
+        return float(error @ np.linalg.solve(found.covariance, error) + of_prior)
 
     factors, step = np.ones(scores.shape[1]), 0.5
     while step > 1e-4:

@@ -19,7 +19,8 @@ which attributes tell the same.
 
   No rows at all in a block attain the first.
 
-Both are about the fit with the same ridge and no noise, to the first order in the noise.
+Both are about the fit with the same ridge and no noise, to the first order in the noise. Both leave out `shrinkage`: it
+takes off most of a function that is mostly noise, and may add some noise to one that is about half of each.
 """
 
 from __future__ import annotations

@@ -29,15 +29,18 @@ D falls as a grows, by J(a): J_c is the sum over rows of s_c times how much p_c 
 expected, of rows spread evenly over cells, by a fixed sample of these. D is an estimate: given w, w_c'b_c has a
 variance of about the sum of sd**2 w**2; and the columns of a group share a radius, whose square varies by a share of
 2 / sqrt(d + 1) in d dimensions, and what is taken off with it, of all outputs at once. Let V be the sum of both
-covariances. Before any evidence each a_c - 1 is expected within about `SPREAD` of 0. So what is taken is the most
-likely a from 1 to `MOST` given D, where this is least:
+covariances. Before any evidence each a_c - 1 is expected within about `SPREAD` of 0, and those of several outputs are
+alike: their covariance is U, with `SPREAD`**2 on the diagonal, and `ALIKE` times that beside it. So what is taken is
+the most likely a from 1 to `MOST` given D, where this is least:
 
-    (D - J(a))' V**-1 (D - J(a)) + sum of (a_c - 1)**2 / SPREAD**2.
+    (D - J(a))' V**-1 (D - J(a)) + (a - 1)' U**-1 (a - 1).
 
 It is looked for by Newton's method with J taken as linear (Gauss and Newton), within these bounds.
 """
 
 from __future__ import annotations
+
+import functools
 
 import attrs
 import numpy as np
@@ -45,6 +48,7 @@ import numpy as np
 from dpframework_trees.additive.design import CURVATURE, Design, Reals, Tuned, probabilities
 
 SPREAD = 1.0  # of the factor, as it is expected
+ALIKE = 0.8  # the correlation of two outputs' factors, as it is expected
 SAMPLED = 2_000  # rows, evenly spread over cells
 MOST = 3.0  # no score is stretched by more
 STEPS = 50  # of the search, at most
@@ -105,6 +109,14 @@ class _Search:
     left: Reals
     precision: Reals
 
+    @functools.cached_property
+    def expected(self) -> Reals:
+        """Return the inverse of U."""
+        outputs = len(self.left)
+        of_factors = np.full((outputs, outputs), ALIKE * SPREAD**2)
+        np.fill_diagonal(of_factors, SPREAD**2)
+        return np.asarray(np.linalg.inv(of_factors))
+
     def explained(self, factors: Reals) -> Reals:
         """Return J, shape (outputs,)."""
         grown = _of_outputs(self.scores * factors) - _of_outputs(self.scores)
@@ -121,13 +133,13 @@ class _Search:
     def off(self, factors: Reals) -> float:
         """Return what is to be least."""
         error = self.left - self.explained(factors)
-        return float(error @ self.precision @ error + ((factors - 1) ** 2).sum() / SPREAD**2)
+        return float(error @ self.precision @ error + (factors - 1) @ self.expected @ (factors - 1))
 
     def step(self, factors: Reals) -> Reals:
         """Return a step towards the least, 0 for what a bound holds."""
         by = self.information(factors)
-        slope = -by.T @ self.precision @ (self.left - self.explained(factors)) + (factors - 1) / SPREAD**2
-        curvature = by.T @ self.precision @ by + np.eye(len(by)) / SPREAD**2
+        slope = -by.T @ self.precision @ (self.left - self.explained(factors)) + self.expected @ (factors - 1)
+        curvature = by.T @ self.precision @ by + self.expected
         free = ~((factors <= 1) & (slope > 0) | (factors >= MOST) & (slope < 0))
         step = np.zeros(len(factors))
         step[free] = np.linalg.solve(curvature[np.ix_(free, free)], -slope[free])
