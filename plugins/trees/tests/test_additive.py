@@ -14,7 +14,7 @@ from dpframework_trees.additive.drawing import draw_term, draw_terms
 from dpframework_trees.additive.estimator import DPAdditiveClassifier
 from dpframework_trees.additive.miner import AdditiveFit, Variant
 from dpframework_trees.additive.terms import Term
-from dpframework_trees.default import DPClassifierMiner
+from dpframework_trees.default import DPClassifierMiner, share_of_counts
 from dpframework_trees.default_estimator import DPClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -268,6 +268,30 @@ def test_a_chosen_tree_has_as_many_levels_as_rows_can_choose(classes, of_node, m
         kinds = [miner.kind(schema, rows) for rows in (fewest - 1, fewest)]
         assert kinds == [f"sampled-{levels - 1}", f"sampled-{levels}"]
     assert miner.kind(schema, 2 * 49 * 60) == f"sampled-{most}"
+
+
+@pytest.mark.parametrize("classes", [2, 3, 19])
+def test_counts_of_several_classes_get_more_of_a_small_tree(classes):
+    """Of a tree of two levels: and the tests get the rest."""
+    others = [dpf.Boolean(f"a{k}") for k in range(60)]
+    target = dpf.Categorical("class", [f"c{k}" for k in range(classes)])
+    share = Fraction(2, 5) if classes == 2 else share_of_counts(classes, 60)
+    assert (share > Fraction(2, 5)) is (classes > 2)
+    for rows, levels in ((20, 2), (900 if classes == 2 else 700, 3)):
+        schema = dpf.Schema([*others, target], rows=rows)
+        miner = DPClassifierMiner("class", Fraction(1, 2))
+        assert miner.kind(schema, rows) == f"sampled-{levels}"
+        of_counts = share if levels == 2 else Fraction(2, 5)
+        epsilons = [node.mechanism.epsilon for node in walk(miner.plan(schema)) if isinstance(node, Step)]
+        assert epsilons == [(1 - of_counts) / 2, of_counts / 2]
+
+
+def test_the_share_of_counts_makes_the_sum_of_errors_least():
+    for classes, tests in ((2, 55), (3, 33), (6, 135), (19, 132)):
+        share = float(share_of_counts(classes, tests))
+        each = np.arange(1, 64) / 64
+        errors = classes / each + 9 / 8 * math.log(tests) / (1 - each)
+        assert abs(share - each[errors.argmin()]) <= 1 / 64
 
 
 def test_the_model_that_was_chosen_predicts():

@@ -11,6 +11,12 @@ The rule, for n rows, k attributes, C classes and O outputs (1 for two classes, 
   found up to a number of rows in proportion to the logarithm of that, divided by epsilon. So it has the most levels,
   from 2 to 5, for which n epsilon is at least c (2**d - 1) log(T), and which have at most four leaves a class. c is
   30 / C, but at least 7: the more classes there are, the more a test tells.
+
+A tree's budget is for its tests and for the counts of its leaves, C a leaf. Of L leaves the noise of counts adds up to
+L C / s, with s their share of the budget, and what choosing tests costs is in proportion to L log(T) / (1 - s). The sum
+of both, the latter times a, is least for s = sqrt(C) / (sqrt(C) + sqrt(a log(T))). With a = 9/8 that is about the share
+that `DPTree` has by default, 2/5, for two classes and 55 tests. With several classes a tree of two levels has this
+share: there rows are so few that counts matter most. Other trees have 2/5, since more would cost accuracy.
 """
 
 from __future__ import annotations
@@ -40,6 +46,7 @@ SAMPLED = "sampled-"  # a tree, then its levels
 ENOUGH = 50  # rows times epsilon, for each function and output of an additive model
 LEVELS = range(2, 6)  # of a tree
 LEAVES_OF_CLASS = 4  # at most
+COST_OF_TESTS = 9 / 8  # beside counts, of a tree of two levels
 ROWS_OF_CHOICE = (30.0, 7.0)  # times epsilon, for the logarithm of the number of trees: a class's part, and the least
 
 
@@ -123,13 +130,16 @@ class DPClassifierMiner(Miner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return a schema on which any kind may be chosen, with witnesses of the additive one."""
+        """Return a schema on which any kind may be chosen, with witnesses of the additive one, and few public rows."""
         of_kind = {"rows": 10_000}
         witnesses = [
             attrs.evolve(found, outputs={**of_kind, f"{ADDITIVE}/fit": found.outputs["fit"]})
             for found in (added("grade"), replaced("grade"))
         ]
-        return {"counted": Example(SCHEMA, cls("grade", 2), witnesses=witnesses)}
+        return {
+            "counted": Example(SCHEMA, cls("grade", 2), witnesses=witnesses),
+            "few": Example(attrs.evolve(SCHEMA, rows=12, max_rows=None), cls("colour", Fraction(1, 2))),
+        }
 
     def plan(self, schema: Schema) -> Node:
         """Plan a count of the rows and a branch for each kind, or only one kind if the number of rows is public."""
@@ -152,7 +162,7 @@ class DPClassifierMiner(Miner):
         epsilon = left_by_row_count(self.epsilon) if counted else self.epsilon
         if kind == ADDITIVE:
             return ChosenModel(kind, self._fit(schema).model(part, rows, epsilon))
-        return ChosenModel(kind, self._tree(kind, epsilon).mine(part).tree)
+        return ChosenModel(kind, self._tree(schema, kind, epsilon).mine(part).tree)
 
     def kind(self, schema: Schema, rows: float) -> str:
         """Return the favoured kind for a number of rows (see the module)."""
@@ -162,8 +172,7 @@ class DPClassifierMiner(Miner):
             outputs = 1 if fit.target.size == 2 else fit.target.size
             if budget >= ENOUGH * len(fit.given) * outputs:
                 return ADDITIVE
-        trees = [kind for kind in kinds if kind != ADDITIVE]
-        tests = len(self._tree(trees[0], self.epsilon).tests(schema))
+        trees, tests = [kind for kind in kinds if kind != ADDITIVE], self._tests(schema)
         of_class, least = ROWS_OF_CHOICE
         of_node = max(of_class / schema[self.target].size, least) * math.log(tests)
         paid = [kind for d, kind in zip(LEVELS, trees, strict=False) if budget >= of_node * (2**d - 1)]
@@ -183,11 +192,30 @@ class DPClassifierMiner(Miner):
     def _fit(self, schema: Schema) -> AdditiveFit:
         return AdditiveFit.of(schema, self.target, self.attributes, self.epsilon, "auto")
 
-    def _tree(self, kind: str, epsilon: Fraction) -> DPTree:
-        levels = int(kind.removeprefix(SAMPLED))
-        return DPTree(self.target, epsilon, max_depth=levels, attributes=self.attributes)
+    def _tree(self, schema: Schema, kind: str, epsilon: Fraction) -> DPTree:
+        levels, classes = int(kind.removeprefix(SAMPLED)), schema[self.target].size
+        tree = DPTree(self.target, epsilon, max_depth=levels, attributes=self.attributes)
+        if levels > LEVELS[0] or classes == 2:
+            return tree
+        return attrs.evolve(tree, counts_share=max(share_of_counts(classes, self._tests(schema)), tree.counts_share))
+
+    def _tests(self, schema: Schema) -> int:
+        """Return the number of tests that a tree may have."""
+        return len(DPTree(self.target, self.epsilon, attributes=self.attributes).tests(schema))
 
     def _branch(self, schema: Schema, kind: str, epsilon: Fraction) -> Node:
         if kind == ADDITIVE:
             return sequential(*self._fit(schema).steps(epsilon), name=kind)
-        return sequential(self._tree(kind, epsilon).plan(schema), name=kind)
+        return sequential(self._tree(schema, kind, epsilon).plan(schema), name=kind)
+
+
+def share_of_counts(classes: int, tests: int) -> Fraction:
+    """Return the share of a tree's budget for the counts of its leaves, in 64 steps (see the module).
+
+    Examples
+    --------
+    >>> share_of_counts(3, 33), share_of_counts(19, 132)
+    (Fraction(15, 32), Fraction(21, 32))
+    """
+    of_counts, of_tests = math.sqrt(classes), math.sqrt(COST_OF_TESTS * math.log(max(tests, 2)))
+    return Fraction(round(64 * of_counts / (of_counts + of_tests)), 64)
