@@ -273,11 +273,11 @@ def test_a_chosen_tree_has_as_many_levels_as_rows_can_choose(classes, of_node, m
 @pytest.mark.parametrize("classes", [2, 3, 19])
 def test_counts_of_several_classes_get_more_of_a_small_tree(classes):
     """Of a tree of two levels: and the tests get the rest."""
-    others = [dpf.Boolean(f"a{k}") for k in range(60)]
+    others = [dpf.Boolean(f"a{k}") for k in range(20)]
     target = dpf.Categorical("class", [f"c{k}" for k in range(classes)])
-    share = Fraction(2, 5) if classes == 2 else share_of_counts(classes, 60)
+    share = Fraction(2, 5) if classes == 2 else share_of_counts(classes, 20)
     assert (share > Fraction(2, 5)) is (classes > 2)
-    for rows, levels in ((20, 2), (900 if classes == 2 else 700, 3)):
+    for rows, levels in ((20, 2), (700 if classes == 2 else 500, 3)):
         schema = dpf.Schema([*others, target], rows=rows)
         miner = DPClassifierMiner("class", Fraction(1, 2))
         assert miner.kind(schema, rows) == f"sampled-{levels}"
