@@ -14,6 +14,7 @@ from noisy_mode import NoisyMode
 import dpframework as dpf
 from dpframework.accountant import PureAccountant
 from dpframework.facts.errors import DPFrameworkError, PlanRefused
+from dpframework.study.table_opener import NotOpened, _unread
 
 SECRET = "4242424242"
 SCHEMA = dpf.Schema(
@@ -370,3 +371,29 @@ def test_the_hash_binds_miners_and_their_parameters():
     assert plans[0].hash != plans[1].hash
     assert plans[0].content()["root"] == plans[1].content()["root"]
     assert dpf.StudyPlan.from_json(plans[0].to_json()) == plans[0]
+
+
+@pytest.mark.parametrize("files", [False, True])
+@pytest.mark.parametrize("tables", [False, True])
+def test_an_engine_is_given_what_it_reads_and_who_reads_nothing_is_given_files(files: bool, tables: bool) -> None:
+    """Rows of files are loaded for an engine that reads neither."""
+
+    class Engine(dpf.InMemory):
+        name = "other"
+        reads_files = files
+        reads_tables = tables
+
+    schema = dpf.Schema([dpf.Boolean("ill")])
+    plan: Any = dpf.describe(schema, epsilon=1).plan()
+    ways = {"dpf.TableFiles(path, schema)": files or not tables, "dpf.DatabaseTable(name, schema)": tables}
+    accepted = " or ".join(way for way, can in ways.items() if can)
+    for given, reads, what in (
+        (dpf.TableFiles("rows.csv", schema), files or not tables, "files"),
+        (dpf.DatabaseTable("rows", schema), tables, "tables of a database"),
+    ):
+        if reads:
+            assert _unread(plan, given, Engine(), None, None).schema == schema
+        else:
+            with pytest.raises(NotOpened) as caught:
+                _unread(plan, given, Engine(), None, None)
+            assert str(caught.value).startswith(f"engine 'other' reads no {what}; give the study {accepted}")
