@@ -313,6 +313,7 @@ def test_less_noise_makes_more_rounds_and_leaves_more_for_them():
     assert few[3] == pytest.approx(1 / 3)
     assert few[3] > some[3] >= many[3] == 0.1
     assert method_of(ADULT, 10_000, epsilon="0.1")[3] == pytest.approx(1 / 3)
+    assert method_of([2, 4, 8], 3000, epsilon="0.05")[3] == pytest.approx(2 / 3)  # a first round of three is dear
     assert method_of([2] * 16, 20_000, rho="0.01")[2] == 3
     assert method_of([2] * 30, 20_000, rho="0.01")[2] == 2
 
