@@ -395,6 +395,30 @@ def test_a_failure_while_a_piece_is_read_tells_its_sentence_only_if_it_shows_no_
     assert answer_of(worker.read(1, 0, other)) == Failed("TypeError")
 
 
+def test_a_sentence_about_reading_is_told_by_who_reads_and_none_about_counting(
+    of_people: dict[str, TableFiles], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, worker = of_people["rows of people"], Holder()
+    pieces = files.pieces(1)
+    how = shuffle_of(files, pieces)
+
+    def refuse(*_: object) -> None:
+        raise dpf.InputError("the column 'age' is missing")
+
+    for method in ("spread", "gather", "settle"):
+        monkeypatch.setattr(type(worker._shuffled), method, refuse)
+    monkeypatch.setattr(type(pieces[0]), "read", refuse)
+    monkeypatch.setattr(Holder, "_of_pieces", refuse)
+    told = [
+        worker.read(1, 0, cloudpickle.dumps((pieces[0], b"key", ()))),
+        worker.spread(1, 0, cloudpickle.dumps((how, pieces[0], 1))),
+        worker.settle(1, 0, cloudpickle.dumps((how, pieces[0], b"key", (), []))),
+    ]
+    untold = [worker.gather(1, 0, cloudpickle.dumps((how, []))), worker.counts(1, [0], b""), worker.tally(1, [0], b"")]
+    assert [str(answer_of(one).error) for one in told] == ["the column 'age' is missing"] * 3
+    assert [answer_of(one) for one in untold] == [Failed("InputError")] * 3
+
+
 def test_a_worker_that_holds_some_of_the_pieces_only_says_so(files: TableFiles) -> None:
     worker, (first, *_) = Holder(), files.pieces(1)
     assert answer_of(worker.read(1, 0, cloudpickle.dumps((first, b"key", ())))).found.rows == ROWS
