@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 
 import polars as pl
@@ -223,3 +224,14 @@ def test_lines_above_the_names_of_a_file() -> None:
 )
 def test_the_separator_is_the_one_of_most_fields_by_which_lines_agree(text: bytes, separator: str) -> None:
     assert _separator(text) == separator
+
+
+def test_a_twentieth_of_a_long_column_may_be_no_dates() -> None:
+    def column(words: int) -> Guess:
+        first = datetime.date(1900, 1, 1)
+        dates = [(first + datetime.timedelta(k)).strftime("%d.%m.%Y") for k in range(1000 - words)]
+        return guess(*dates, *(f"word {chr(97 + k % 26)}{chr(97 + k // 26)}" for k in range(words)))
+
+    assert column(50).options.date == ("%d.%m.%Y",)
+    assert "and 50 of 1,000 cells are none" in column(50).found
+    assert column(51) == Guess()
