@@ -217,3 +217,27 @@ def test_the_chance_of_a_share_far_above_is_that_of_all_pairs_of_noise(rows: flo
             wanted.append(above / 25)
         found = _chance_above(shares, error, rows, EvenLaw(), noise)  # type: ignore[arg-type]
         assert found == pytest.approx(wanted, abs=1e-12), error
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "is_choice"),
+    [
+        (dpf.mechanisms.PermuteAndFlip(1), True),
+        (dpf.mechanisms.Exponential(1), True),
+        (dpf.mechanisms.AboveThreshold(1, threshold=5), False),
+    ],
+    ids=lambda given: getattr(given, "name", None),
+)
+def test_the_error_of_a_choice_is_one_of_rows_and_that_of_the_first_above_a_threshold_is_in_words(
+    mechanism: dpf.Mechanism, is_choice: bool
+) -> None:
+    age = dpf.Numeric("age", 0, 100, bins=10)
+    study = dpf.Study(dpf.Schema([age]), epsilon=1)
+    study.add_plan("mode", dpf.step("mode", dpf.queries.Histogram(age), mechanism))
+    plan = study.plan()
+    (bound,), (step,) = plan.error_bounds()["mode"], plan.steps()
+    preview = plan.calibrate(step, in_parts=False).preview
+    if is_choice:
+        assert (bound.kind, bound.amount) == (BoundKind.CHOICE, pytest.approx(preview.within))
+    else:
+        assert (bound.amount, bound.note) == (None, preview.text)
