@@ -35,7 +35,7 @@ MOST_ATTRIBUTES = 32  # of rounds: each of them looks at all pairs
 MOST_CANDIDATES = 2100  # of which triples are selected too
 
 _NOISE_OF_SINGLES = 0.03  # a noise share of one-way marginals that is small enough
-_LEAST, _MOST = Fraction(1, 10), Fraction(1, 3)  # shares of the budget for them
+_LEAST, _MOST, _MOST_PURE = Fraction(1, 10), Fraction(1, 3), Fraction(7, 10)  # shares of the budget for them
 _TRIAL = Fraction(1, 9)  # of the budget: what a first round may cost beside them, where there are few rounds
 _OF_PAIR, _OF_PAIR_PURE = 0.075, 0.035  # the noise share of a typical pair, up to which rounds are added
 _TOO_NOISY = 0.6  # that at the fewest rounds: nothing but one-way marginals is worth it
@@ -120,7 +120,7 @@ class ChoiceFacts:
             return _UNKNOWN
         needed = noise / _NOISE_OF_SINGLES
         needed = needed**2 if self.budget.zcdp else needed
-        most = max(_MOST, 1 - self.fewest() * _TRIAL)
+        most = max(_MOST if self.budget.zcdp else _MOST_PURE, 1 - self.fewest() * _TRIAL)
         return min(max(Fraction(math.ceil(100 * min(needed, 1.0)), 100), _LEAST), most)
 
     def fewest(self) -> int:
