@@ -231,7 +231,7 @@ def _of_files(
         each = [source.blocks(names) for source in sources]  # before any is read: all of them have the columns
         return _in_turn(each, names)
 
-    return Source(name_of(places, files), first.columns, read)
+    return Source(name_of(places, files), first.columns, read, once=any(source.once for source in sources))
 
 
 def _in_turn(files: Sequence[Iterator[dict[str, Any]]], names: Sequence[str]) -> Iterator[Sequence[Any]]:

@@ -363,3 +363,15 @@ def test_rows_above_the_names_of_a_sheet_are_found_and_skipped(tmp_path, expecte
     assert codes(dpf.read_table(path, asking(sheet="visits", skip=2))) == expected
     with pytest.raises(dpf.InputError, match="no rows below the 99 that"):
         dpf.read_table(path, asking(sheet="visits", skip=99))
+
+
+def test_rows_stay_with_their_people_where_a_query_gives_them_in_another_order_each_time(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "t.sqlite") as base:
+        base.execute("create table visits (who, ill)")
+        base.executemany("insert into visits values (?, ?)", [(k % 2, k % 2) for k in range(200)])
+    base.close()
+    read = ReadOptions(query="select who, ill from visits order by random()")
+    schema = dpf.Schema([dpf.Boolean("ill")], read=read)
+    table = dpf.read_table(tmp_path / "t.sqlite", schema, unit=dpf.PrivacyUnit("who", 100))
+    assert table.unit_codes is not None
+    assert [len(set(table.columns[0][table.unit_codes == person].tolist())) for person in (0, 1)] == [1, 1]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from hypothesis import example, given, strategies as st
 import dpframework as dpf
 from dpframework.facts.errors import DoesNotFit, NotOpened
 from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import MOST_ROWS
 from dpframework.tables import csv_file, parquet_files
 from dpframework.tables.csv_file import CsvFile
@@ -195,7 +198,7 @@ def test_columns_that_lack_or_occur_twice_are_one_sentence(asked: str, sentence:
     assert str(caught.value).startswith(sentence)
 
 
-def test_what_is_read_once_is_kept_to_be_read_again() -> None:
+def test_what_is_read_once_is_kept_to_be_read_again(tmp_path: Path) -> None:
     read: list[Any] = []
 
     def rows(positions: Any) -> Any:
@@ -206,6 +209,12 @@ def test_what_is_read_once_is_kept_to_be_read_again() -> None:
     assert again.fixed(["c"]) is again
     once = Source("t", ("a", "b", "c"), rows, once=True).fixed(["c", "a"])
     assert (once.name, once.columns, once.once) == ("t", ("c", "a"), False)
+    with contextlib.closing(sqlite3.connect(tmp_path / "t.sqlite")) as database:
+        database.execute("CREATE TABLE t (a INTEGER)")
+        database.commit()
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    assert open_source(tmp_path / "t.sqlite", read=ReadOptions(table="t")).once  # no order of rows is promised
+    assert not open_source(tmp_path / "t.csv").once
     assert [open_source(frame).once for frame in (pl.LazyFrame({"a": [1]}), pl.DataFrame({"a": [1]}))] == [True, False]
     assert [once.take(["a"]), once.take(["c", "a"])] == [{"a": [1, 0]}, {"c": [1, 2], "a": [1, 0]}]
     assert read == [[2, 0]]
