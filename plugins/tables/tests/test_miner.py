@@ -385,6 +385,14 @@ def test_once_rounds_say_no_more_than_noise_one_way_marginals_get_the_rest():
     assert facts == pytest.approx(np.array(alone) / math.sqrt(1 - (1 - planned.share) / planned.times), rel=0.01)
 
 
+def test_a_tree_stops_after_its_first_pair_once_that_says_no_more_than_noise():
+    schema, codes = independent_rows()
+    found = rows_by("tree", schema, codes, 1)
+    planned = SyntheticTable(rho="0.000124", method="tree").made_by(schema)
+    assert planned.stages == [1, 2, 3]
+    assert len(found.measured) == len(schema) + 1
+
+
 def test_rounds_go_on_while_they_say_more_than_noise():
     found = run(method="rounds", rounds=8, epsilon=20)
     assert len(found.measured) == len(SCHEMA) + 8
@@ -397,7 +405,7 @@ def test_either_way_costs_the_budget(budget, method):
     study.add("rows", SyntheticTable(**budget, method=method, **({"rounds": 20} if method == "rounds" else {})))
     plan = study.plan()
     more = [one for one in dpf.plan.walk(plan.root) if isinstance(one, dpf.plan.Either)]
-    assert len(more) == 2
+    assert len(more) == {"rounds": 2, "tree": 3}[method]
     totals = plan.totals()
     spent = totals["pure"].epsilon if "epsilon" in budget else totals["zcdp"].rho
     assert float(next(iter(budget.values()))) == pytest.approx(float(spent), rel=1e-6)

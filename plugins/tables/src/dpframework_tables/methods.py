@@ -134,11 +134,16 @@ class TableMethod:
 
     @property
     def stages(self) -> list[int]:
-        """How many rounds are made before each point where one-way marginals may get the rest instead: ever more."""
+        """How many rounds are made before each point where one-way marginals may get the rest instead: ever more.
+
+        All pairs of a tree are compared with the same one-way marginals, and the most distant is selected first. So a
+        tree's first stage is that pair alone: where it is noise, those after it are, too.
+        """
         found: list[int] = []
         left = self.times
+        first = 1 if self.name == "tree" else -(-self.times // _TRIED)
         while left:
-            found.append(min(left, -(-self.times // _TRIED) << len(found)))
+            found.append(min(left, first << len(found)))
             left -= found[-1]
         return found
 
