@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dpframework import ledger as ledgers
 from dpframework.cli.common import plain_table
+from dpframework.facts.lists import counted
 from dpframework.facts.output_text import clock_text
 from dpframework.facts.printable import printable
 from dpframework.facts.privacy import decimal_text, readable
@@ -178,7 +179,7 @@ def claim_sentence(data_set: ledgers.DataSet) -> str:
     found = []
     for kind, what in ((OutsideKind.EXACT, "release"), (OutsideKind.LOOK, "look")):
         number = sum(one.kind is kind for one in bare)
-        found += [f"{number} {what}{'' if number == 1 else 's'}"] if number else []
+        found += [counted(number, what)] if number else []
     return f"no claim covers {' and '.join(found)} without noise, outside this ledger"
 
 

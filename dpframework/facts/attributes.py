@@ -14,6 +14,7 @@ import attrs
 from dpframework.facts.canonical import Form, of_text
 from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError
+from dpframework.facts.lists import counted
 from dpframework.facts.printable import printable
 from dpframework.facts.values import (
     finite_number,
@@ -328,8 +329,7 @@ class Numeric(Attribute):
     @property
     def domain_text(self) -> str:
         """The bounds, and how many cuts there are between them."""
-        cuts = len(self.interior_cuts)
-        return f"from {self.lower:g} to {self.upper:g}, {cuts} {'cut' if cuts == 1 else 'cuts'}"
+        return f"from {self.lower:g} to {self.upper:g}, {counted(len(self.interior_cuts), 'cut')}"
 
     @property
     def size(self) -> int:

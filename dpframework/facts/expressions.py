@@ -37,6 +37,7 @@ from dpframework.facts.expression_operations import (
     negative,
     root,
 )
+from dpframework.facts.lists import counted
 
 MOST_LETTERS, MOST_DEPTH = 4_000, 40
 _SIGNS: dict[type[ast.AST], str] = {
@@ -249,7 +250,7 @@ class _Reader:
             return self._column(_name_of_column(call))
         wanted = {"cut": 3, "fill": 2, **dict.fromkeys(_ONE, 1)}.get(name)
         if wanted is not None and len(args) != wanted:
-            raise InputError(f"{name}() takes {wanted} {'argument' if wanted == 1 else 'arguments'}, not {len(args)}")
+            raise InputError(f"{name}() takes {counted(wanted, 'argument')}, not {len(args)}")
         if name in _ONE:
             return _ONE[name](self.part(args[0]))
         if name == "fill":

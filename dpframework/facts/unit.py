@@ -217,7 +217,7 @@ class PrivacyUnit:
         if self.is_row:
             return "Each row counts alone, so a person with several rows counts several times."
         if self.id is None:
-            return f"Nobody has more than {self.rows} row{'' if self.rows == 1 else 's'}{each}, as the owner states."
+            return f"Nobody has more than {counted(self.rows, 'row')}{each}, as the owner states."
         return f"Each {self.id} counts with {rows}{each}."
 
     @property

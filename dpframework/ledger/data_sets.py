@@ -10,6 +10,7 @@ import attrs
 
 from dpframework.accountant import AccountedPlan, AdaptiveBudget, PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused
+from dpframework.facts.lists import counted
 from dpframework.facts.periods import Period
 from dpframework.facts.privacy import PrivacyLoss, Relation, decimal_text
 from dpframework.facts.unit import ROW, PrivacyUnit
@@ -313,7 +314,7 @@ class DataSet:
             raise PlanRefused(f"{what} is no longer approved; {given[-1].revoked} took the approval back")
         runs = sum(approval.runs for approval in given)
         raise PlanRefused(
-            f"{what} was approved for {runs} {'run' if runs == 1 else 'runs'}, which {'was' if runs == 1 else 'were'} "
+            f"{what} was approved for {counted(runs, 'run')}, which {'was' if runs == 1 else 'were'} "
             "opened before; another one needs an approval of its own"
         )
 

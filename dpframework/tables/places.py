@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.files import require_no_stream
+from dpframework.facts.lists import counted
 
 #: How the names of files end that are read.
 KINDS = (".csv", ".csv.gz", ".parquet", ".xlsx", ".sqlite", ".sqlite3", ".db")
@@ -75,7 +76,7 @@ def name_of(places: Sequence[str | os.PathLike[str]], files: Sequence[str]) -> s
     if len(places) == 1 < len(files):
         return Path(places[0]).name
     more = len(files) - 1
-    return Path(files[0]).name + (f" and {more} more file{'s' * (more > 1)}" if more else "")
+    return Path(files[0]).name + (f" and {counted(more, 'more file')}" if more else "")
 
 
 def _is_data(path: Path) -> bool:

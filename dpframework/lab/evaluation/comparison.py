@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.lists import counted
 from dpframework.lab.evaluation.trial import NOT_PRIVATE
 
 Floats = NDArray[np.float64]
@@ -24,7 +25,7 @@ Floats = NDArray[np.float64]
 def _figures(values: Any, dimensions: int, what: str) -> Floats:
     figures = np.asarray(values, dtype=np.float64)
     if figures.ndim != dimensions or not figures.size:
-        raise InputError(f"{what} must have {dimensions} dimension{'s' * (dimensions > 1)} and not be empty")
+        raise InputError(f"{what} must have {counted(dimensions, 'dimension')} and not be empty")
     if not bool(np.isfinite(figures).all()):
         raise InputError(f"{what} must be finite; leave out what has no figure")
     return figures

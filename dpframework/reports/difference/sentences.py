@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dpframework.facts.lists import counted
 from dpframework.plan.nodes import Step
 from dpframework.reports.difference.marks import Mark
 from dpframework.reports.difference.merged_plans import MergedNode
@@ -57,7 +58,7 @@ def _around(one: MergedNode) -> str:
     both = [inner.side for inner in one.walk() if _alone(inner) is None]
     names = [side.name for side in both if side.name is not None]
     steps = sum(isinstance(inner.side.node, Step) for inner in one.walk() if _alone(inner) is not None)
-    held = f"{steps} step{'' if steps == 1 else 's'}"
+    held = counted(steps, "step")
     if not both:
         return f"with {held}"
     return f"around {quoted(names) or 'what stays'}" + (f", with {held}" if steps else "")
