@@ -5,6 +5,7 @@ Descriptions and their thresholds are public. No row is read: a map shows where 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -31,9 +32,9 @@ def draw_map(items: Sequence[Redescription], trusted: Sequence[bool], names: tup
     """Draw the regions of the first redescriptions that have one (see `Redescriptions.plot_map`)."""
     found = list(_with_regions(items, trusted, names))
     edges = [_edges([side for side, _ in found], name) for name in names]
+    columns, rows = (list(itertools.pairwise(of)) for of in edges)
     for number, ((side, label), hatch) in enumerate(zip(found, _HATCHES, strict=False)):
         look = {"facecolor": "none", "edgecolor": f"C{number}", "hatch": hatch, "linewidth": 0}
-        columns, rows = (list(itertools.pairwise(of)) for of in edges)
         for inside, (low, high) in zip(region(side, names, edges).T, rows, strict=True):
             stripes = [(columns[k][0], columns[k][1] - columns[k][0]) for k in np.flatnonzero(inside)]
             axes.broken_barh(stripes, (low, high - low), **look)
@@ -65,9 +66,8 @@ def region(side: Description, names: tuple[str, str], edges: Sequence[Sequence[f
     """
     middles = [(np.array(of[:-1]) + np.array(of[1:])) / 2 for of in edges]
     points = dict(zip(names, (grid.ravel() for grid in np.meshgrid(*middles, indexing="ij")), strict=True))
-    schema = Schema([Numeric(name, of[0], of[-1], cuts=of[1:-1]) for name, of in zip(names, edges, strict=True)])
-    cuts = {name: of[1:-1] for name, of in zip(names, edges, strict=True)}
-    return side.holds(_Points(schema, points, cuts)).reshape([len(of) for of in middles])
+    attributes = {name: Numeric(name, of[0], of[-1], cuts=of[1:-1]) for name, of in zip(names, edges, strict=True)}
+    return side.holds(_Points(attributes, points)).reshape([len(of) for of in middles])
 
 
 @final
@@ -75,16 +75,19 @@ def region(side: Description, names: tuple[str, str], edges: Sequence[Sequence[f
 class _Points:
     """Points of a map, as columns that descriptions are asked of."""
 
-    schema: Schema
+    attributes: dict[str, Numeric]
     points: dict[str, NDArray[np.float64]]
-    cuts: dict[str, Sequence[float]]
+
+    @functools.cached_property
+    def schema(self) -> Schema:
+        return Schema(self.attributes.values())
 
     @property
     def rows(self) -> int:
         return len(next(iter(self.points.values())))
 
     def codes(self, name: str) -> NDArray[np.unsignedinteger]:
-        return np.searchsorted(self.cuts[name], self.points[name], side="right").astype(np.uint32)
+        return np.searchsorted(self.attributes[name].interior_cuts, self.points[name], side="right").astype(np.uint32)
 
     def values(self, name: str) -> NDArray[np.float64]:
         return self.points[name]

@@ -89,4 +89,4 @@ def test_thresholds_that_are_no_cuts_are_compared_as_values_and_keys_are_refused
     assert region(Below("lat", 44), NAMES, EDGES).tolist() == [[False, False]] * 3
     assert region(Below("lat", 46), NAMES, EDGES).tolist() == [[True, False]] * 3
     with pytest.raises(InputError, match="a map is of two numeric attributes"):
-        _Points(None, {}, {}).keys("lat")  # type: ignore[arg-type]
+        _Points({}, {}).keys("lat")

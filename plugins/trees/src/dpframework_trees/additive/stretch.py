@@ -82,7 +82,7 @@ def stretch_of(tuned: Tuned, coefficients: Reals) -> Reals:
     """Return the factor of each output's scores, shape (outputs,), at least 1, for centred coefficients."""
     scores = _scores(tuned.design, coefficients)
     evidence = evidence_of(tuned, coefficients, scores)
-    search = _Search(scores, tuned.design.rows, evidence.left, np.asarray(np.linalg.pinv(evidence.covariance)))
+    search = _FactorSearch(scores, tuned.design.rows, evidence.left, np.asarray(np.linalg.pinv(evidence.covariance)))
     factors = np.ones(scores.shape[1])
     left = search.off(factors)
     for _ in range(STEPS):
@@ -101,7 +101,7 @@ def stretch_of(tuned: Tuned, coefficients: Reals) -> Reals:
 
 
 @attrs.frozen(eq=False)
-class _Search:
+class _FactorSearch:
     """What is known about factors: a sample's scores, the rows that it stands for, and evidence with its precision."""
 
     scores: Reals
@@ -117,9 +117,14 @@ class _Search:
         np.fill_diagonal(of_factors, SPREAD**2)
         return np.asarray(np.linalg.inv(of_factors))
 
+    @functools.cached_property
+    def unstretched(self) -> Reals:
+        """Return the probabilities by factors of 1."""
+        return _of_outputs(self.scores)
+
     def explained(self, factors: Reals) -> Reals:
         """Return J, shape (outputs,)."""
-        grown = _of_outputs(self.scores * factors) - _of_outputs(self.scores)
+        grown = _of_outputs(self.scores * factors) - self.unstretched
         return np.asarray(self.rows * (self.scores * grown).mean(axis=0))
 
     def information(self, factors: Reals) -> Reals:
