@@ -52,7 +52,7 @@ def _text(value: Any) -> str:
 
 
 def _is_free(path: str, name: str) -> bool:
-    return any(name in names and fnmatch(path, f"*{Path(modules).name}") for modules, names in _left_out())
+    return any(name in names and fnmatch(path, f"*{Path(pattern).name}") for pattern, names in _left_out())
 
 
 @cache

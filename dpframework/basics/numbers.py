@@ -31,8 +31,8 @@ from dpframework.run.chain import MinerChain
 from dpframework.run.miner import Example, Miner, Witness
 from dpframework.run.private_table import PrivateTable
 
-#: What an error bound says where bounds are released.
 ENOUGH = 2_000  # rows between the ends, so that a search of an epsilon of 1 takes few looks
+#: What an error bound says where bounds are released.
 AT_MOST = "at the public bounds; with narrower ones that are released, less in proportion"
 
 Q = TypeVar("Q", bound=WithinBounds)

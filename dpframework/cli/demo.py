@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpframework.cli.common import (
-    Json,
-    NewFolder,
-    Seed,
-    console,
-    print_json,
-    write,
-)
+from dpframework.cli.common import Json, NewFolder, Seed, console, print_json, write
 from dpframework.cli.parameters import Command
 from dpframework.cli.progress import progress
 from dpframework.facts.files import staged

@@ -215,7 +215,7 @@ def test_the_chance_of_a_share_far_above_is_that_of_all_pairs_of_noise(rows: flo
                 first, second = max(a, 0.0), max(b, 0.0)
                 above += (first / (first + second) if first + second else 0.5) > limit
             wanted.append(above / 25)
-        found = _chance_above(shares, error, rows, EvenLaw(), noise)  # type: ignore[arg-type]
+        found = _chance_above(shares, error, rows, EvenLaw(), noise)  # type: ignore[arg-type]  # it asks for `at_most` alone
         assert found == pytest.approx(wanted, abs=1e-12), error
 
 

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import pkgutil
+from types import ModuleType
 
 import constants
 import pytest
@@ -12,12 +13,17 @@ import dpframework
 import dpframework as dpf
 
 
-def test_public_parameters_and_defaults_are_those_of_the_list() -> None:
-    listed = signatures.PAGE.read_text(encoding="utf-8").splitlines()
-    found = list(signatures.lines())
+def require_listed(told: ModuleType, remedy: str) -> list[str]:
+    """Fail where what a module tells is not its committed list, and return it."""
+    listed, found = told.PAGE.read_text(encoding="utf-8").splitlines(), list(told.lines())
     gone, new = sorted(set(listed) - set(found)), sorted(set(found) - set(listed))
-    assert (gone, new) == ([], []), "if you mean it: python tests/signatures.py, and say so in docs/changelog.md"
+    assert (gone, new) == ([], []), f"if you mean it: {remedy}"
     assert found == listed
+    return found
+
+
+def test_public_parameters_and_defaults_are_those_of_the_list() -> None:
+    require_listed(signatures, "python tests/signatures.py, and say so in docs/changelog.md")
 
 
 def test_the_list_has_defaults_of_functions_of_values_and_of_methods() -> None:
@@ -30,11 +36,7 @@ def test_the_list_has_defaults_of_functions_of_values_and_of_methods() -> None:
 
 def test_public_constants_are_those_of_the_list() -> None:
     """Limits, tolerances and versions, which a test of a study would not miss by a little."""
-    listed = constants.PAGE.read_text(encoding="utf-8").splitlines()
-    found = list(constants.lines())
-    gone, new = sorted(set(listed) - set(found)), sorted(set(found) - set(listed))
-    assert (gone, new) == ([], []), "if you mean it: python tests/constants.py"
-    assert found == listed
+    found = require_listed(constants, "python tests/constants.py")
     assert "dpframework.facts.limits.MOST_COLUMNS = 131072" in found
 
 
