@@ -183,7 +183,7 @@ def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, 
         raise typer.Exit(REFUSED)
     if file.data.in_database and not engine.reads_tables:
         file.read()  # says which engine does
-    if engine.reads_files or engine.reads_tables:
+    if engine.reads_itself:
         with begun_with(f"{study}: "):
             require_joined(engine, file.table_files())
     try:
@@ -206,7 +206,7 @@ def _make(
         key = None if seed is None else hashlib.sha256(str(seed).encode()).digest()
         if recorded is not None:
             key = recorded.key
-        if engine.reads_files or engine.reads_tables:
+        if engine.reads_itself:
             return file.table_files(key, period=period)
         return file.read(key, mapped=engine.mapped, period=period)
 

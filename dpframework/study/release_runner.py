@@ -63,18 +63,13 @@ def require_engine(plan: Plan, engine: Engine) -> None:
     InputError
         If the plan samples and the engine draws no samples, or none of units with several rows; if a query gathers
         rows, and the engine lets counts out only or the table may have very many; if it follows from no cross table,
-        and the engine counts no more than those; or if the rows of a unit may lie in files that the engine reads apart.
+        and the engine counts no more than those; or if the engine reads rows itself and bounds no unit's.
     """
     unit, row_bound = plan.unit, plan.facts.row_bound
-    if engine.reads_files and plan.facts.per_unit and not engine.bounds_units:
+    if engine.reads_itself and unit.id is not None and not engine.bounds_units:
         raise InputError(
-            f"engine '{engine.name}' makes no columns of all rows of one '{unit.id}', which may lie in several places; "
-            "use engine 'memory', or 'mapped' where memory is short"
-        )
-    if engine.reads_files and unit.id is not None and not engine.bounds_units:
-        raise InputError(
-            f"engine '{engine.name}' reads files apart, and the rows of one '{unit.id}' may lie in several of them; "
-            "use another engine"
+            f"engine '{engine.name}' reads its rows itself, without a bound on the rows of one '{unit.id}'; use "
+            "another engine"
         )
     for step in plan.steps():
         if step.facts.unlisted and not engine.gathers and type(engine).tally is Engine.tally:

@@ -49,13 +49,13 @@ def open_table(
             loaded = given() if callable(given) else given
         if isinstance(loaded, TableFiles | DatabaseTable):
             loaded = _unread(plan, loaded, engine, ledger, values)
-            if engine.reads_files or engine.reads_tables:
+            if engine.reads_itself:
                 with _silence(randomness, streams=not engine.sends_messages):  # else its workers read, in silence
                     opened: Any = loaded
                     return engine.open(opened), loaded.unit.span
             assert isinstance(loaded, TableFiles)
             loaded = loaded.read(mapped=engine.mapped)
-        elif engine.reads_files or engine.reads_tables:
+        elif engine.reads_itself:
             what = "tables" if engine.reads_tables else "files"
             raise NotOpened(f"engine '{engine.name}' reads {what} itself; give the study {_given_to(engine)}")
         if isinstance(loaded, Table) and loaded.schema.fingerprint == plan.facts.fingerprint:

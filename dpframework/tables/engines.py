@@ -64,6 +64,11 @@ class Engine(abc.ABC):
     sends_messages: ClassVar[bool] = False
 
     @property
+    def reads_itself(self) -> bool:
+        """Whether it reads its rows itself, from files or from a database, and is given no table."""
+        return self.reads_files or self.reads_tables
+
+    @property
     def address(self) -> str | None:
         """The address of its counts, if that is outside of this machine. Plans show it, and approvals bind it."""
         return None

@@ -233,7 +233,7 @@ class EngineConformance(PeopleConformance):
         """All rows of a unit are in a sample, or none (see `assert_units_sampled`)."""
         if type(self.engine).sample_units is Engine.sample_units:
             pytest.skip("the engine draws no samples of units; plans that have one are refused")
-        there = self.engine.reads_files or self.engine.reads_tables  # then each table is written first
+        there = self.engine.reads_itself  # then each table is written first
         assert_units_sampled(self.engine, tables=1 if there else 8, source=self.source)
 
     def test_units_keep_no_more_rows_than_they_may(self, tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ class EngineConformance(PeopleConformance):
         """Loaded from memory, for an engine that does not read files itself."""
         files = write(tmp_path, (40, 3))
         expected = all_counts(InMemory(), InMemory().open(files))
-        if not (self.engine.reads_files or self.engine.reads_tables):
+        if not self.engine.reads_itself:
             rows = self.engine.load(files.read(mapped=self.engine.mapped))
             problem = difference(all_counts(self.engine, rows), expected)
             self._require(problem is None, f"a loaded table, {problem}")

@@ -94,6 +94,6 @@ class PeopleConformance(abc.ABC):
         self._require_people("two views", write_views(tmp_path))
 
     def _skip_without_units(self) -> None:
-        """Skip a test for an engine that reads files and knows no ids: plans refuse it."""
-        if (self.engine.reads_files or self.engine.reads_tables) and not self.engine.bounds_units:
+        """Skip a test for an engine that reads rows itself and bounds no unit's: plans with ids refuse it."""
+        if self.engine.reads_itself and not self.engine.bounds_units:
             pytest.skip("the engine bounds no units")

@@ -63,7 +63,7 @@ def assert_units_sampled(
 
 def _opened(engine: Engine, people: Table, source: Callable[[TableFiles], Any] | None) -> Rows:
     """Return a table's rows on an engine, from a file if it reads tables itself."""
-    if not (engine.reads_files or engine.reads_tables):
+    if not engine.reads_itself:
         return engine.load(people)
     import polars as pl
 

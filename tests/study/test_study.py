@@ -14,6 +14,7 @@ from noisy_mode import NoisyMode
 import dpframework as dpf
 from dpframework.accountant import PureAccountant
 from dpframework.facts.errors import DPFrameworkError, PlanRefused
+from dpframework.facts.unit import ROWS_ASSERTED
 from dpframework.study.table_opener import NotOpened, _unread
 
 SECRET = "4242424242"
@@ -384,6 +385,7 @@ def test_an_engine_is_given_what_it_reads_and_who_reads_nothing_is_given_files(f
         reads_tables = tables
 
     schema = dpf.Schema([dpf.Boolean("ill")])
+    assert Engine().reads_itself == (files or tables)
     plan: Any = dpf.describe(schema, epsilon=1).plan()
     ways = {"dpf.TableFiles(path, schema)": files or not tables, "dpf.DatabaseTable(name, schema)": tables}
     accepted = " or ".join(way for way, can in ways.items() if can)
@@ -397,3 +399,30 @@ def test_an_engine_is_given_what_it_reads_and_who_reads_nothing_is_given_files(f
             with pytest.raises(NotOpened) as caught:
                 _unread(plan, given, Engine(), None, None)
             assert str(caught.value).startswith(f"engine 'other' reads no {what}; give the study {accepted}")
+
+
+@pytest.mark.parametrize("files", [False, True])
+@pytest.mark.parametrize("tables", [False, True])
+@pytest.mark.parametrize("bounds", [False, True])
+def test_an_engine_that_reads_rows_itself_bounds_each_unit(files: bool, tables: bool, bounds: bool) -> None:
+    """Or nothing would bound a person's rows. An engine that reads nothing is given a table, which is bounded."""
+
+    class Engine(dpf.InMemory):
+        name = "other"
+        reads_files = files
+        reads_tables = tables
+        bounds_units = bounds
+
+    rows = dpf.Schema([dpf.Boolean("ill")])
+    people = attrs.evolve(rows, derive=[dpf.derive("ever", "any(ill)", per="unit")])
+    assert dpf.describe(rows, epsilon=1, rows_per_unit=2, allow=[ROWS_ASSERTED]).prepare(Engine()).plan.unit.id is None
+    for schema in (rows, people):
+        study = dpf.describe(schema, epsilon=1, unit="person")
+        if bounds or not (files or tables):
+            assert study.prepare(Engine()).plan.unit.id == "person"
+            continue
+        with pytest.raises(dpf.InputError) as caught:
+            study.prepare(Engine())
+        assert str(caught.value) == (
+            "engine 'other' reads its rows itself, without a bound on the rows of one 'person'; use another engine"
+        )
