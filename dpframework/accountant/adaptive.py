@@ -181,7 +181,7 @@ class AdaptiveBudget:
         """
         if self.order is not None:
             return PlanCharge(pure, curve.at(self.order), self.order, exact)
-        delta = self._converted_after(exact)
+        delta = self._find_delta_after(exact)
         if delta is None:
             return PlanCharge(pure, delta=exact)
         own, spent = pure.under(self.relation), self.pure.under(self.relation)
@@ -196,7 +196,7 @@ class AdaptiveBudget:
             return PlanCharge(pure, delta=exact)
         return PlanCharge(pure, curve.at(best), best, exact)
 
-    def _converted_after(self, exact: ByRelation) -> Fraction | None:
+    def _find_delta_after(self, exact: ByRelation) -> Fraction | None:
         """Return the delta to convert with if a charge of an exact delta fixes the order, None if nothing is left."""
         own = exact.under(self.relation)
         left = None if own is None else self.delta_left - own - self.reserve
@@ -225,7 +225,7 @@ class AdaptiveBudget:
         exact = composition.sequential([self.exact, charge.delta])
         if charge.rdp is None:
             return attrs.evolve(self, pure=pure, exact=exact)
-        converted = self._converted_after(charge.delta) if self.order is None else self.converted
+        converted = self._find_delta_after(charge.delta) if self.order is None else self.converted
         if converted is None:
             raise PlanRefused("the charge is at an order, and no delta is left to convert with")
         rdp = composition.sequential([self.rdp, charge.rdp])

@@ -304,7 +304,7 @@ class Accountant(abc.ABC, Generic[A]):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the charges and the identity of the budget."""
         budget = type(self), self._token, self.relation.value, self.epsilon, self.delta
-        return _revived, (*budget, list(self._charged), self._exact, self._unit)
+        return _revive, (*budget, list(self._charged), self._exact, self._unit)
 
     def __repr__(self) -> str:
         """Show the budget and the charges."""
@@ -312,7 +312,7 @@ class Accountant(abc.ABC, Generic[A]):
         return f"{type(self).__name__}({self.relation.value}, budget={budget}, spent={self.spent})"
 
 
-def _revived(
+def _revive(
     kind: type[Accountant[A]],
     token: str,
     relation: str,

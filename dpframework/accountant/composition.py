@@ -24,7 +24,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from dpframework.facts.privacy import NOTHING, ByRelation, rounded_up
+from dpframework.facts.privacy import NOTHING, ByRelation, round_up
 
 _LARGEST = 500  # of an epsilon that is amplified: beyond, its exponential is no double
 
@@ -105,7 +105,7 @@ def sampled(part: ByRelation, rate: Fraction) -> ByRelation:
     return ByRelation(None if epsilon is None else amplified(epsilon, rate), None)
 
 
-def sampled_rows(part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
+def amplify_rows(part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
     """Return the cost to a unit of several rows of releases from a sample drawn row by row.
 
     In parts and samples each row counts by itself: for one row, releases that cost the unit epsilon lose at most
@@ -115,7 +115,7 @@ def sampled_rows(part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
 
     Examples
     --------
-    >>> pair = sampled_rows(ByRelation(Fraction(1), None), Fraction(1, 2), 2)
+    >>> pair = amplify_rows(ByRelation(Fraction(1), None), Fraction(1, 2), 2)
     >>> round(float(pair.add_or_remove_one), 6)
     0.56186
     """
@@ -126,7 +126,7 @@ def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
     """Return log(1 + rate (e**epsilon - 1)), rounded up, which is never more than epsilon."""
     if epsilon > _LARGEST or epsilon == 0:
         return epsilon
-    return min(epsilon, rounded_up(math.log1p(float(rate) * math.expm1(float(epsilon)))))
+    return min(epsilon, round_up(math.log1p(float(rate) * math.expm1(float(epsilon)))))
 
 
 def repeat(part: ByRelation, times: int) -> ByRelation:

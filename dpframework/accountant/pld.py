@@ -21,7 +21,7 @@ from dpframework.accountant import composition
 from dpframework.accountant.base import Accountant
 from dpframework.accountant.distributions import FINEST_DELTA, AnyPure, AnyRho, SampledEvent, distribution
 from dpframework.accountant.pure import UNCLAIMED
-from dpframework.facts.privacy import ByRelation, PrivacyLoss, Relation, converted_above, float_above
+from dpframework.facts.privacy import ByRelation, PrivacyLoss, Relation, convert_above, float_above
 from dpframework.mechanisms.base import Calibration
 from dpframework.mechanisms.gaussian import DiscreteGaussianEvent
 
@@ -63,8 +63,8 @@ class PLDAccountant(Accountant[Events]):
     def sequential(self, parts: Sequence[Events]) -> Events:
         """Compose the events."""
         return Events(
-            _composed([p.add_or_remove_one for p in parts]),
-            _composed([p.replace_one for p in parts]),
+            _compose([p.add_or_remove_one for p in parts]),
+            _compose([p.replace_one for p in parts]),
             composition.sequential([p.pure for p in parts]),
             composition.sequential([p.zcdp for p in parts]),
         )
@@ -74,7 +74,7 @@ class PLDAccountant(Accountant[Events]):
         from dp_accounting import SelfComposedDpEvent
 
         events = (part.under(relation) for relation in Relation)
-        added, replaced = (None if one is None else _composed([SelfComposedDpEvent(one, times)]) for one in events)
+        added, replaced = (None if one is None else _compose([SelfComposedDpEvent(one, times)]) for one in events)
         return Events(added, replaced, composition.repeat(part.pure, times), composition.repeat(part.zcdp, times))
 
     def either(self, parts: Sequence[Events]) -> Events:
@@ -91,7 +91,7 @@ class PLDAccountant(Accountant[Events]):
         """Bound the row's own part and, under replace-one, a move between two parts (see `composition.parallel`)."""
         pure, zcdp = composition.parallel([p.pure for p in parts]), composition.parallel([p.zcdp for p in parts])
         added = _dominating([p.add_or_remove_one for p in parts], pure.add_or_remove_one, zcdp.add_or_remove_one)
-        moves = _composed([added] * min(len(parts), 2))  # from a lone part a row moves to the rows of no part
+        moves = _compose([added] * min(len(parts), 2))  # from a lone part a row moves to the rows of no part
         replaced = _dominating([*(p.replace_one for p in parts), moves], pure.replace_one, zcdp.replace_one)
         return Events(added, replaced, pure, zcdp)
 
@@ -114,7 +114,7 @@ class PLDAccountant(Accountant[Events]):
         if strongest is not None:
             added = strongest if _are_shifts(strongest, AnyPure, AnyRho) else added
             if all(_are_shifts(one) for one in (strongest, *(p.replace_one for p in parts))):
-                replaced = _composed([strongest, strongest])
+                replaced = _compose([strongest, strongest])
         return Events(added, replaced, pure, zcdp)
 
     def sample(self, part: Events, rate: Fraction) -> Events:
@@ -122,13 +122,13 @@ class PLDAccountant(Accountant[Events]):
         pure, zcdp = composition.sampled(part.pure, rate), ByRelation(part.zcdp.add_or_remove_one, None)
         if part.add_or_remove_one is None:
             return Events(None, None, pure, zcdp)
-        counts = sorted(_counted([part.add_or_remove_one]).items(), key=repr)
+        counts = sorted(_count_events([part.add_or_remove_one]).items(), key=repr)
         return Events(SampledEvent(float(rate), tuple(counts)), None, pure, zcdp)
 
     def sample_of_rows(self, part: Events, rate: Fraction, rows: int) -> Events:
         """Return any mechanism of the amplified epsilon, or of the part's own rho."""
         rho = ByRelation(part.zcdp.add_or_remove_one, None)
-        return _any_of(composition.sampled_rows(part.pure, rate, rows), rho)
+        return _any_of(composition.amplify_rows(part.pure, rate, rows), rho)
 
     def loss(self, amount: Events) -> PrivacyLoss | None:
         """Return epsilon at the accountant's delta."""
@@ -139,7 +139,7 @@ class PLDAccountant(Accountant[Events]):
         epsilon = _smallest(event, self.delta)
         if not math.isfinite(epsilon):
             return None  # delta is below the tail that dp-accounting cuts off
-        converted = converted_above(epsilon)
+        converted = convert_above(epsilon)
         return PrivacyLoss(epsilon=converted if pure is None else min(converted, pure), delta=self.delta)
 
 
@@ -152,7 +152,7 @@ def _smallest(event: Any, delta: Fraction) -> float:
     A pure release adds its epsilon to every loss at most. That is never less than the composition of all, but for the
     rounding of losses; it is what is left for pure epsilons that are too large for a distribution.
     """
-    counts = _counted([event])
+    counts = _count_events([event])
     pure = {one: Fraction(epsilon) * times for one, times in counts.items() if (epsilon := _pure_of(one)) is not None}
     rest = {one: times for one, times in counts.items() if one not in pure}
     added = sum(pure.values(), Fraction(0))
@@ -206,7 +206,7 @@ def _any_of(pure: ByRelation, zcdp: ByRelation) -> Events:
     return Events(added, replaced, pure, zcdp)
 
 
-def _counted(events: Sequence[Any]) -> dict[Any, int]:
+def _count_events(events: Sequence[Any]) -> dict[Any, int]:
     """Return the single events of compositions, each with how often it occurs."""
     import dp_accounting
 
@@ -216,9 +216,9 @@ def _counted(events: Sequence[Any]) -> dict[Any, int]:
             case dp_accounting.NoOpDpEvent():
                 inner = {}
             case dp_accounting.ComposedDpEvent():
-                inner = _counted(event.events)
+                inner = _count_events(event.events)
             case dp_accounting.SelfComposedDpEvent():
-                inner = {one: times * event.count for one, times in _counted([event.event]).items()}
+                inner = {one: times * event.count for one, times in _count_events([event.event]).items()}
             case _:
                 inner = {event: 1}
         for one, times in inner.items():
@@ -231,22 +231,22 @@ def _are_shifts(event: Any | None, *kinds: type[Any]) -> bool:
     from dp_accounting.dp_event import DiscreteLaplaceDpEvent
 
     known = (DiscreteGaussianEvent, DiscreteLaplaceDpEvent, *kinds)
-    return event is not None and all(isinstance(one, known) for one in _counted([event]))
+    return event is not None and all(isinstance(one, known) for one in _count_events([event]))
 
 
-def _composed(events: Sequence[Any | None]) -> Any | None:
+def _compose(events: Sequence[Any | None]) -> Any | None:
     """Compose events in a canonical form, so that equal multisets compare equal."""
     import dp_accounting
 
     known = [event for event in events if event is not None]
     if len(known) < len(events):
         return None
-    counts = sorted(_joined(_counted(known)).items(), key=repr)
+    counts = sorted(_join(_count_events(known)).items(), key=repr)
     made = [one if times == 1 else dp_accounting.SelfComposedDpEvent(one, times) for one, times in counts]
     return made[0] if len(made) == 1 else dp_accounting.ComposedDpEvent(made) if made else dp_accounting.NoOpDpEvent()
 
 
-def _joined(counts: Mapping[Any, int]) -> dict[Any, int]:
+def _join(counts: Mapping[Any, int]) -> dict[Any, int]:
     """Return the events with those known by a rho alone as one, since rhos add up without a loss."""
     rhos = [event.rho * times for event, times in counts.items() if isinstance(event, AnyRho)]
     others = {event: times for event, times in counts.items() if not isinstance(event, AnyRho)}
@@ -256,7 +256,7 @@ def _joined(counts: Mapping[Any, int]) -> dict[Any, int]:
 def _dominating(events: Sequence[Any | None], epsilon: Fraction | None, rho: Fraction | None) -> Any | None:
     """Return the one event that dominates all, else any mechanism of that pure epsilon, or of that rho, else None."""
     if events and None not in events:
-        counted = [_counted([event]) for event in events]
+        counted = [_count_events([event]) for event in events]
         for event, strong in zip(events, counted, strict=True):
             if all(_dominates(strong, weak) for weak in counted):
                 return event

@@ -52,8 +52,8 @@ class PureAccountant(AdditiveAccountant):
         return composition.sampled(part, rate)
 
     def sample_of_rows(self, part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
-        """Amplify for each row (see `composition.sampled_rows`)."""
-        return composition.sampled_rows(part, rate, rows)
+        """Amplify for each row (see `composition.amplify_rows`)."""
+        return composition.amplify_rows(part, rate, rows)
 
     def amount(self, calibration: Calibration | None) -> ByRelation:
         """Return the step's epsilon under each relation."""

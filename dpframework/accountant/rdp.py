@@ -31,7 +31,7 @@ import attrs
 from dpframework.accountant import composition
 from dpframework.accountant.base import Accountant
 from dpframework.accountant.zcdp import zcdp_to_epsilon
-from dpframework.facts.privacy import ByRelation, PrivacyLoss, Relation, converted_above
+from dpframework.facts.privacy import ByRelation, PrivacyLoss, Relation, convert_above
 from dpframework.mechanisms.base import Calibration
 
 FINEST = 1 << 20  # orders are multiples of one over this
@@ -118,15 +118,15 @@ Curve: TypeAlias = OneRelease | Composed | SpreadRows | Sampled | Repeated
 NOTIONS: tuple[Literal["pure", "zcdp"], ...] = ("pure", "zcdp")
 
 
-def _composed(curve: Curve, notion: Literal["pure", "zcdp"]) -> ByRelation:
+def _compose(curve: Curve, notion: Literal["pure", "zcdp"]) -> ByRelation:
     """Return the loss of a curve's releases in one of the two notions alone."""
     match curve:
         case OneRelease() | SpreadRows() | Sampled():
             one: ByRelation = getattr(curve, notion)
             return one
         case Composed():
-            return curve.rule([_composed(part, notion) for part in curve.parts])
-    return composition.repeat(_composed(curve.part, notion), curve.times)
+            return curve.rule([_compose(part, notion) for part in curve.parts])
+    return composition.repeat(_compose(curve.part, notion), curve.times)
 
 
 def _smaller(epsilon: Fraction | None, rho: Fraction | None, order: Fraction) -> Fraction | None:
@@ -164,21 +164,21 @@ class RDPAccountant(Accountant[Curve]):
 
     def sample(self, part: Curve, rate: Fraction) -> Curve:
         """Bound by the part's own loss, and by its amplified epsilon."""
-        return self._sampled(part, composition.sampled(_composed(part, "pure"), rate))
+        return self._sample(part, composition.sampled(_compose(part, "pure"), rate))
 
     def sample_of_rows(self, part: Curve, rate: Fraction, rows: int) -> Curve:
         """Bound by the part's own loss, and by the amplified epsilon of its rows."""
-        return self._sampled(part, composition.sampled_rows(_composed(part, "pure"), rate, rows))
+        return self._sample(part, composition.amplify_rows(_compose(part, "pure"), rate, rows))
 
-    def _sampled(self, part: Curve, pure: ByRelation) -> Curve:
+    def _sample(self, part: Curve, pure: ByRelation) -> Curve:
         if pure.add_or_remove_one is None:
-            rho = _composed(part, "zcdp").add_or_remove_one
+            rho = _compose(part, "zcdp").add_or_remove_one
             return Sampled(part, pure, ByRelation(rho, None))
         return Sampled(part, pure, pure.map(lambda epsilon: epsilon**2 / 2))
 
     def spread(self, parts: Sequence[Curve], rows: int) -> Curve:
         """See `SpreadRows`."""
-        pure, zcdp = (composition.parallel([_composed(part, n) for part in parts]) for n in NOTIONS)
+        pure, zcdp = (composition.parallel([_compose(part, n) for part in parts]) for n in NOTIONS)
         return SpreadRows(tuple(parts), pure, zcdp)
 
     def either(self, parts: Sequence[Curve]) -> Curve:
@@ -217,7 +217,7 @@ def conversion(order: Fraction, delta: Fraction) -> float:
 
 def epsilon_at(order: Fraction, divergence: Fraction, delta: Fraction) -> Fraction:
     """Return the epsilon at delta of a Renyi divergence at an order, 0 for no divergence."""
-    return converted_above(float(divergence) + conversion(order, delta)) if divergence else Fraction(0)
+    return convert_above(float(divergence) + conversion(order, delta)) if divergence else Fraction(0)
 
 
 @functools.lru_cache(maxsize=1024)

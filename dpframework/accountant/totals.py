@@ -74,7 +74,7 @@ class AccountedPlan(Plan):
         PlanRefused
             If some step has no valid claim under the plan's relation; `check` says which.
         """
-        return next(iter(self._required_totals().values()))
+        return next(iter(self._require_totals().values()))
 
     @functools.cached_property
     def _finite_totals(self) -> dict[str, PrivacyLoss]:
@@ -145,12 +145,12 @@ class AccountedPlan(Plan):
         PlanRefused
             If the plan has no valid total.
         """
-        kind = self._totals[next(iter(self._required_totals()))].accountant
+        kind = self._totals[next(iter(self._require_totals()))].accountant
         delta = kind.delta_for(self.budget.delta)
         assert delta is not None  # it has a total
         return kind(self.relation, epsilon=self.budget.epsilon, delta=delta)
 
-    def _required_totals(self) -> dict[str, PrivacyLoss]:
+    def _require_totals(self) -> dict[str, PrivacyLoss]:
         known = self.totals()
         if not known:
             raise PlanRefused(f"the plan has no valid total under {self.relation}; check() says why")

@@ -14,7 +14,7 @@ from typing import ClassVar, final
 
 from dpframework.accountant import composition
 from dpframework.accountant.pure import UNCLAIMED, AdditiveAccountant
-from dpframework.facts.privacy import ByRelation, PrivacyLoss, converted_above
+from dpframework.facts.privacy import ByRelation, PrivacyLoss, convert_above
 from dpframework.mechanisms.base import Calibration
 
 _BESIDE = [2 ** (k / 16) for k in range(-48, 49)]  # orders that are tried, less 1, over about the best one, less 1
@@ -71,4 +71,4 @@ def zcdp_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     orders = [1 + (best_order - 1) * times for times in _BESIDE]
     epsilon = RdpAccountant(orders).compose(ZCDpEvent(float(rho))).get_epsilon(float(delta))
     closed = float(rho) + 2 * math.sqrt(float(rho) * math.log(1 / delta))  # Bun and Steinke 2016, Proposition 1.3
-    return converted_above(min(float(epsilon), closed))  # dp-accounting has no finite one for a rho of millions
+    return convert_above(min(float(epsilon), closed))  # dp-accounting has no finite one for a rho of millions

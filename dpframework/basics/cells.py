@@ -69,9 +69,9 @@ class TableMiner(RowsMiner):
         number = math.prod(attribute.size for attribute in attributes)
         if number > MOST_CODES:
             raise InputError(f"the table has {number} cells, more than {MOST_CODES}; take fewer attributes or bins")
-        return self.planned_step(JointHistogram(attributes), schema)
+        return self.plan_step(JointHistogram(attributes), schema)
 
-    def planned_step(self, query: Query, schema: Schema, uses: Iterable[str] = ()) -> Node:
+    def plan_step(self, query: Query, schema: Schema, uses: Iterable[str] = ()) -> Node:
         """Plan the release of a query of the counts."""
         return step("counts", query, counting_mechanism(self.counter, query, schema), uses=uses)
 

@@ -47,7 +47,7 @@ def _cut_between(lower: float, upper: float, number: int) -> list[float]:
     return sorted({lower + (upper - lower) * k / number for k in range(1, number)} - {lower, upper})
 
 
-def _rebinned(attribute: Attribute, bins: Bins | None) -> Attribute:
+def _rebin(attribute: Attribute, bins: Bins | None) -> Attribute:
     """Return an attribute with other bins, given by their number or their edges."""
     if bins is None:
         return attribute
@@ -131,7 +131,7 @@ class HistogramMiner(TableMiner):
 
             require_bounds(attribute, *self.bounds)
             bins = tuple(_cut_between(*self.bounds, bins))
-        return (_rebinned(attribute, bins),)
+        return (_rebin(attribute, bins),)
 
     def _released_bins(self, schema: Schema) -> ReleasedBins | None:
         """Return the query of bins that are released, None if they are public."""
@@ -147,7 +147,7 @@ class HistogramMiner(TableMiner):
         query = self._released_bins(schema)
         if query is None:
             return super().plan_rows(schema)
-        return self.planned_step(query, schema, uses=map(beside, self.own_sources))
+        return self.plan_step(query, schema, uses=map(beside, self.own_sources))
 
     def values_read(self, schema: Schema) -> Collection[str]:
         """Return the attribute, if it is counted in other bins than the schema's."""

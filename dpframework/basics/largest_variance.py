@@ -143,10 +143,10 @@ def least_largest(workload: Workload, *, in_blocks: bool) -> list[ResidualGroup]
     plans = [weighed.laplace()]
     if in_blocks:
         plans += [weighed.least_error(), workload.least_error()]
-    return min(plans, key=lambda groups: predicted_largest(workload, groups))
+    return min(plans, key=lambda groups: predict_largest(workload, groups))
 
 
-def predicted_largest(workload: Workload, groups: Iterable[ResidualGroup]) -> float:
+def predict_largest(workload: Workload, groups: Iterable[ResidualGroup]) -> float:
     """Return the largest variance of a cell at epsilon 1, times its marginal's weight, when a row is added."""
     known: dict[Set, float] = {}
     for group in groups:

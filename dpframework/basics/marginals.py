@@ -233,7 +233,7 @@ class MarginalsMiner(RowsMiner):
             return part.bounds_of_steps()
         calibrations = {one.path: one.calibration for one in part.steps if one.calibration is not None}
         variances = self.variances(part.schema, calibrations)
-        told = _told(variances)
+        told = _describe_errors(variances)
         if self.ranges:
             told.append(self._worst_range(part.schema, calibrations))
         steps = tuple(calibrations)
@@ -330,7 +330,7 @@ def _residual_variances(
     return known
 
 
-def _told(variances: Mapping[tuple[str, ...], float]) -> list[tuple[str, float, str]]:
+def _describe_errors(variances: Mapping[tuple[str, ...], float]) -> list[tuple[str, float, str]]:
     """Return the errors of all marginals, or the worst for each number of attributes with a note."""
     if len(variances) <= _LISTED:
         return [(f" of {' by '.join(names)}", variance, "") for names, variance in variances.items()]

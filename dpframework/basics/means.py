@@ -75,7 +75,7 @@ class MeanMiner(NumberMiner):
     name = "mean"
     result = Estimate
 
-    def _centred(self, schema: Schema) -> BoundedSum | ScaledSums | None:
+    def _centre(self, schema: Schema) -> BoundedSum | ScaledSums | None:
         """Return the sum to release where the number of rows that have a value is public."""
         plain = BoundedSum(**self.within(schema))
         if schema.rows is None or plain.optional or self.by:
@@ -86,10 +86,10 @@ class MeanMiner(NumberMiner):
 
     def plan_rows(self, schema: Schema) -> Node:
         """Plan the one sum, the pair of sums, or the pairs of all groups as one release."""
-        centred = self._centred(schema)
+        centred = self._centre(schema)
         if centred is not None:
-            return self.planned_step("sum", centred, self.measurer)
-        return self.planned_step("distances", self._distances(schema), self.measurer)
+            return self.plan_step("sum", centred, self.measurer)
+        return self.plan_step("distances", self._distances(schema), self.measurer)
 
     def _distances(self, schema: Schema) -> BoundDistances | GroupMoments:
         """Return the pair of sums, or the pairs of all groups."""
@@ -104,7 +104,7 @@ class MeanMiner(NumberMiner):
         """
         if part.schema is None:
             return part.bounds_of_steps()
-        centred = self._centred(part.schema)
+        centred = self._centre(part.schema)
         path = "distances" if centred is None else "sum"
         calibration = part.calibration(path)
         if calibration is None:
@@ -116,7 +116,7 @@ class MeanMiner(NumberMiner):
             if centred is None:
                 return width * share_error(rows, calibration.noise_law)
             whole = rows * (2.0 if isinstance(centred, ScaledSums) else width)  # the width in the release's own unit
-            return width * _kept_within(calibration.noise_law, whole)
+            return width * _error_within(calibration.noise_law, whole)
 
         rows = rows_asked(self, part)
         return [
@@ -137,13 +137,13 @@ class MeanMiner(NumberMiner):
 
     def mine_rows(self, table: PrivateTable) -> Estimate | Groups:
         """Release it, and divide."""
-        centred, rows, what = self._centred(table.schema), table.schema.rows, self.named("mean")
+        centred, rows, what = self._centre(table.schema), table.schema.rows, self.named("mean")
         if centred is not None and rows is not None:
             released, at = self.release(table, "sum", centred)
-            return _kept(what, at, *_of_sum(float(np.ravel(released)[0]), table.calibration("sum"), at, rows))
+            return _clamp(what, at, *_of_sum(float(np.ravel(released)[0]), table.calibration("sum"), at, rows))
         released, bounds = self.release(table, "distances", self._distances(table.schema))
         pairs, calibration = np.reshape(released, (-1, 2)), table.calibration("distances")
-        means = [_kept(what, bounds, *_between(bounds, _share_of(pair, calibration))) for pair in pairs.tolist()]
+        means = [_clamp(what, bounds, *_between(bounds, _share_of(pair, calibration))) for pair in pairs.tolist()]
         return self.table_of(table.schema, what, means) if self.by else means[0]
 
     @classmethod
@@ -152,7 +152,7 @@ class MeanMiner(NumberMiner):
         return number_examples(cls)
 
 
-def _kept_within(law: NoiseLaw, width: float) -> float:
+def _error_within(law: NoiseLaw, width: float) -> float:
     """Return the error of a number with noise that is kept within bounds, in widths, wherever it is exactly.
 
     Up to half of the width it can be off on both sides, which is worst in the middle; beyond, on one side only.
@@ -179,7 +179,7 @@ def _between(bounds: WithinBounds, shares: tuple[float, float, float]) -> tuple[
     return first, second, third
 
 
-def _kept(what: str, bounds: WithinBounds, mean: float, low: float, high: float) -> Estimate:
+def _clamp(what: str, bounds: WithinBounds, mean: float, low: float, high: float) -> Estimate:
     """Return a mean with its interval, all within bounds."""
     mean, low, high = (min(max(x, bounds.lower), bounds.upper) for x in (mean, low, high))
     return Estimate(what, mean, min(low, mean), max(high, mean))
@@ -267,7 +267,7 @@ class VarianceMiner(NumberMiner):
 
     def plan_rows(self, schema: Schema) -> Node:
         """Plan the three sums, of all groups as one release."""
-        return self.planned_step("moments", self._query(schema), self.measurer)
+        return self.plan_step("moments", self._query(schema), self.measurer)
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the variance's error, whatever it is, for about this many rows with a value.

@@ -60,7 +60,7 @@ class NumberMiner(AskingMiner):
         ends = self.bounds if isinstance(self.bounds, tuple) else ()
         return given | dict(zip(("lower", "upper"), ends, strict=False))
 
-    def planned_step(self, name: str, query: WithinBounds, mechanism: Mechanism) -> Step:
+    def plan_step(self, name: str, query: WithinBounds, mechanism: Mechanism) -> Step:
         """Plan the release of a query, whose bounds are public or released."""
         if not self.own_sources:
             return step(name, query, mechanism)
@@ -68,7 +68,7 @@ class NumberMiner(AskingMiner):
         return step(name, asked, mechanism, uses=map(beside, self.own_sources))
 
     def release(self, table: PrivateTable, name: str, query: Q) -> tuple[Any, Q]:
-        """Release a step that `planned_step` made, and return it with its query at the bounds."""
+        """Release a step that `plan_step` made, and return it with its query at the bounds."""
         if not self.own_sources:
             return table.release(name), query
         (found,) = (table.given[source] for source in self.own_sources)
@@ -193,7 +193,7 @@ class SumMiner(NumberMiner):
 
     def plan_rows(self, schema: Schema) -> Node:
         """Plan the one sum, or the sums of all groups as one release."""
-        return self.planned_step("sum", self._query(schema), self.measurer)
+        return self.plan_step("sum", self._query(schema), self.measurer)
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the sum's error, a share of the largest sum that this many rows can have."""

@@ -42,7 +42,7 @@ class _RankMiner(NumberMiner):
 
     def plan_rows(self, schema: Schema) -> Node:
         """Plan the one selection, or one for each group."""
-        node: Node = self.planned_step("quantile", self._scores(schema), self.selector)
+        node: Node = self.plan_step("quantile", self._scores(schema), self.selector)
         for attribute in reversed(self.groups(schema)):
             node = parallel(node, by=attribute, name=GROUPS)
         return node
@@ -136,7 +136,7 @@ class QuantileMiner(_RankMiner):
             "groups": Example(
                 Schema([Numeric("age", 0, 60, bins=3), Boolean("ill")]),
                 cls("age", 0.75, by="ill", epsilon=1),
-                witnesses=_moved_out_of_a_group(),
+                witnesses=_move_out_of_a_group(),
             ),
         }
 
@@ -206,7 +206,7 @@ def _three_of_four(three: float, fourth: float) -> tuple[Witness, Witness]:
     )
 
 
-def _moved_out_of_a_group() -> tuple[Witness, Witness]:
+def _move_out_of_a_group() -> tuple[Witness, Witness]:
     """Return a witness for each relation, where the oldest row leaves the ill, and may come to the others.
 
     Of four rows all ages between the third and the fourth have the rank 3/4. Of the ill these are 3 to 60, until the

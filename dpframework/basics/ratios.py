@@ -167,7 +167,7 @@ class TopKMiner(AskingMiner):
     attribute: str
     k: int = attrs.field(default=10, validator=whole_number())
 
-    def _counted(self, schema: Schema) -> Attribute:
+    def _attribute_to_count(self, schema: Schema) -> Attribute:
         attribute = schema[self.attribute]
         if isinstance(attribute, Open):
             raise InputError(
@@ -179,7 +179,7 @@ class TopKMiner(AskingMiner):
 
     def plan_rows(self, schema: Schema) -> Node:
         """Plan the counts of all values, of all groups as one release."""
-        attribute, by = self._counted(schema), self.groups(schema)
+        attribute, by = self._attribute_to_count(schema), self.groups(schema)
         cells = math.prod(one.size for one in (*by, attribute))
         if cells > MOST_CODES:
             raise InputError(
@@ -207,7 +207,7 @@ class TopKMiner(AskingMiner):
 
     def mine_rows(self, table: PrivateTable) -> Groups:
         """Release the counts, and sort those of each group; values of equal counts in the order of the schema."""
-        attribute, by = self._counted(table.schema), self.groups(table.schema)
+        attribute, by = self._attribute_to_count(table.schema), self.groups(table.schema)
         variance, labels = table.calibration("counts").variance, attribute.labels
         counts = np.reshape(table.release("counts"), (-1, len(labels)))
         level = 1 - (1 - CONFIDENCE) / counts.size

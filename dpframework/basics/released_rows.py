@@ -168,7 +168,7 @@ class RowsMiner(BasicMiner):
             return part.bounds_of_steps()
         steps = []
         for one in part.steps:
-            query = _released(one.step)
+            query = _query_at_rows(one.step)
             noise = None if one.calibration is None else one.calibration.divided(1, query.query.facts())
             steps.append(attrs.evolve(one, step=attrs.evolve(one.step, query=query.query), calibration=noise))
         size = attrs.evolve(part.size, exact=False)
@@ -206,7 +206,7 @@ def _at_released_rows(node: Node, most: int, source: str) -> Node:
     return node.with_children(_at_released_rows(child, most, source) for child in node.children)
 
 
-def _released(step: Step) -> AtReleasedRows:
+def _query_at_rows(step: Step) -> AtReleasedRows:
     """Return the query of a step that `_at_released_rows` made."""
     return cast("AtReleasedRows", step.query)
 
@@ -234,10 +234,10 @@ class _FirstRows:
         return [self._in_rows(self._steps[name], own) for (name, _), own in zip(wanted, found, strict=True)]
 
     def _in_rows(self, step: Step, released: Any) -> Any:
-        weight = _released(step).weight(self._rows)
+        weight = _query_at_rows(step).weight(self._rows)
         return released if step.mechanism.selects or weight == 1 else released / weight
 
     def calibration(self, name: str) -> Calibration:
         """Return the noise of a planned step, in rows (see `PrivateTable.calibration`)."""
-        query = _released(self._steps[name])
+        query = _query_at_rows(self._steps[name])
         return self._table.calibration(name).divided(query.weight(self._rows), query.query.facts())

@@ -147,7 +147,7 @@ class Workload:
     def laplace(self) -> list[ResidualGroup]:
         """Return all residuals with the weights that are best for Laplace noise, as one group."""
         needed = self._importance()
-        return [ResidualGroup(self._weighted(needed), Fraction(1))]
+        return [ResidualGroup(self._weigh(needed), Fraction(1))]
 
     def least_error(self) -> list[ResidualGroup]:
         """Return the groups of least predicted error in pure epsilon, with Laplace noise or noise in blocks."""
@@ -184,7 +184,7 @@ class Workload:
         shares[-1] = 1 - sum(shares[:-1], Fraction(0))
         return [
             ResidualGroup(
-                Residuals(self.of, among, [1] * len(among), Norm.BLOCKS) if in_blocks else self._weighted(among), share
+                Residuals(self.of, among, [1] * len(among), Norm.BLOCKS) if in_blocks else self._weigh(among), share
             )
             for (among, in_blocks), share in zip(parts, shares, strict=True)
         ]
@@ -208,7 +208,7 @@ class Workload:
             for one, value in self.released().items()
         }
 
-    def _weighted(self, among: Mapping[Set, float]) -> Residuals:
+    def _weigh(self, among: Mapping[Set, float]) -> Residuals:
         roots = np.cbrt(list(among.values()))
         scaled = np.floor(roots / roots.max() * MOST_RATIO)
         return Residuals(self.of, among, [max(1, int(k)) for k in scaled], Norm.L1)

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from dpframework.accountant import AccountedPlan
 from dpframework.checks.base import Severity
-from dpframework.facts.lists import named_of
+from dpframework.facts.lists import first_names
 from dpframework.facts.privacy import readable
 from dpframework.plan.plan import Plan
 from dpframework.results.error_bounds import BoundKind, rows_text
@@ -104,7 +104,7 @@ def small_groups(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     }
     if len(found) < 2:
         return
-    names = named_of([f"'{name}'" for name in found], 3)
+    names = first_names([f"'{name}'" for name in found], 3)
     what = (
         f"results {names} count groups of about {max(found.values()):.2g} rows or fewer: together they may tell much "
         "of a few people who are alike"

@@ -41,7 +41,7 @@ def _bounds(of: Callable[[ErrorBound], bool]) -> Callable[[AccountedPlan], bool]
     return lambda plan: any(of(bound) for some in plan.error_bounds().values() for bound in some)
 
 
-def _found(examine: Callable[[Any], Iterator[tuple[Severity, str]]]) -> Callable[[AccountedPlan], bool]:
+def _finds(examine: Callable[[Any], Iterator[tuple[Severity, str]]]) -> Callable[[AccountedPlan], bool]:
     return lambda plan: any(True for _ in examine(plan))
 
 
@@ -63,29 +63,29 @@ ALLOWANCES: Mapping[str, Allowance] = MappingProxyType(
         advice.LARGE_EPSILON: Allowance(
             "The total epsilon may be above 1, or even above 10. The claim holds, and promises less.",
             "DP026",
-            _found(advice.large_epsilon),
+            _finds(advice.large_epsilon),
         ),
         advice.LARGE_DELTA: Allowance(
             "The delta may be above 1e-5, or so large that publishing a random row would satisfy the claim.",
             "DP011",
-            _found(advice.large_delta),
+            _finds(advice.large_delta),
         ),
         advice.ONE_ROW_PER_PERSON: Allowance(
             "The owner states that nobody has a second row in the table, so that protecting one row protects a person.",
             "DP027",
-            _found(advice.one_row_each),
+            _finds(advice.one_row_each),
         ),
         advice.SMALL_GROUPS: Allowance(
             "Several results may count groups of a few rows. Each person is protected as the plan says. What is true "
             "of all people in a small group may become known of each.",
             "DP028",
-            _found(advice.small_groups),
+            _finds(advice.small_groups),
         ),
         advice.WEAK_UNIT: Allowance(
             "The unit may be weaker than the names of ids suggest, because the names mislead, or because the owner "
             "wants to protect no more than that.",
             "DP029",
-            _found(advice.weak_unit),
+            _finds(advice.weak_unit),
         ),
     }
 )

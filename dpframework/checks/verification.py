@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dpframework.accountant import AccountedPlan
 from dpframework.checks.base import Severity
-from dpframework.facts.lists import named_of
+from dpframework.facts.lists import first_names
 
 MOST_NAMED = 5  # steps in a finding
 
@@ -20,7 +20,7 @@ def unproved_claims(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     found = [f"'{one.path}'" for one in standings(plan, plan.verified) if one.standing is Standing.DECLARED]
     if found:
         claims, rest = ("claim of step", "is") if len(found) == 1 else ("claims of steps", "are")
-        named = named_of(found, MOST_NAMED)
+        named = first_names(found, MOST_NAMED)
         yield (
             Severity.WARNING,
             f"the {claims} {named} {rest} neither proved nor tested by the records that are given",

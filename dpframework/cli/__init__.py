@@ -19,7 +19,7 @@ import typer
 
 from dpframework.cli.common import BAD_INPUT, REFUSED, say
 from dpframework.cli.parameters import CommandGroup
-from dpframework.facts.errors import DPFrameworkError, PlanRefused, ReleaseRefused, first_line, raised_at
+from dpframework.facts.errors import DPFrameworkError, PlanRefused, ReleaseRefused, first_line, place_of_error
 from dpframework.version import __version__
 
 INTERRUPTED = 130
@@ -169,4 +169,4 @@ def _sentence(error: Exception) -> str:
 def _describe_error(error: BaseException) -> str:
     """Return an error's class, place and first line."""
     reason = first_line(error)
-    return f"{type(error).__name__}{raised_at(error)}{f' ({reason})' if reason else ''}"
+    return f"{type(error).__name__}{place_of_error(error)}{f' ({reason})' if reason else ''}"

@@ -18,7 +18,7 @@ from dpframework.cli import completion
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text
 from dpframework.facts.printable import printable, printable_lines
-from dpframework.facts.toml import begun_with
+from dpframework.facts.toml import prefix_errors
 from dpframework.results.json_safe import json_text
 from dpframework.study.registry import registry
 from dpframework.study.study_file import EngineChoice, StudyFile, load_study
@@ -64,7 +64,7 @@ def ledger_and_data_set(ledger: Path | None, data_set: str | None) -> tuple[Path
     return ledger, data_set
 
 
-def given_path(text: str | Path) -> Path:
+def read_path(text: str | Path) -> Path:
     """Read the name of a file or folder, with `~` also where the shell leaves it, as in --out=~/results."""
     if not str(text).strip():
         raise typer.BadParameter("a name is expected, not an empty text")
@@ -92,12 +92,12 @@ def one_of(choices: type[Choice]) -> Callable[[str], Choice]:
 
 def path_argument(metavar: str, says: str) -> Any:
     """Return an argument that names a file or folder."""
-    return typer.Argument(parser=given_path, metavar=metavar, help=says)
+    return typer.Argument(parser=read_path, metavar=metavar, help=says)
 
 
 def path_option(metavar: str, says: str, *names: str) -> Any:
     """Return an option that names a file or folder."""
-    return typer.Option(*names, parser=given_path, metavar=metavar, help=says)
+    return typer.Option(*names, parser=read_path, metavar=metavar, help=says)
 
 
 def number_option(says: str) -> Any:
@@ -236,7 +236,7 @@ def engine_of(file: StudyFile, name: str | None) -> Engine:
     """
     if name is not None and name != file.engine.name:
         return EngineChoice(name).made()
-    with begun_with(f"{file.source}: "):
+    with prefix_errors(f"{file.source}: "):
         return file.engine.made()
 
 
@@ -278,7 +278,7 @@ def open_plan(
         plan = StudyPlan.from_json(read_text(path), source=str(path))
     else:
         file = load_study(path)
-        with begun_with(f"{path}: "):
+        with prefix_errors(f"{path}: "):
             plan = file.study.plan(engine_of(file, engine))
     plan = plan.with_rows(rows)
     if verified is None:

@@ -42,7 +42,7 @@ def _words(ctx: Any) -> list[str]:
     return shlex.split(typed)[len(ctx.command_path.split()) :]
 
 
-def _given(ctx: Any) -> Path:
+def _argument(ctx: Any) -> Path:
     """Return the first argument: a study, a file or a miner."""
     return Path(_words(ctx)[0]).expanduser()
 
@@ -88,7 +88,7 @@ def subjects(_: Any) -> Iterable[str]:
 @_completing
 def steps(ctx: Any) -> Iterable[str]:
     """Name the steps of the study that was typed before, or the examples of a miner."""
-    given = _given(ctx)
+    given = _argument(ctx)
     if given.suffix != ".toml":
         from dpframework.study.registry import registry
 
@@ -107,6 +107,9 @@ def attributes(ctx: Any) -> Iterable[str]:
     from dpframework.tables.silence import silenced
     from dpframework.tables.sources import open_source
 
-    file, asked = _given(ctx), {key: text for key in ("sheet", "table", "query") if (text := _option(ctx, key))}
+    file, asked = (
+        _argument(ctx),
+        {key: text for key in ("sheet", "table", "query") if (text := _option(ctx, key))},
+    )
     with silenced(streams=True):
         return open_source(file, read=ReadOptions.of(asked) if asked else guess_file(file)).columns

@@ -13,7 +13,7 @@ import typer
 from dpframework.cli.common import Json, NewFolder, Seed, console, print_json, write
 from dpframework.cli.parameters import Command
 from dpframework.cli.progress import progress
-from dpframework.facts.files import staged
+from dpframework.facts.files import stage_folder
 from dpframework.facts.lists import counted
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def demo(seed: Seed = None, out: Annotated[Path | None, NewFolder] = None, as_js
     if out is None:
         done = run_demo(seed=seed, progress=progress)
     else:
-        with staged(out, FILES) as folder:
+        with stage_folder(out, FILES) as folder:
             done = run_demo(seed=seed, progress=progress)
             write_outputs(folder, done.results, title="demo: a synthetic clinic")
     if as_json:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpframework.cli.common import Json, RowsPerUnit, Unit, given_path, print_json, write
+from dpframework.cli.common import Json, RowsPerUnit, Unit, print_json, read_path, write
 from dpframework.cli.parameters import Command
 from dpframework.facts.privacy import decimal_text
 from dpframework.facts.schema import read_schema
@@ -22,8 +22,8 @@ def register(program: typer.Typer) -> None:
 
 
 def describe(
-    data: Annotated[Path, typer.Argument(parser=given_path, metavar="DATA", help="The table. It is not opened.")],
-    schema: Annotated[Path, typer.Argument(parser=given_path, metavar="SCHEMA", help="A schema file.")],
+    data: Annotated[Path, typer.Argument(parser=read_path, metavar="DATA", help="The table. It is not opened.")],
+    schema: Annotated[Path, typer.Argument(parser=read_path, metavar="SCHEMA", help="A schema file.")],
     epsilon: Annotated[str, typer.Option(metavar="EPSILON", help="The budget of the whole study.")] = "1",
     unit: Unit = None,
     rows_per_unit: RowsPerUnit = 1,

@@ -10,7 +10,7 @@ import typer
 
 from dpframework.cli.common import AboutRows, Json, path_argument, print_json, warn_of_problems, write
 from dpframework.cli.parameters import Command
-from dpframework.facts.toml import begun_with
+from dpframework.facts.toml import prefix_errors
 from dpframework.study.study_file import load_study
 
 
@@ -35,7 +35,7 @@ def forecast(
 
     warn_of_problems()
     planned = load_study(study).study
-    with begun_with(f"{study}: "):
+    with prefix_errors(f"{study}: "):
         found = forecast_of(planned, rows, patience=patience, within=within)
     if as_json:
         print_json(attrs.asdict(found))

@@ -19,7 +19,7 @@ from dpframework.cli.ledger_tables import (
     outside_rows,
     period_rows,
     run_rows,
-    spent_text,
+    text_of_loss,
 )
 from dpframework.facts.lists import counted
 from dpframework.facts.output_text import clock_text, csv_text, format_by_name
@@ -83,7 +83,7 @@ def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str)
     for one in shown:
         runs = counted(len(one.runs), "run")
         rest = f"It would buy {'; or '.join(ledgers.remainder(one))}." if one.left else "No plan fits any more."
-        spent = f"'{one.name}' has spent epsilon {spent_text(one)} in {runs}"
+        spent = f"'{one.name}' has spent epsilon {text_of_loss(one)} in {runs}"
         sentences.append(f"{spent}, and {readable(one.left)} is left. {rest}")
         for what, loss in (("has been charged", one.spent), ("the cap admits", PrivacyLoss(one.cap, delta=one.delta))):
             meaning = learned_sentence(learned(loss, one.relation, one.unit.history))
@@ -98,7 +98,7 @@ def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str)
         for one in shown
         for a in one.approvals
     ]  # fmt: skip
-    grouped = [_grouped(shown, by) for by in ledgers.GroupBy]
+    grouped = [_group_runs(shown, by) for by in ledgers.GroupBy]
     rows = [(one.name, *row) for one in shown for row in period_rows(one)]
     periods = [("Periods", "What was spent of each period, and is left.", ("data set", *PERIODS), rows)] if rows else []
     sections = [
@@ -123,7 +123,7 @@ _CAPTIONS = {
 }
 
 
-def _grouped(
+def _group_runs(
     shown: Sequence[ledgers.DataSet], by: ledgers.GroupBy
 ) -> tuple[str, str, tuple[str, ...], list[tuple[str, ...]]]:
     """Return the table of the runs by group. Where the group is a person, no column repeats the name."""
@@ -135,7 +135,7 @@ def _grouped(
 
 
 def _cap(one: ledgers.DataSet) -> tuple[str, ...]:
-    return one.name, str(one.unit), bare_cap_text(one), spent_text(one), readable(one.left), str(len(one.runs))
+    return one.name, str(one.unit), bare_cap_text(one), text_of_loss(one), readable(one.left), str(len(one.runs))
 
 
 #: The columns of runs on a page, which is narrower than a file.

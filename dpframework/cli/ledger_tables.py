@@ -34,7 +34,7 @@ def bare_cap_text(data_set: ledgers.DataSet) -> str:
     return f"{cap}{delta} under {data_set.relation}"
 
 
-def spent_text(data_set: ledgers.DataSet) -> str:
+def text_of_loss(data_set: ledgers.DataSet) -> str:
     """Return the epsilon that is spent."""
     return readable(data_set.spent.epsilon or data_set.epsilon * 0)
 
@@ -52,7 +52,7 @@ def cap_table(known: Iterable[ledgers.DataSet]) -> Table:
 
     table = plain_table("data set", "cap", "spent", "left", "runs")
     for data_set in known:
-        cells = (cap_text(data_set), spent_text(data_set), readable(data_set.left))
+        cells = (cap_text(data_set), text_of_loss(data_set), readable(data_set.left))
         table.add_row(Text(printable(data_set.name), style="bold"), *map(_cell, cells), str(len(data_set.runs)))
     return table
 

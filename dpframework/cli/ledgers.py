@@ -34,7 +34,7 @@ from dpframework.cli.ledger_tables import (
     outside_table,
     period_table,
     run_table,
-    spent_text,
+    text_of_loss,
 )
 from dpframework.cli.parameters import Command, CommandGroup
 from dpframework.facts.errors import InputError
@@ -395,6 +395,6 @@ def _report(ledger: ledgers.Ledger, name: str, as_json: bool) -> None:
         heads = {"entries": records.head.number, "head": records.head.hash}
         print_json({**data_set.to_dict(), "signers": _keys(records), **heads})
     else:
-        write(f"{name}: {cap_text(data_set)}, {spent_text(data_set)} spent, {readable(data_set.left)} left")
+        write(f"{name}: {cap_text(data_set)}, {text_of_loss(data_set)} spent, {readable(data_set.left)} left")
         write(records.authority)
         write(f"head: {records.head}")

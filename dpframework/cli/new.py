@@ -11,7 +11,7 @@ import typer
 from dpframework.cli.common import Json, path_option, print_json, write
 from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError
-from dpframework.facts.files import staged
+from dpframework.facts.files import stage_folder
 
 
 def register(app: typer.Typer) -> None:
@@ -37,7 +37,7 @@ def new(
     folder = out / name
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; give the plugin another name, or --out another folder")
-    with staged(folder, ()) as stage:
+    with stage_folder(folder, ()) as stage:
         write_skeleton(names, stage)
     written = list(skeleton(names))
     if as_json:

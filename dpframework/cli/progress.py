@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dpframework.cli.common import console, on_terminal
 from dpframework.run.observers import Observer, Release
-from dpframework.tables.progress import watched
+from dpframework.tables.progress import watch_progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,10 +51,10 @@ def progress() -> Iterator[Observer]:
     with _screen_of_its_own() as own, Progress(*columns, console=own, transient=True) as bar:
         task = bar.add_task("reading", total=None)
 
-        def told(done: float, files: int) -> None:
+        def tell(done: float, files: int) -> None:
             bar.update(task, description=reading_text(done, files))
 
-        with watched(told):
+        with watch_progress(tell):
             yield _ProgressBar(
                 lambda release: bar.update(task, advance=1, description=release.charge.path.split("/")[0])
             )

@@ -81,12 +81,12 @@ def prove(
     plan = open_plan(Path(subject)) if subject.endswith((".toml", ".json")) else None
     if certificate is not None and plan is None:
         raise InputError(f"'{subject}' is no study file or plan, and a certificate is of one")
-    scored = list(dict.fromkeys(_scored(subject) if plan is None else _of_plan(plan)))
+    scored = list(dict.fromkeys(_find_scores(subject) if plan is None else _of_plan(plan)))
     if not scored:
         raise InputError(f"'{subject}' scores by no formula, so that there is nothing to prove")
     if refute:
         scored = [attrs.evolve(one, claims=_claims(refute)) for one in scored]
-        found = [(one, _refuted(one)) for one in scored]
+        found = [(one, _refute(one)) for one in scored]
     else:
         require_solvers()
         found = [(one, proved_claims(one.shape, one.claims, effort)) for one in scored]
@@ -168,10 +168,10 @@ def _of_plan(plan: StudyPlan) -> Iterator[ScoreClaims]:
         yield from step.query.scored_formulas
 
 
-def _scored(subject: str) -> Iterator[ScoreClaims]:
+def _find_scores(subject: str) -> Iterator[ScoreClaims]:
     """Yield the formulas of a miner's examples, of the queries of a name in any miner's, or of something imported."""
     if ":" in subject:
-        yield from _imported(subject)
+        yield from _import(subject)
         return
     known = registry().miners
     if subject in known:
@@ -195,7 +195,7 @@ def _queries(miner: Any) -> Iterator[Any]:
                 yield node.query
 
 
-def _imported(subject: str) -> Iterator[ScoreClaims]:
+def _import(subject: str) -> Iterator[ScoreClaims]:
     """Yield the formulas of a query, or of a formula, that a module holds."""
     from dpframework.formulas import Cells, Parts, ScoreClaims, derive
 
@@ -228,7 +228,7 @@ def _claims(texts: Sequence[str]) -> tuple[Claim, ...]:
     return tuple(claims)
 
 
-def _refuted(one: ScoreClaims) -> tuple[Proof, ...]:
+def _refute(one: ScoreClaims) -> tuple[Proof, ...]:
     from dpframework.formulas import Proof, Verdict, refuting
 
     found = [(claim, refuting(one.shape, claim)) for claim in one.claims]

@@ -81,18 +81,18 @@ def report(
         return
     if owner is not None:
         raise InputError("--owner goes with --dossier or --registry, which read the statements")
-    from dpframework.reports.report_files import laid_out
+    from dpframework.reports.report_files import lay_out
 
     chosen = form or (ReportFormat.TERMINAL if out is None else format_of(out))
     if out is not None:
         require_output(out, REPORT_FILES[chosen])
     plan, results, title, about = _read_subject(subject, verified, rows)
     if ledger is not None or data_set is not None:
-        about = approved_in(ledger, data_set, plan, about, None if results is None else results.run)
+        about = facts_in_ledger(ledger, data_set, plan, about, None if results is None else results.run)
     if as_json:
         print_json(_report_form(plan, results, about))
     elif out is not None:
-        write_whole(out, laid_out(chosen, plan, results, title=title, about=about), REPORT_FILES[chosen])
+        write_whole(out, lay_out(chosen, plan, results, title=title, about=about), REPORT_FILES[chosen])
         write(f"wrote {out}")
     elif chosen is ReportFormat.TERMINAL:
         from dpframework.reports.terminal import terminal_report
@@ -100,9 +100,9 @@ def report(
         shown = terminal_report(plan, results, title=title, about=about)
         console().print(shown, soft_wrap=not console().is_terminal, crop=False)
     elif chosen is ReportFormat.HTML:
-        print_page(laid_out(chosen, plan, results, title=title, about=about))
+        print_page(lay_out(chosen, plan, results, title=title, about=about))
     else:
-        write(laid_out(chosen, plan, results, title=title, about=about), end="")
+        write(lay_out(chosen, plan, results, title=title, about=about), end="")
 
 
 def _for_others(
@@ -153,7 +153,7 @@ def _report_form(plan: StudyPlan, results: Results | None, about: reports.About)
     }
 
 
-def approved_in(
+def facts_in_ledger(
     ledger: Path | None, data_set: str | None, plan: StudyPlan, about: reports.About, run: str | None = None
 ) -> reports.About:
     """Return the facts for a report, with a ledger's entries on its plan, its data set and its run."""

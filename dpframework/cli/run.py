@@ -31,10 +31,10 @@ from dpframework.cli.common import (
 from dpframework.cli.parameters import Command
 from dpframework.cli.progress import progress
 from dpframework.facts.errors import DPFrameworkError, InputError
-from dpframework.facts.files import require_writable, staged, write_whole
+from dpframework.facts.files import require_writable, stage_folder, write_whole
 from dpframework.facts.interrupts import uninterrupted
 from dpframework.facts.lists import counted
-from dpframework.facts.toml import begun_with
+from dpframework.facts.toml import prefix_errors
 from dpframework.study.results import PLAN, RESULTS, Results
 from dpframework.study.study_file import EngineChoice, StudyFile, load_study
 from dpframework.study.study_plan import StudyPlan
@@ -172,7 +172,7 @@ def _show(
 def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, PlanFacts]:
     """Return a study that may be run, and its report's facts on the plan. The data is not opened."""
     study = file.source
-    with begun_with(f"{study}: "):
+    with prefix_errors(f"{study}: "):
         ready = file.study.prepare(engine)
     plan = ready.plan
     refusals = plan.refusals()
@@ -184,7 +184,7 @@ def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, 
     if file.data.in_database and not engine.reads_tables:
         file.read()  # says which engine does
     if engine.reads_itself:
-        with begun_with(f"{study}: "):
+        with prefix_errors(f"{study}: "):
             require_joined(engine, file.table_files())
     try:
         file.data.paths()
@@ -238,7 +238,7 @@ def _keep(
             write_outputs(folder, results, title=title, out=out, authority=authority, facts=facts)
 
     if recorded is None:
-        with staged(out, FILES) as folder:
+        with stage_folder(out, FILES) as folder:
             results, stop = make()
             try:
                 write(folder)
@@ -256,7 +256,7 @@ def _keep(
         require_writable(out, FILES)
         results, stop = make()
         try:
-            with staged(out, FILES) as folder:
+            with stage_folder(out, FILES) as folder:
                 write(folder)
         except InputError as error:
             raise InputError(

@@ -16,10 +16,10 @@ from dpframework.cli.common import (
     RowsPerUnit,
     Unit,
     console,
-    given_path,
     path_option,
     plain_table,
     print_json,
+    read_path,
     say,
     whole_number,
     write,
@@ -32,7 +32,7 @@ from dpframework.facts.lists import counted, first_of
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.outputs import require_output
 from dpframework.facts.schema import read_schema
-from dpframework.facts.toml import read_toml, required_table
+from dpframework.facts.toml import read_toml, require_table
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.places import DATABASES
 
@@ -109,7 +109,7 @@ def infer(
     file: Annotated[
         Path,
         typer.Argument(
-            parser=given_path, metavar="FILE", help="A CSV, Parquet, Excel or SQLite file; with --right, the left view."
+            parser=read_path, metavar="FILE", help="A CSV, Parquet, Excel or SQLite file; with --right, the left view."
         ),
     ],
     right: RightView = None,
@@ -128,7 +128,7 @@ def infer(
     query: Query = None,
     out: Annotated[
         Path | None,
-        typer.Option(parser=given_path, metavar="FILE", help="Write the schema here; by default to standard output."),
+        typer.Option(parser=read_path, metavar="FILE", help="Write the schema here; by default to standard output."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -146,8 +146,8 @@ def infer(
         "exclude": exclude or (),
         "open_columns": open_columns or (),
     }
-    choices |= _written(file, read, {"sheet": sheet, "table": table, "query": query})
-    draft = _drafted(file, right, id, choices)
+    choices |= _describe_options(file, read, {"sheet": sheet, "table": table, "query": query})
+    draft = _draft(file, right, id, choices)
     schema, text = draft.schema, draft.dumps()
     if out is None and not as_json:
         _require_encodable(text)
@@ -164,7 +164,7 @@ def infer(
         write(f"wrote {out}: {counted(len(schema), 'attribute')}{gone}")
 
 
-def _written(file: Path, read: Path | None, options: dict[str, str | None]) -> dict[str, Any]:
+def _describe_options(file: Path, read: Path | None, options: dict[str, str | None]) -> dict[str, Any]:
     """Return how the file is written, as far as that is given."""
     asked, name = {key: text for key, text in options.items() if text is not None}, file.name.lower()
     if "sheet" in asked and not name.endswith(".xlsx"):
@@ -174,7 +174,7 @@ def _written(file: Path, read: Path | None, options: dict[str, str | None]) -> d
         raise InputError(
             f"--table and --query are for files of SQLite ({kinds}), and {file.name} is none; leave them out"
         )
-    given = {} if read is None else required_table(read_toml(read, "a file with [read]"), "read")
+    given = {} if read is None else require_table(read_toml(read, "a file with [read]"), "read")
     return {"read": {**given, **asked}} if read is not None or asked else {}
 
 
@@ -213,7 +213,7 @@ def _require_join(right: Path | None, key: str | None) -> None:
         raise InputError("--id joins two files; give the second one with --right")
 
 
-def _drafted(file: Path, right: Path | None, key: str | None, choices: dict[str, Any]) -> SchemaDraft:
+def _draft(file: Path, right: Path | None, key: str | None, choices: dict[str, Any]) -> SchemaDraft:
     """Return the draft of one file or of two views. Errors name this command's options."""
     from dpframework.tables.drafts import SchemaDraft
     from dpframework.tables.inference import draft_schema, infer_two_view_schema
@@ -237,9 +237,9 @@ def _drafted(file: Path, right: Path | None, key: str | None, choices: dict[str,
 def check(
     file: Annotated[
         Path,
-        typer.Argument(parser=given_path, metavar="DATA", help="A CSV or Parquet file; with --right, the left view."),
+        typer.Argument(parser=read_path, metavar="DATA", help="A CSV or Parquet file; with --right, the left view."),
     ],
-    schema: Annotated[Path, typer.Argument(parser=given_path, metavar="SCHEMA", help="A schema file.")],
+    schema: Annotated[Path, typer.Argument(parser=read_path, metavar="SCHEMA", help="A schema file.")],
     right: RightView = None,
     id: JoiningColumn = None,  # noqa: A002
     unit: Unit = None,
@@ -265,7 +265,7 @@ def check(
 
 @app.command(cls=Command, epilog="Example: dpframework schema show adult.schema.toml")
 def show(
-    file: Annotated[Path, typer.Argument(parser=given_path, metavar="FILE", help="A schema file.")],
+    file: Annotated[Path, typer.Argument(parser=read_path, metavar="FILE", help="A schema file.")],
     as_json: Json = False,
 ) -> None:
     """Show the attributes of a schema file."""

@@ -15,10 +15,10 @@ from dpframework.cli.common import (
     Json,
     choice_option,
     console,
-    given_path,
     number_option,
     path_option,
     print_json,
+    read_path,
     warn_of_problems,
 )
 from dpframework.cli.parameters import Command
@@ -169,7 +169,7 @@ def _examples(
     """
     relations, unit = tuple(Relation), None
     if subject.endswith(".toml"):
-        study = load_study(given_path(subject)).study
+        study = load_study(read_path(subject)).study
         relations, unit = (study.relation,), study.unit
         examples: Mapping[str, Example] = {
             name: Example(study.schema, MinerChain.of(name, study.miners), study.budget.delta) for name in study.miners

@@ -14,7 +14,7 @@ from dpframework.facts.column_options import DateUnit
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.public_tables import PublicTable, as_public_table
-from dpframework.facts.toml import begun_with, refuse_unknown
+from dpframework.facts.toml import prefix_errors, refuse_unknown
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.values import finite_number, listed, plain_number, positive_count, printable_name, visible_text
 
@@ -116,7 +116,7 @@ class DerivedColumn:
 
     def __attrs_post_init__(self) -> None:
         printable_name(self.name, "a derived column's name")
-        with begun_with(f"derived column '{self.name}': "):
+        with prefix_errors(f"derived column '{self.name}': "):
             printable_name(self.value, "value")
             if not self.inputs and not self.per_unit:
                 raise InputError(f"value '{self.value}' reads no column, so that it is the same in every row")
@@ -139,7 +139,7 @@ class DerivedColumn:
         InputError
             If a column is unknown, the expression has no public domain, or the declared one does not fit.
         """
-        return self._made(inputs)[0]
+        return self._make(inputs)[0]
 
     def cells(self, inputs: Mapping[str, Input], rows: RowCells) -> Cells:
         """Return its cell in each row before they are put on the grid (private).
@@ -161,9 +161,9 @@ class DerivedColumn:
         import numpy as np
 
         with np.errstate(all="ignore"):
-            return np.broadcast_to(self._made(inputs)[1].cells(rows), (length,))
+            return np.broadcast_to(self._make(inputs)[1].cells(rows), (length,))
 
-    def _made(self, inputs: Mapping[str, Input]) -> tuple[Attribute, Operand]:
+    def _make(self, inputs: Mapping[str, Input]) -> tuple[Attribute, Operand]:
         for name in self.inputs:
             if name not in inputs:
                 of_itself = "it is the column itself, so give it another name" if name == self.name else ""

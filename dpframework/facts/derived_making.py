@@ -13,12 +13,12 @@ from dpframework.facts.canonical import of_text
 from dpframework.facts.derived_columns import DerivedColumn, Input
 from dpframework.facts.errors import InputError
 from dpframework.facts.expression_cells import Cells, Labels, Numbers, Operand, RowCells, Truths, as_labels, domain_of
-from dpframework.facts.expression_lookup import looked_up
+from dpframework.facts.expression_lookup import look_up
 from dpframework.facts.expressions import expression
 from dpframework.facts.lists import first_of
 from dpframework.facts.policies import OutOfDomain
-from dpframework.facts.toml import begun_with
-from dpframework.facts.unit_expressions import aggregate, aggregated, row_parts
+from dpframework.facts.toml import prefix_errors
+from dpframework.facts.unit_expressions import aggregate, aggregate_parts, row_parts
 
 #: The bins of a derived number whose grid nobody gives, and the most whole numbers that get a bin each.
 BINS, MOST_WHOLE = 16, 32
@@ -27,15 +27,15 @@ BINS, MOST_WHOLE = 16, 32
 @functools.lru_cache(maxsize=4096)
 def made(column: DerivedColumn, inputs: tuple[tuple[str, Input], ...]) -> tuple[Attribute, Operand]:
     """Return the attribute, and the function that makes its cells: numbers, or codes."""
-    with begun_with(f"derived column '{column.name}': "):
+    with prefix_errors(f"derived column '{column.name}': "):
         domains = {name: domain_of(*read) for name, read in inputs}
         if column.per_unit:
             found = aggregate(column.value)
-            part = aggregated(found, row_parts(found, domains))
+            part = aggregate_parts(found, row_parts(found, domains))
         else:
             part = expression(column.value, domains)
         if column.lookup is not None:
-            part = looked_up(part, column.lookup)
+            part = look_up(part, column.lookup)
         if column.values and isinstance(part.domain, Numbers):
             part = _as_listed(column, part)
         if not isinstance(part.domain, Numbers):

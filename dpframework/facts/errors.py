@@ -121,7 +121,7 @@ def first_line(error: BaseException) -> str:
     return str(error).strip().split("\n")[0]
 
 
-def raised_at(error: BaseException) -> str:
+def place_of_error(error: BaseException) -> str:
     """Return the place where an error was raised, such as " in trees.py, line 12", or nothing."""
     frames = traceback.extract_tb(error.__traceback__)
     return f" in {os.path.basename(frames[-1].filename)}, line {frames[-1].lineno}" if frames else ""

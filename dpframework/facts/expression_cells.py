@@ -199,7 +199,7 @@ def as_labels(part: Operand) -> Operand:
     raise InputError("text() takes a label, a truth, or whole numbers in a small range, such as text(year(born))")
 
 
-def unified(parts: Sequence[Operand]) -> tuple[Domain, list[Callable[[RowCells], Cells]]]:
+def unify(parts: Sequence[Operand]) -> tuple[Domain, list[Callable[[RowCells], Cells]]]:
     """Return one domain of several parts, and the cells of each in it.
 
     Raises
@@ -224,7 +224,7 @@ def unified(parts: Sequence[Operand]) -> tuple[Domain, list[Callable[[RowCells],
         first, moved = 0, list[Callable[[RowCells], Cells]]()
         for part, one in zip(parts, labels, strict=True):
             own = np.append(places[first : first + len(one.values)], np.int32(-1))
-            moved.append(_moved(part, own))
+            moved.append(_move(part, own))
             first += len(one.values)
         return Labels(values, missing), moved
     if any(isinstance(domain, Numbers | Labels) for domain in domains):
@@ -233,5 +233,5 @@ def unified(parts: Sequence[Operand]) -> tuple[Domain, list[Callable[[RowCells],
     return Truths(missing), cells
 
 
-def _moved(part: Operand, places: NDArray[np.int32]) -> Callable[[RowCells], Cells]:
+def _move(part: Operand, places: NDArray[np.int32]) -> Callable[[RowCells], Cells]:
     return lambda rows: places[part.cells(rows)]  # -1, of a missing one, is the last

@@ -12,7 +12,7 @@ from dpframework.facts.expression_cells import Labels, Numbers, Operand, Truths,
 from dpframework.facts.public_tables import PublicTable
 
 
-def looked_up(part: Operand, table: PublicTable) -> Operand:
+def look_up(part: Operand, table: PublicTable) -> Operand:
     """Return the entry of a public table for each cell, missing where it has none.
 
     Only values that a cell of the domain leads to are in the new domain, which so is public.

@@ -29,7 +29,7 @@ from dpframework.facts.expression_cells import (
     as_number,
     kind_of_domain,
     labels_of,
-    unified,
+    unify,
 )
 
 MOST_POWER = 8
@@ -196,7 +196,7 @@ def compared(sign: str, left: Operand, right: Operand) -> Operand:
     left, right = _as_label_of(left, right), _as_label_of(right, left)
     _require_label(left, right)
     _require_label(right, left)
-    domain, (a, b) = unified([left, right])
+    domain, (a, b) = unify([left, right])
     compare = _ORDERS[sign]
 
     def cells(rows: RowCells) -> Cells:
@@ -235,7 +235,7 @@ def member(part: Operand, values: Sequence[float | str | bool]) -> Operand:
         domain, wanted = part.domain, [_as_label_of(constant(value), part) for value in values]
         for one in wanted:
             _require_label(one, part)
-        unified([part, *wanted])
+        unify([part, *wanted])
         forms = {of_text(one.domain.values[0]) for one in wanted if isinstance(one.domain, Labels)}
         holds = np.array([*(of_text(value) in forms for value in domain.values), -1], dtype=np.int8)
         return Operand(Truths(domain.missing), lambda rows: holds[part.cells(rows)])
@@ -281,7 +281,7 @@ def _truth(part: Operand, what: str) -> Callable[[RowCells], Cells]:
 def choice(condition: Operand, then: Operand, otherwise: Operand) -> Operand:
     """Return one of two parts by a truth: missing where the truth is, or the part that it chooses."""
     truth = _truth(condition, "if")
-    domain, (a, b) = unified([then, otherwise])
+    domain, (a, b) = unify([then, otherwise])
     gone = math.nan if isinstance(domain, Numbers) else -1
 
     def cells(rows: RowCells) -> Cells:
@@ -293,7 +293,7 @@ def choice(condition: Operand, then: Operand, otherwise: Operand) -> Operand:
 
 def filled(part: Operand, instead: Operand) -> Operand:
     """Return a part, or another where it is missing."""
-    domain, (a, b) = unified([part, instead])
+    domain, (a, b) = unify([part, instead])
 
     def cells(rows: RowCells) -> Cells:
         x = a(rows)
@@ -313,7 +313,7 @@ def is_missing(part: Operand) -> Operand:
     return Operand(Truths(), cells)
 
 
-def concatenated(left: Operand, right: Operand) -> Operand:
+def concatenate(left: Operand, right: Operand) -> Operand:
     """Return two labels as one text, the second after the first."""
     one, other = left.domain, right.domain
     assert isinstance(one, Labels)

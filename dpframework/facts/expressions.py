@@ -25,7 +25,7 @@ from dpframework.facts.expression_operations import (
     binned,
     choice,
     compared,
-    concatenated,
+    concatenate,
     constant,
     extreme,
     filled,
@@ -75,7 +75,7 @@ _OTHER_CALLS = {
 }
 
 
-def parsed(text: str) -> ast.expr:
+def parse(text: str) -> ast.expr:
     """Return the syntax of an expression, of limited size and depth.
 
     Raises
@@ -145,7 +145,7 @@ def names_in(text: str) -> tuple[str, ...]:
     (('weight', 'height'), ('body weight',))
     """
     found: dict[tuple[int, int], str] = {}
-    tree = parsed(text)
+    tree = parse(text)
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and id(node) not in called and node.id not in _TRUTHS:
@@ -183,7 +183,7 @@ def expression(text: str, domains: Mapping[str, Domain]) -> Operand:
     >>> expression("age // 10", {"age": Numbers(0, 120)}).domain
     Numbers(low=0.0, high=12.0, whole=True, missing=False, date=None)
     """
-    return _Reader(domains).part(parsed(text))
+    return _Reader(domains).part(parse(text))
 
 
 class _Reader:
@@ -205,7 +205,7 @@ class _Reader:
             case ast.UnaryOp(op=ast.Not(), operand=inner):
                 return negation(self.part(inner))
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _SIGNS:
-                return self._computed(_SIGNS[type(op)], self.part(left), self.part(right))
+                return self._compute(_SIGNS[type(op)], self.part(left), self.part(right))
             case ast.BoolOp(op=op, values=values):
                 return logic([self.part(value) for value in values], all_of=isinstance(op, ast.And))
             case ast.Compare(left=left, ops=ops, comparators=others):
@@ -215,7 +215,7 @@ class _Reader:
             case ast.IfExp(test=test, body=body, orelse=other):
                 return choice(self.part(test), self.part(body), self.part(other))
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
-                return self._called(name, args, node)
+                return self._read_call(name, args, node)
         raise _not_accepted(node)
 
     def _minus(self, inner: ast.expr) -> Operand:
@@ -229,23 +229,23 @@ class _Reader:
         return Operand(self._domains[name], lambda rows: rows[name])
 
     @staticmethod
-    def _computed(sign: str, left: Operand, right: Operand) -> Operand:
+    def _compute(sign: str, left: Operand, right: Operand) -> Operand:
         labels = [isinstance(part.domain, Labels) for part in (left, right)]
         if sign == "+" and any(labels):
             if not all(labels):
                 raise InputError("puts a label and a number together; write text(...) around what is no label")
-            return concatenated(left, right)
+            return concatenate(left, right)
         return arithmetic(sign, left, right)
 
     def _test(self, op: ast.cmpop, left: ast.expr, right: ast.expr) -> Operand:
         if isinstance(op, ast.In | ast.NotIn):
-            found = member(self.part(left), _listed(right, "in"))
+            found = member(self.part(left), _list(right, "in"))
             return negation(found) if isinstance(op, ast.NotIn) else found
         if type(op) not in _SIGNS:
             raise InputError("holds 'is', which an expression may not; write == or missing(...)")
         return compared(_SIGNS[type(op)], self.part(left), self.part(right))
 
-    def _called(self, name: str, args: Sequence[ast.expr], call: ast.Call) -> Operand:
+    def _read_call(self, name: str, args: Sequence[ast.expr], call: ast.Call) -> Operand:
         if name == "column":
             return self._column(_name_of_column(call))
         wanted = {"cut": 3, "fill": 2, **dict.fromkeys(_ONE, 1)}.get(name)
@@ -256,7 +256,7 @@ class _Reader:
         if name == "fill":
             return filled(self.part(args[0]), self.part(args[1]))
         if name == "cut":
-            cuts, names = _listed(args[1], "cut()"), _listed(args[2], "cut()")
+            cuts, names = _list(args[1], "cut()"), _list(args[2], "cut()")
             if any(isinstance(cut, str | bool) for cut in cuts) or not all(isinstance(one, str) for one in names):
                 raise InputError("cut() takes a list of numbers, and a list of texts")
             return binned(self.part(args[0]), [float(cut) for cut in cuts], [str(one) for one in names])
@@ -269,7 +269,7 @@ def _number(value: Any) -> Any:
     return value
 
 
-def _listed(node: ast.expr, what: str) -> list[float | str | bool]:
+def _list(node: ast.expr, what: str) -> list[float | str | bool]:
     """Return a list of constants."""
     values: list[float | str | bool] = []
     for one in node.elts if isinstance(node, ast.List | ast.Tuple | ast.Set) else [None]:

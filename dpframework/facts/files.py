@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.interrupts import interrupted_later, uninterrupted
+from dpframework.facts.interrupts import delay_interrupts, uninterrupted
 from dpframework.facts.limits import MOST_JSON_BYTES
 from dpframework.facts.outputs import FileKind, require_output
 from dpframework.facts.parts import Part, new_part_file, new_part_folder
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 @contextlib.contextmanager
-def staged(out: Path, names: Collection[str]) -> Iterator[Path]:
+def stage_folder(out: Path, names: Collection[str]) -> Iterator[Path]:
     """Yield an empty folder next to `out`. Its contents move to `out` if the block ends well.
 
     The folder is made before the block runs, so that an output that cannot be written is refused before any budget
@@ -59,7 +59,7 @@ def part_at(place: Path, make: Callable[[Path], Part], called: Path) -> Iterator
     """
     part: Part | None = None
     try:
-        with interrupted_later():
+        with delay_interrupts():
             try:
                 part = make(place)
             except OSError as error:
@@ -77,7 +77,7 @@ def _unwritable(path: Path, error: OSError) -> InputError:
 
 
 def _end(part: Part | None) -> None:
-    with interrupted_later():
+    with delay_interrupts():
         if part is not None:
             part.end()
 
@@ -218,7 +218,7 @@ def write_whole(path: Path, content: str | bytes, kind: FileKind | None = None, 
                 file.write(held)
                 file.flush()
                 os.fsync(part.descriptor)
-            with interrupted_later():
+            with delay_interrupts():
                 assert part.path is not None
                 os.replace(part.path, path)
                 part.path = None
@@ -228,12 +228,12 @@ def write_whole(path: Path, content: str | bytes, kind: FileKind | None = None, 
 
 
 def require_writable(out: Path, names: Collection[str]) -> None:
-    """Refuse a folder that `staged` could not write, before a run is charged.
+    """Refuse a folder that `stage_folder` could not write, before a run is charged.
 
     Raises
     ------
     InputError
-        As `staged`.
+        As `stage_folder`.
     """
     require_usable(out, names)
     with part_at(out.absolute(), new_part_folder, out):
@@ -241,12 +241,12 @@ def require_writable(out: Path, names: Collection[str]) -> None:
 
 
 def require_usable(out: Path, names: Collection[str]) -> None:
-    """Refuse a folder that results cannot be written to (see `staged`).
+    """Refuse a folder that results cannot be written to (see `stage_folder`).
 
     Raises
     ------
     InputError
-        As `staged`.
+        As `stage_folder`.
     """
     try:
         linked, exists = out.is_symlink(), out.exists()

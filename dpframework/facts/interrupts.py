@@ -23,7 +23,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def interrupted_later() -> Iterator[None]:
+def delay_interrupts() -> Iterator[None]:
     """Hold Ctrl-C back until the block has ended, so that whoever closes its resources knows them.
 
     Between the moment at which a lock is taken, and the one at which a variable holds it, an interrupt would leave a

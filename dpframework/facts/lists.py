@@ -18,14 +18,14 @@ def first_of(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
-def named_of(names: Sequence[str], most: int) -> str:
+def first_names(names: Sequence[str], most: int) -> str:
     """Return the first names of a list, and how many others there are.
 
     Examples
     --------
-    >>> named_of(["a", "b"], 2)
+    >>> first_names(["a", "b"], 2)
     'a, b'
-    >>> named_of(["a", "b", "c", "d"], 2)
+    >>> first_names(["a", "b", "c", "d"], 2)
     'a, b and 2 more'
     """
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

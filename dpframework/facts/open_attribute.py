@@ -26,7 +26,7 @@ OTHER: Final = "other"
 _SPACES: Final = re.compile(r"\s+")
 
 
-def _composed(text: str) -> str:
+def _compose(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
@@ -36,7 +36,7 @@ def _one_space(text: str) -> str:
 
 #: What may be done to texts, by the names that a schema gives them.
 RULES: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
-    {"nfc": _composed, "spaces": _one_space, "casefold": str.casefold}
+    {"nfc": _compose, "spaces": _one_space, "casefold": str.casefold}
 )
 
 

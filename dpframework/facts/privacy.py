@@ -161,30 +161,30 @@ def root_below(square: Fraction) -> Fraction:
     return Fraction(math.isqrt(square.numerator * scale**2 // square.denominator), scale)
 
 
-def converted_above(value: float) -> Fraction:
+def convert_above(value: float) -> Fraction:
     """Return a loss converted in floating point, rounded up to nine decimals.
 
     Examples
     --------
-    >>> converted_above(0.4999999991)
+    >>> convert_above(0.4999999991)
     Fraction(1, 2)
     """
     return Fraction(math.ceil(rational_above(value) * 10**9), 10**9)
 
 
-def rounded_down(value: float) -> Fraction:
+def round_down(value: float) -> Fraction:
     """Return a rational of at most nine significant digits just below a positive number computed in floating point.
 
     Examples
     --------
-    >>> rounded_down(2 / 3), rounded_up(2 / 3)
+    >>> round_down(2 / 3), round_up(2 / 3)
     (Fraction(333333333, 500000000), Fraction(666666667, 1000000000))
     """
     unit = last_digit(value, 9)
     return Fraction(value) * (1 - Fraction(1, 2**40)) // unit * unit
 
 
-def rounded_up(value: float) -> Fraction:
+def round_up(value: float) -> Fraction:
     """Return such a rational just above the number."""
     unit = last_digit(value, 9)
     return math.ceil(rational_above(value) / unit) * unit
@@ -213,7 +213,7 @@ def rho_below(epsilon: Fraction, delta: Fraction) -> Fraction:
     0.0174689047
     """
     rest = math.log(1 / delta)
-    return rounded_down((float(epsilon) / (math.sqrt(rest + float(epsilon)) + math.sqrt(rest))) ** 2)
+    return round_down((float(epsilon) / (math.sqrt(rest + float(epsilon)) + math.sqrt(rest))) ** 2)
 
 
 def float_above(value: Fraction) -> float:

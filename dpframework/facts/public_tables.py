@@ -23,7 +23,7 @@ from dpframework.facts.canonical import TRUTHS, Form, of_text
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.inner_paths import inner_path, require_inside
 from dpframework.facts.public_files import rows_of_public_file
-from dpframework.facts.toml import begun_with
+from dpframework.facts.toml import prefix_errors
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.values import finite_number, plain_number, visible_text
 
@@ -133,12 +133,12 @@ def as_public_table(given: PublicTable | Mapping[str, Any] | None) -> PublicTabl
         return given
     if not isinstance(given, Mapping):
         raise InputError("lookup must be a table of keys and values, such as { a = 1, b = 2 }")
-    with begun_with("its lookup "):
+    with prefix_errors("its lookup "):
         return PublicTable(given)
 
 
 def _read(path: Path, column: str, key: str | None) -> PublicTable:
-    with begun_with(f"{path}: "):
+    with prefix_errors(f"{path}: "):
         names, *cells = rows_of_public_file(path) or [[]]
         if any(len(row) != len(names) for row in cells):
             raise InputError(
@@ -198,7 +198,7 @@ def _with_tables(derived: Sequence[Any], folder: Path, private: Sequence[str]) -
         if not isinstance(entry, Mapping) or "table" not in entry:
             yield entry
             continue
-        with begun_with(f"derived column '{entry.get('name')}': "):
+        with prefix_errors(f"derived column '{entry.get('name')}': "):
             if "lookup" in entry:
                 raise InputError("has both table and lookup; give one of the two")
             given = {name: entry.get(name) for name in ("table", "key", "column")}

@@ -11,7 +11,7 @@ import attrs
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.column_options import ColumnOptions, null_texts
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.toml import begun_with, refuse_unknown, toml_key, toml_lines
+from dpframework.facts.toml import prefix_errors, refuse_unknown, toml_key, toml_lines
 from dpframework.facts.values import printable_name, visible_text
 
 #: The encodings of text files that are read, by Python's names, and how else people call them.
@@ -79,7 +79,7 @@ def _columns(given: Any) -> tuple[tuple[str, ColumnOptions], ...]:
         raise InputError("columns must be a table of tables, each written as [read.columns.NAME]")
     found = []
     for name, options in dict(given).items():
-        with begun_with(f"column '{name}': "):
+        with prefix_errors(f"column '{name}': "):
             found.append((str(name), ColumnOptions.of(options)))
     return tuple(found)
 
@@ -151,7 +151,7 @@ class ReadOptions:
         common = ColumnOptions(decimal=self.decimal, thousands=self.thousands, date=self.date)
         object.__setattr__(self, "date", common.date)
         for name, _ in self.columns:
-            with begun_with(f"column '{name}': "):
+            with prefix_errors(f"column '{name}': "):
                 self.of_column(name)  # together with the file's, they may contradict each other
 
     @property
@@ -250,7 +250,7 @@ class ReadOptions:
         if not isinstance(given, Mapping):
             raise InputError(f"read must be a table of options, written as [read], not {type(given).__name__}")
         refuse_unknown(given, [field.name for field in attrs.fields(cls)], "[read] unknown key")
-        with begun_with("[read] "):
+        with prefix_errors("[read] "):
             return cls(**given)
 
     def dumps(self) -> str:

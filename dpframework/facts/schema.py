@@ -29,7 +29,7 @@ from dpframework.facts.public_tables import with_tables
 from dpframework.facts.read_options import ReadOptions, as_read_options
 from dpframework.facts.schema_counts import MOST_ROWS as MOST_ROWS, counts
 from dpframework.facts.schema_text import schema_form, schema_text
-from dpframework.facts.toml import begun_with, parsed_toml, refuse_unknown
+from dpframework.facts.toml import parse_toml, prefix_errors, refuse_unknown
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit_schemas import UnitRows, split_by_unit, unknown
 from dpframework.facts.values import listed, printable_name
@@ -375,13 +375,13 @@ def read_schema(path: Path, private: Iterable[Path] = ()) -> Schema:
     the files of the private table, none of which is a public table.
     """
     text = read_text(path, "a schema file in TOML")
-    with begun_with(f"{path.name}: "):
-        return _schema_of(with_tables(parsed_toml(text, "a schema file"), path.parent, private))
+    with prefix_errors(f"{path.name}: "):
+        return _schema_of(with_tables(parse_toml(text, "a schema file"), path.parent, private))
 
 
 def _schema_of_text(text: str, source: str) -> Schema:
-    with begun_with(f"{source}: "):
-        return _schema_of(parsed_toml(text, "a schema file"))
+    with prefix_errors(f"{source}: "):
+        return _schema_of(parse_toml(text, "a schema file"))
 
 
 def _schema_of(form: Mapping[str, Any]) -> Schema:

@@ -30,11 +30,11 @@ def sentence(description: Description) -> str:
         case Not(And() | Or() | Not() as part):
             return f"not ({sentence(part)})"
         case And() | Or():
-            return _joined(description)
+            return _join(description)
     return str(description)
 
 
-def _joined(description: And | Or) -> str:
+def _join(description: And | Or) -> str:
     """Write the parts with the word between them, those with "not" last. Parts of the other word stand in brackets."""
     intervals = _intervals(description.parts) if isinstance(description, And) else {}
     texts = []

@@ -27,7 +27,7 @@ _UNSET = re.compile(r"\$(\w+|\{[^}]*\})")
 
 
 @contextlib.contextmanager
-def begun_with(where: str) -> Iterator[None]:
+def prefix_errors(where: str) -> Iterator[None]:
     """Let the sentence of every error begin with `where`, unless it does already.
 
     Raises
@@ -51,11 +51,11 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         If it cannot be read or is not TOML; names the file.
     """
     text = read_text(path, f"{what} in TOML", most=MOST_TOML_BYTES)
-    with begun_with(f"{path}: "):
-        return parsed_toml(text, what)
+    with prefix_errors(f"{path}: "):
+        return parse_toml(text, what)
 
 
-def parsed_toml(text: str, what: str = "the file") -> dict[str, Any]:
+def parse_toml(text: str, what: str = "the file") -> dict[str, Any]:
     """Return the contents of a TOML file's text.
 
     Raises
@@ -94,7 +94,7 @@ _TOKEN = re.compile(
 
 
 def toml_lines(form: Mapping[str, Any]) -> str:
-    """Write each key of a table on a line of its own, as `parsed_toml` reads it.
+    """Write each key of a table on a line of its own, as `parse_toml` reads it.
 
     Lists stand on one line, as people write them; tomli_w would break them.
 
@@ -141,7 +141,7 @@ def _toml_character(character: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def resolved_path(text: str, folder: Path) -> Path:
+def resolve_path(text: str, folder: Path) -> Path:
     """Return a path with `$NAME`, `${NAME}` and `~` replaced, relative to a folder.
 
     Raises
@@ -149,13 +149,13 @@ def resolved_path(text: str, folder: Path) -> Path:
     InputError
         If an environment variable is not set.
     """
-    path = expanded(text)
+    path = expand(text)
     if "\0" in path:
         raise InputError(f"the path {path!r} holds a NUL character, which no path can")
     return folder / os.path.expanduser(path)
 
 
-def expanded(text: str) -> str:
+def expand(text: str) -> str:
     """Return a text with `$NAME` and `${NAME}` replaced.
 
     Raises
@@ -171,7 +171,7 @@ def expanded(text: str) -> str:
     return found
 
 
-def required_table(form: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def require_table(form: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """Return the table `[key]`.
 
     Raises
@@ -187,7 +187,7 @@ def required_table(form: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return table
 
 
-def required_text(form: Mapping[str, Any], key: str, where: str) -> str:
+def require_text(form: Mapping[str, Any], key: str, where: str) -> str:
     """Return the text of a key.
 
     Raises

@@ -132,7 +132,7 @@ def row_parts(found: Aggregate, domains: Mapping[str, Domain]) -> list[Operand]:
     return parts
 
 
-def aggregated(found: Aggregate, parts: Sequence[Operand]) -> Operand:
+def aggregate_parts(found: Aggregate, parts: Sequence[Operand]) -> Operand:
     """Return an aggregate of parts with its public domain. Its cells are each unit's under `AGGREGATED`.
 
     Raises

@@ -177,7 +177,7 @@ def _of_facts(one: Argument, shape: Parts) -> Iterator[str]:
     proved: dict[int, list[Expression]] = {k: [] for k in range(len(aggregates))}
     for fact in one.facts:
         k = aggregates.index(fact.aggregate) if fact.aggregate in aggregates else -1
-        found = _induced(fact, proved.get(k, []))
+        found = _induce(fact, proved.get(k, []))
         if k < 0 or found is None:
             yield f"the induction of '{fact.text}' does not prove it of {fact.aggregate}"
             return
@@ -188,7 +188,7 @@ def _of_facts(one: Argument, shape: Parts) -> Iterator[str]:
             for k, aggregate in enumerate(aggregates):
                 known = [*proved[k], [">=", "s", "0.0"]] if aggregate.operation is Operation.LARGEST else proved[k]
                 names = {"s": f"s{k}", "rest": "rest"}
-                if f"s{k}" not in names_in(assumed) or any(_renamed(fact, names) == _bare(assumed) for fact in known):
+                if f"s{k}" not in names_in(assumed) or any(_rename(fact, names) == _bare(assumed) for fact in known):
                     continue
                 if not (_is_root(assumed) or _is_case(assumed, shape, pairs)):
                     yield f"a goal assumes of {aggregate} something that no induction proves"
@@ -216,7 +216,7 @@ def _is_case(assumed: Expression, shape: Parts, pairs: Sequence[GroundPair]) -> 
     return False
 
 
-def _induced(fact: Fact, known: Sequence[Expression]) -> Expression | None:
+def _induce(fact: Fact, known: Sequence[Expression]) -> Expression | None:
     """Return the fact that an induction proves, of `s` and `rest`; None if it is no induction about its aggregate."""
     if len(fact.goals) != 2:
         return None
@@ -229,7 +229,7 @@ def _induced(fact: Fact, known: Sequence[Expression]) -> Expression | None:
         return None
     at_zero, after = base.denied[1], _bare(step.denied[1])
     found: dict[str, Expression] = {}
-    if _renamed(own[0], {"s": "0.0", "rest": "0.0"}) != _bare(at_zero) or not _unified(own[0], after, found):
+    if _rename(own[0], {"s": "0.0", "rest": "0.0"}) != _bare(at_zero) or not _unify(own[0], after, found):
         return None
     if found.get("rest", ["+", "rest", "x"]) != ["+", "rest", "x"] or "s" not in found:
         return None
@@ -262,18 +262,18 @@ def _bare(expression: Expression) -> Expression:
     return [_bare(part) for part in expression]
 
 
-def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+def _rename(expression: Expression, names: Mapping[str, str]) -> Expression:
     if isinstance(expression, str):
         return names.get(expression, expression)
-    return [_renamed(part, names) for part in expression]
+    return [_rename(part, names) for part in expression]
 
 
-def _unified(pattern: Expression, expression: Expression, found: dict[str, Expression]) -> bool:
+def _unify(pattern: Expression, expression: Expression, found: dict[str, Expression]) -> bool:
     """Find the terms that stand for `s` and `rest` of a pattern in an expression, the same at each place."""
     if pattern in ("s", "rest"):
         return found.setdefault(str(pattern), expression) == expression
     if isinstance(pattern, str) or isinstance(expression, str):
         return pattern == expression
     return len(pattern) == len(expression) and all(
-        _unified(one, other, found) for one, other in zip(pattern, expression, strict=True)
+        _unify(one, other, found) for one, other in zip(pattern, expression, strict=True)
     )

@@ -18,7 +18,7 @@ from dpframework.facts.errors import InputError
 from dpframework.formulas.claims import LAST_INCREMENT, Change, Claim, Neighbours
 from dpframework.formulas.formula import Formula, Operation, as_formula, rows
 from dpframework.formulas.shapes import Cells, Parts, Scored
-from dpframework.formulas.small_tables import MOST_ROWS, cell_gaps, climb, part_changes, searched_change
+from dpframework.formulas.small_tables import MOST_ROWS, cell_gaps, climb, part_changes, search_change
 
 SHARES = (4, 16)  # of the rows of the table of the largest change: how much less a smaller one has
 NEAR = 1e-9
@@ -129,7 +129,7 @@ def fitted(changes: Sequence[Fraction | float]) -> Formula | None:
 
 
 def _of_cells(shape: Cells, change: Change, group: int) -> Derived:
-    found = searched_change(shape, change, group)
+    found = search_change(shape, change, group)
     sizes = [sum(int(str(count)) for count in table) for table in (found.low, found.high)]
     value = max(Fraction(found.change), Fraction())
     if max(sizes) <= LARGE and value.denominator <= 10**6:

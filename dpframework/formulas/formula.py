@@ -74,13 +74,13 @@ class Formula:
     value: _Value = None
 
     def __add__(self, other: Formula | Number) -> Formula:
-        return _joined(Operation.ADD, self, other)
+        return _join(Operation.ADD, self, other)
 
     def __radd__(self, other: Number) -> Formula:
-        return _joined(Operation.ADD, other, self)
+        return _join(Operation.ADD, other, self)
 
     def __neg__(self) -> Formula:
-        return _joined(Operation.MULTIPLY, -1, self)
+        return _join(Operation.MULTIPLY, -1, self)
 
     def __sub__(self, other: Formula | Number) -> Formula:
         return self + -as_formula(other)
@@ -89,16 +89,16 @@ class Formula:
         return as_formula(other) + -self
 
     def __mul__(self, other: Formula | Number) -> Formula:
-        return _joined(Operation.MULTIPLY, self, other)
+        return _join(Operation.MULTIPLY, self, other)
 
     def __rmul__(self, other: Number) -> Formula:
-        return _joined(Operation.MULTIPLY, other, self)
+        return _join(Operation.MULTIPLY, other, self)
 
     def __truediv__(self, other: Formula | Number) -> Formula:
-        return _joined(Operation.DIVIDE, self, other)
+        return _join(Operation.DIVIDE, self, other)
 
     def __rtruediv__(self, other: Number) -> Formula:
-        return _joined(Operation.DIVIDE, other, self)
+        return _join(Operation.DIVIDE, other, self)
 
     def __pow__(self, power: int) -> Formula:
         if not isinstance(power, int) or power < 1:
@@ -151,7 +151,7 @@ def as_formula(given: Formula | Number) -> Formula:
         raise InputError(f"{given!r} stands in a formula; a formula or a number is needed") from None
 
 
-def _joined(operation: Operation, first: Formula | Number, second: Formula | Number) -> Formula:
+def _join(operation: Operation, first: Formula | Number, second: Formula | Number) -> Formula:
     one, other = as_formula(first), as_formula(second)
     if one.constant is not None and other.constant is not None:
         match operation:
@@ -166,11 +166,11 @@ def _joined(operation: Operation, first: Formula | Number, second: Formula | Num
     return Formula(operation, (one, other))
 
 
-def _nested(operation: Operation, given: tuple[Formula | Number, ...]) -> Formula:
+def _nest(operation: Operation, given: tuple[Formula | Number, ...]) -> Formula:
     if not given:
         raise InputError(f"{operation} needs a formula")
     first, *others = given
-    return Formula(operation, (as_formula(first), _nested(operation, tuple(others)))) if others else as_formula(first)
+    return Formula(operation, (as_formula(first), _nest(operation, tuple(others)))) if others else as_formula(first)
 
 
 def constant(value: Number) -> Formula:
@@ -195,12 +195,12 @@ def cells(*names: str) -> tuple[Formula, ...]:
 
 def least(*given: Formula | Number) -> Formula:
     """Return the smallest of some formulas."""
-    return _nested(Operation.LEAST, given)
+    return _nest(Operation.LEAST, given)
 
 
 def most(*given: Formula | Number) -> Formula:
     """Return the largest of some formulas."""
-    return _nested(Operation.MOST, given)
+    return _nest(Operation.MOST, given)
 
 
 def absolute(given: Formula | Number) -> Formula:
@@ -265,21 +265,21 @@ def _text(formula: Formula) -> tuple[str, int]:
         case Operation.MULTIPLY:
             return _product_text(formula)
         case Operation.DIVIDE:
-            return f"{_held(parts[0], _PRODUCT)} / {_held(parts[1], _POWER)}", _PRODUCT
+            return f"{_bracket(parts[0], _PRODUCT)} / {_bracket(parts[1], _POWER)}", _PRODUCT
         case Operation.LEAST | Operation.MOST:
             return f"{formula.operation}({', '.join(_text(one)[0] for one in _flat(formula))})", _ATOM
         case Operation.AT_LEAST:
             return f"[{_text(parts[0])[0]} >= {_text(parts[1])[0]}]", _ATOM
         case Operation.ROOT:
-            return f"{_held(parts[0], _ATOM)}^(1/{formula.value})", _POWER
+            return f"{_bracket(parts[0], _ATOM)}^(1/{formula.value})", _POWER
         case Operation.X_LOG_X:
-            inner = _held(parts[0], _ATOM)
+            inner = _bracket(parts[0], _ATOM)
             return f"{inner} log2 {inner}", _PRODUCT
         case _:
             return f"{'sum' if formula.operation is Operation.SUM else 'largest'}({_text(parts[0])[0]})", _ATOM
 
 
-def _held(formula: Formula, tightly: int) -> str:
+def _bracket(formula: Formula, tightly: int) -> str:
     text, own = _text(formula)
     return text if own >= tightly else f"({text})"
 
@@ -304,7 +304,7 @@ def _product_text(formula: Formula) -> tuple[str, int]:
         if one.constant is None:
             others[one] = others.get(one, 0) + 1
     alone = _PRODUCT if len(others) == 1 and factor == -1 else _POWER
-    texts = [f"{_held(one, _ATOM)}^{power}" if power > 1 else _held(one, alone) for one, power in others.items()]
+    texts = [f"{_bracket(one, _ATOM)}^{power}" if power > 1 else _bracket(one, alone) for one, power in others.items()]
     sign = "-" if factor < 0 else ""
     if abs(factor) != 1:
         texts[0] = f"{abs(factor) if factor.denominator == 1 else f'({abs(factor)})'} {texts[0]}"

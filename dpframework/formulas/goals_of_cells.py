@@ -94,8 +94,8 @@ def _case(shape: Cells, claim: Claim, whole: bool, zeros: tuple[bool, ...], move
     if move is not None:
         tables = [[goal.plus(name, int(k == spot)) for k, name in enumerate(names)] for spot in move]
     else:
-        before = _joined(goal, names, "out", claim.group) if claim.change is Change.REPLACED else names
-        tables = [before, _joined(goal, names, "in", claim.group)]
+        before = _join(goal, names, "out", claim.group) if claim.change is Change.REPLACED else names
+        tables = [before, _join(goal, names, "in", claim.group)]
     _assume_within(goal, shape)
     quotients = divisions(shape.body)
     sides = []
@@ -110,7 +110,7 @@ def _case(shape: Cells, claim: Claim, whole: bool, zeros: tuple[bool, ...], move
     return goal.text()
 
 
-def _joined(goal: Goal, names: list[str], tag: str, group: int) -> list[str]:
+def _join(goal: Goal, names: list[str], tag: str, group: int) -> list[str]:
     """Return the cells' rows after up to `group` rows have joined."""
     joining = [goal.count(f"{tag}_{name}", gap=False) for name in names]
     goal.assume(f"(<= {total(joining)} {goal.whole_number(group)})")

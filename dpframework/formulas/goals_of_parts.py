@@ -41,7 +41,7 @@ def induction_goals(aggregate: Formula, fact: str, known: Sequence[str]) -> list
     rest, joining, s = step.count("rest"), step.count("x"), step.real("s")
     for told in (*known, fact):
         step.assume(_fact(step, told, body, s, rest))
-    after = _joined(aggregate, s, _term(step, body, joining))
+    after = _join(aggregate, s, _term(step, body, joining))
     step.claim = f"(not {_fact(step, fact, body, after, f'(+ {rest} {joining})')})"
     return [base.text(), step.text()]
 
@@ -56,7 +56,7 @@ def provable_facts(aggregate: Formula) -> tuple[str, ...]:
     return () if aggregate.leaves(Operation.X_LOG_X) else FACTS
 
 
-def _joined(aggregate: Formula, s: str, term: str) -> str:
+def _join(aggregate: Formula, s: str, term: str) -> str:
     return f"(+ {s} {term})" if aggregate.operation is Operation.SUM else f"(ite (>= {s} {term}) {s} {term})"
 
 
@@ -147,7 +147,7 @@ def _terms(
             goal.assume(_fact(goal, fact, body, s, "rest"))
         if found.operation is Operation.LARGEST:
             goal.assume(f"(>= {s} 0.0)")
-        terms[found] = (_joined(found, s, _term(goal, body, count)), "1.0")
+        terms[found] = (_join(found, s, _term(goal, body, count)), "1.0")
     for found in shape.body.leaves(Operation.X_LOG_X):
         if found.parts[0] == rows_of_part:
             terms[found] = (goal.log(part_rows), "1.0")

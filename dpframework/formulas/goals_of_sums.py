@@ -29,7 +29,7 @@ def outer_goals(shape: Outer, claim: Claim) -> Iterator[str]:
     replaced = claim.change is Change.REPLACED
     require_multilinear(shape)
     ends = list(combinations((False, True), repeat=len(shape.totals)))
-    varied = [one.cell not in _added(shape.body) for one in shape.totals]
+    varied = [one.cell not in _collect_added(shape.body) for one in shape.totals]
     for at in ends:
         if any(end and not free for end, free in zip(at, varied, strict=True)):
             continue
@@ -38,7 +38,7 @@ def outer_goals(shape: Outer, claim: Claim) -> Iterator[str]:
                 yield _vertex(shape, claim, at, (moves[0] if replaced else None, moves[-1]), empty)
 
 
-def _added(body: Formula) -> set[Formula]:
+def _collect_added(body: Formula) -> set[Formula]:
     """Return the totals that are only added, times a number: where they are in their ranges does not matter."""
 
     def inner(one: Formula) -> tuple[set[Formula], set[Formula]]:
@@ -66,7 +66,7 @@ def require_multilinear(shape: Outer) -> None:
     def totals(formula: Formula) -> set[Formula]:
         return {leaf for leaf in formula.leaves(Operation.CELL) if leaf != table_rows}
 
-    def allowed(one: Formula) -> bool:
+    def is_allowed(one: Formula) -> bool:
         match one.operation:
             case Operation.MULTIPLY:
                 return not totals(one.parts[0]) & totals(one.parts[1])
@@ -75,7 +75,7 @@ def require_multilinear(shape: Outer) -> None:
             case _:
                 return one.operation in (Operation.ADD, Operation.CONSTANT, Operation.CELL)
 
-    if any(one.per_row is None for one in shape.totals) or not all(map(allowed, shape.body.walk())):
+    if any(one.per_row is None for one in shape.totals) or not all(map(is_allowed, shape.body.walk())):
         raise UnprovableError(f"'{shape.body}' is not of degree 1 in its totals, over the rows alone")
 
 

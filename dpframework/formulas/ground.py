@@ -107,7 +107,7 @@ def range_problem(shape: Cells, claim: Claim, goals: Sequence[str], pairs: int =
             for difference, most in ((score, bound), (-score, 0.0)):
                 if not any(np.allclose([float(one) for one in both], [difference, most], CLOSE) for both in said):
                     way = "at most" if most else "at least"
-                    return f"no goal says that the score {score:.6g} is {way} {most:.6g}: {_shown(pair.numbers)}"
+                    return f"no goal says that the score {score:.6g} is {way} {most:.6g}: {_show(pair.numbers)}"
         return None
     except InputError as wrong:
         return f"a goal {wrong}"
@@ -118,11 +118,11 @@ def _problem(found: Sequence[tuple[Any, Any]], claim: Claim, pair: GroundPair) -
     change = float(pair.high) - float(pair.low)
     slack = CLOSE * max(1.0, abs(float(pair.high)), abs(float(pair.low)))
     if not found:
-        return f"no goal describes the neighbours with {_shown(pair.numbers)}"
+        return f"no goal describes the neighbours with {_show(pair.numbers)}"
     fitting = [bound for difference, bound in found if abs(float(difference) - change) <= slack]
     if not fitting:
         wrong = f"{float(found[0][0]):.6g} of neighbours whose scores differ by {change:.6g}"
-        return f"a goal says {wrong}: {_shown(pair.numbers)}"
+        return f"a goal says {wrong}: {_show(pair.numbers)}"
     bound = bound_of(claim, pair.numbers)
     if not any(abs(float(one) - bound) <= CLOSE * max(1.0, abs(bound)) for one in fitting):
         return f"a goal has the bound {float(fitting[0]):.6g}, where the claim has {bound:.6g}"
@@ -137,7 +137,7 @@ def bound_of(claim: Claim, numbers: Mapping[str, Any]) -> float:
     return float(value_of(claim.bound, values))
 
 
-def _shown(numbers: Mapping[str, Any]) -> str:
+def _show(numbers: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in numbers.items())
 
 
@@ -223,7 +223,7 @@ def _of_totals(shape: Outer, claim: Claim) -> Iterator[GroundPair]:
 def _of_rows(shape: Adds, claim: Claim, random: np.random.Generator) -> GroundPair:
     """Return the norm of a row's addition to a vector, or of the difference of two rows."""
     free = list(dict.fromkeys(one for entry in shape.entries for one in entry.leaves(Operation.PUBLIC)))
-    before = [_drawn(shape, free, random) for _ in range(2)]
+    before = [_draw_row(shape, free, random) for _ in range(2)]
     numbers = {str(one): before[0][one] for one in free}
     moved = _entries(shape, before[0])
     if claim.replaced:
@@ -233,7 +233,7 @@ def _of_rows(shape: Adds, claim: Claim, random: np.random.Generator) -> GroundPa
     return GroundPair(numbers, 0, max(sizes) if claim.change is Change.LINF else sum(sizes))
 
 
-def _drawn(shape: Adds, free: Sequence[Formula], random: np.random.Generator) -> dict[Formula, Fraction]:
+def _draw_row(shape: Adds, free: Sequence[Formula], random: np.random.Generator) -> dict[Formula, Fraction]:
     """Return random numbers of one row: the ends of their ranges more often than inner numbers."""
     while True:
         drawn = {}

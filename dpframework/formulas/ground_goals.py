@@ -144,10 +144,10 @@ def value_in(expression: Expression, known: Mapping[str, Any]) -> Any:
         case "not":
             return not values[0]
         case _:
-            return all(_compared(name, one, other) for one, other in itertools.pairwise(values))
+            return all(_compare(name, one, other) for one, other in itertools.pairwise(values))
 
 
-def _compared(sign: str, one: Any, other: Any) -> bool:
+def _compare(sign: str, one: Any, other: Any) -> bool:
     slack = 0 if isinstance(one, int | Fraction) and isinstance(other, int | Fraction) else CLOSE * max(1, abs(one))
     match sign:
         case "=":

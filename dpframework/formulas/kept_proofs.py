@@ -30,7 +30,7 @@ def rules_digest() -> str:
 def proved_claims(shape: Shape, claims: tuple[Claim, ...], effort: int = 1) -> tuple[Proof, ...]:
     """Return verdicts on claims (see `prove`), from the cache where it has them."""
     key = key_of(shape, claims, effort)
-    kept = kept_verdicts(key, claims)
+    kept = read_verdicts(key, claims)
     if kept is not None:
         return kept
     proofs = prove(shape, claims, effort)
@@ -44,7 +44,7 @@ def key_of(shape: Shape, claims: tuple[Claim, ...], effort: int) -> str:
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def kept_verdicts(key: str, claims: tuple[Claim, ...]) -> tuple[Proof, ...] | None:
+def read_verdicts(key: str, claims: tuple[Claim, ...]) -> tuple[Proof, ...] | None:
     """Return verdicts that were kept; None if there are none."""
     try:
         found = parsed_json((cache_folder("proofs") / f"{key}.json").read_text(encoding="utf-8"))

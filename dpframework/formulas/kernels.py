@@ -139,13 +139,13 @@ def kernel_of(shape: Scored) -> Kernel:
 
     It is compiled once for a formula, and kept on disk where the user's cache folder can be written.
     """
-    filled: Kernel = _compiled(shape)["fill"]
+    filled: Kernel = _compile_module(shape)["fill"]
     return filled
 
 
 def score_kernel(shape: Scored) -> ScoreKernel:
     """Return the compiled score of one part, or of one set of cells. Other kernels can call it (see `compiled_for`)."""
-    score: ScoreKernel = _compiled(shape)["score"]
+    score: ScoreKernel = _compile_module(shape)["score"]
     return score
 
 
@@ -195,12 +195,12 @@ def compiled_for(shape: Scored, function: Callable[..., Any], **calls: Any) -> C
 
 
 @functools.lru_cache(maxsize=256)
-def _compiled(shape: Scored) -> dict[str, Any]:
+def _compile_module(shape: Scored) -> dict[str, Any]:
     """Return the module of a kernel, with its compiled functions."""
     from numba import njit
 
     text = kernel_source(shape)
-    path = _kept(text)
+    path = _source_file(text)
     module = types.ModuleType(f"dpframework_kernel_{hashlib.sha256(text.encode()).hexdigest()}")
     module.__file__ = str(path or "<generated kernel>")
     sys.modules[module.__name__] = module  # numba looks there for what it compiled before
@@ -221,7 +221,7 @@ def scores_of(shape: Scored, counts: NDArray[Any]) -> NDArray[np.float64]:
     return scores
 
 
-def _kept(text: str) -> Path | None:
+def _source_file(text: str) -> Path | None:
     """Return a file that holds a source, beside which numba keeps its code; None if there is no cache folder."""
     path = cache_folder("kernels") / f"{hashlib.sha256(text.encode()).hexdigest()}.py"
     return path if write_kept(path, text) else None

@@ -143,7 +143,7 @@ def _first(claim: Claim, attempts: Iterator[_Attempt], effort: int) -> Proof:
             continue
         answers = []
         for solver in (Z3, CVC5):
-            proved = _proved(solver, goals, effort)
+            proved = _count_proved(solver, goals, effort)
             answers.append((solver, proved))
             if proved < len(goals):
                 break
@@ -154,7 +154,7 @@ def _first(claim: Claim, attempts: Iterator[_Attempt], effort: int) -> Proof:
     return proof
 
 
-def _proved(solver: str, goals: Sequence[str], effort: int) -> int:
+def _count_proved(solver: str, goals: Sequence[str], effort: int) -> int:
     """Return how many goals a solver proves, before the first that it does not."""
     for k, goal in enumerate(goals):
         if solve(solver, goal, effort) != "unsat":
@@ -179,7 +179,7 @@ def _attempts(shape: Shape, claim: Claim, before: Mapping[Claim, Proof], effort:
     elif claim.change is Change.REPLACED:
         yield _of_replaced(shape, claim, before, effort)
     else:
-        facts = proved_facts(shape)
+        facts = prove_facts(shape)
         known = {aggregate: tuple(one.text for one in of_it) for aggregate, of_it in facts.items()}
         inductions = tuple(one for of_it in facts.values() for one in of_it)
         for whole in (False, True):
@@ -217,7 +217,7 @@ def _one_cell(shape: Cells, claim: Claim, whole: bool) -> _Attempt:
     return _attempt(Argument(shape, claim, Rule.ONE_CELL, tuple(cell_goals(shape, claim, whole))))
 
 
-def proved_facts(shape: Parts) -> dict[Formula, tuple[Fact, ...]]:
+def prove_facts(shape: Parts) -> dict[Formula, tuple[Fact, ...]]:
     """Return the facts that both solvers prove of each sum and each largest of a score, with their inductions.
 
     A fact is proved for one aggregate and for no other: a fact about a sum of counts may be false for the largest.
@@ -227,7 +227,7 @@ def proved_facts(shape: Parts) -> dict[Formula, tuple[Fact, ...]]:
         found: tuple[Fact, ...] = ()
         for text in provable_facts(aggregate):
             steps = induction_goals(aggregate, text, [one.text for one in found])
-            if all(_proved(solver, steps, 1) == len(steps) for solver in (Z3, CVC5)):
+            if all(_count_proved(solver, steps, 1) == len(steps) for solver in (Z3, CVC5)):
                 found = (*found, Fact(aggregate, text, tuple(steps)))
         facts[aggregate] = found
     return facts

@@ -72,9 +72,9 @@ def _error(formula: Formula, rows: Fraction, classes: int) -> _Error:
         case Operation.CONSTANT:
             value = formula.constant or Fraction()
             share = Fraction(int(Fraction(float(value)) != value))
-            return _shared(abs(value), (value > 0) - (value < 0) or 1, share)
+            return _share_error(abs(value), (value > 0) - (value < 0) or 1, share)
         case Operation.CELL | Operation.CLASS | Operation.PART:
-            return _shared(rows, 1, Fraction())
+            return _share_error(rows, 1, Fraction())
         case Operation.ADD:
             return _sum(*parts)
         case Operation.MULTIPLY:
@@ -85,7 +85,7 @@ def _error(formula: Formula, rows: Fraction, classes: int) -> _Error:
             return _extreme(*parts)
         case Operation.AT_LEAST:
             exact = not any(part.absolute for part in parts)
-            return _shared(Fraction(1), 1, Fraction()) if exact else _Error(Fraction(1), 1, Fraction(1), None)
+            return _share_error(Fraction(1), 1, Fraction()) if exact else _Error(Fraction(1), 1, Fraction(1), None)
         case Operation.SUM:
             (each,) = parts
             known = None if each.share is None or not each.sign else each.share + classes - 1
@@ -94,16 +94,16 @@ def _error(formula: Formula, rows: Fraction, classes: int) -> _Error:
         case Operation.LARGEST:
             return attrs.evolve(parts[0], sign=1, share=parts[0].share if parts[0].sign == 1 else None)
         case Operation.X_LOG_X if not parts[0].absolute:
-            return _shared(rows * math.ceil(math.log2(rows + 1)), 1, Fraction(LIBRARY))
+            return _share_error(rows * math.ceil(math.log2(rows + 1)), 1, Fraction(LIBRARY))
         case Operation.ROOT if parts[0].share is not None:
             degree = int(str(formula.value))
             size = float(parts[0].largest)
             rooted = parts[0].share / degree + LIBRARY + math.ceil(math.log(max(size, 1.0)) / degree)
-            return _shared(Fraction(math.ceil(size ** (1 / degree)) + 1), 1, rooted)
+            return _share_error(Fraction(math.ceil(size ** (1 / degree)) + 1), 1, rooted)
     raise InputError(f"the rounding of '{formula}' is not known; declare it")
 
 
-def _shared(largest: Fraction, sign: int, share: Fraction) -> _Error:
+def _share_error(largest: Fraction, sign: int, share: Fraction) -> _Error:
     return _Error(largest, sign, share * largest * UNIT_ROUNDOFF, share)
 
 
@@ -135,7 +135,7 @@ def _quotient(formula: Formula, one: _Error, other: _Error) -> _Error:
         largest /= smaller * other.largest / terms.total()
     share = None if one.share is None or other.share is None else one.share + other.share + 1
     if share is not None:
-        return _shared(largest, one.sign * other.sign, share)
+        return _share_error(largest, one.sign * other.sign, share)
     absolute = 2 * (one.absolute + largest * other.absolute) / smallest + largest * UNIT_ROUNDOFF
     return _Error(largest, one.sign * other.sign, absolute, share)
 

@@ -56,7 +56,7 @@ class Parts:
         """Return the formula's value for each part, from counts of shape (..., classes)."""
         table = _as_counts(counts, exact)
         values = {n: table, rows_of_part: table.sum(axis=-1)}
-        return _filled(value_of(self.body, values, exact), table)
+        return _fill(value_of(self.body, values, exact), table)
 
     def scores(self, counts: Any, exact: bool = False) -> NDArray[Any]:
         """Return scores, shape (...), from counts of shape (..., parts, classes)."""
@@ -122,7 +122,7 @@ class Cells:
         """Return scores, shape (...), from counts of shape (..., cells)."""
         table = _as_counts(counts, exact)
         values = {cell: table[..., k] for k, cell in enumerate(self.cells)}
-        return _filled(value_of(self.body, values, exact), table)
+        return _fill(value_of(self.body, values, exact), table)
 
     @property
     def text(self) -> str:
@@ -250,5 +250,5 @@ def _as_counts(counts: Any, exact: bool) -> NDArray[Any]:
     return table.astype(object) if exact else table.astype(np.float64)
 
 
-def _filled(values: Any, table: NDArray[Any]) -> NDArray[Any]:
+def _fill(values: Any, table: NDArray[Any]) -> NDArray[Any]:
     return np.array(np.broadcast_to(np.asarray(values, dtype=table.dtype), table.shape[:-1]))

@@ -98,22 +98,22 @@ def part_changes(shape: Parts, change: Change) -> list[Neighbours | None]:
     for size in range(PART_ROWS):
         if change is Change.RISE:
             top = tops(rise)[size]
-            best[size] = _measured(shape, (same(top),), (more(top, up),))
+            best[size] = _measure(shape, (same(top),), (more(top, up),))
         elif change is Change.FALL:
             top = tops(fall)[size]
-            best[size] = _measured(shape, (more(top, down),), (same(top),))
+            best[size] = _measure(shape, (more(top, down),), (same(top),))
         else:
             top = tops(within)[size]
             pairs: list[tuple[Counts, Counts]] = [((more(top, down),), (more(top, up),))]
             for rows in range(size + 1):
                 one, other = tops(rise)[rows], tops(fall)[size - rows]
                 pairs.append(((same(one), more(other, down)), (more(one, up), same(other))))
-            found = [_measured(shape, low, high) for low, high in pairs]
+            found = [_measure(shape, low, high) for low, high in pairs]
             best[size] = max(found, key=lambda one: one.change)
     return best
 
 
-def _measured(shape: Scored, low: Counts, high: Counts) -> Neighbours:
+def _measure(shape: Scored, low: Counts, high: Counts) -> Neighbours:
     """Return neighbours with their change: exact, if the formula is rational."""
     exact = is_rational(shape.body)
     scores = [shape.scores(np.array(table), exact)[()] for table in (low, high)]
@@ -141,7 +141,7 @@ def cell_change(shape: Cells, change: Change, shared: NDArray[Any], group: int =
     gaps, low, high = cell_gaps(shape, change, shared, group)
     sizes = np.where(gaps >= gaps.max() - SLACK * max(1.0, gaps.max()), shared.sum(axis=1), np.iinfo(np.int64).max)
     top = int(sizes.argmin())
-    return _measured(shape, tuple(low[top].tolist()), tuple(high[top].tolist()))
+    return _measure(shape, tuple(low[top].tolist()), tuple(high[top].tolist()))
 
 
 def climb(shape: Cells, change: Change, start: NDArray[Any], group: int = 1, most: int = MOST_ROWS) -> NDArray[Any]:
@@ -168,7 +168,7 @@ def climb(shape: Cells, change: Change, start: NDArray[Any], group: int = 1, mos
     return at
 
 
-def searched_change(shape: Cells, change: Change, group: int = 1) -> Neighbours:
+def search_change(shape: Cells, change: Change, group: int = 1) -> Neighbours:
     """Return the neighbours with the largest change found: all small tables, random ones, and climbs from the best."""
     cells = len(shape.cells)
     small = tables_of(CELL_ROWS if cells <= 5 else 4, cells)
@@ -209,7 +209,7 @@ def refuting(shape: Shape, claim: Claim) -> Neighbours | None:
 def _larger_and_larger(shape: Cells, change: Change, group: int) -> Iterator[Neighbours]:
     """Yield the neighbours with the largest change of small tables, then of larger ones, then of all that are tried."""
     yield cell_change(shape, change, tables_of(4, len(shape.cells)), group)
-    found = searched_change(shape, change, group)
+    found = search_change(shape, change, group)
     low = np.array(found.low)
     for share in (512, 128, 32, 8, 2):
         end = climb(shape, change, -(-low // share), group, int(low.sum()) // share)
@@ -229,7 +229,7 @@ def searched(shape: Shape) -> str:
 def nearest_neighbours(shape: Shape, claim: Claim) -> Neighbours | None:
     """Return the neighbours with the largest change that is found; None for shapes that are not searched."""
     if isinstance(shape, Cells):
-        return max((searched_change(one, claim.change, claim.group) for one, _ in settings(shape)), key=_change)
+        return max((search_change(one, claim.change, claim.group) for one, _ in settings(shape)), key=_change)
     return part_changes(shape, claim.change)[-1] if isinstance(shape, Parts) and claim.group == 1 else None
 
 

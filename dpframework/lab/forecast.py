@@ -146,7 +146,7 @@ def forecast(
         raise InputError("the schema says nothing of the number of rows; say for how many the forecast is")
     study.checked_plan()
     trials = _trials(study, target, sizes, patience)
-    seconds, megabytes = (_continued([(one.rows, getattr(one, what)) for one in trials], target) for what in _WHAT)
+    seconds, megabytes = (_continue_line([(one.rows, getattr(one, what)) for one in trials], target) for what in _WHAT)
     found = Forecast(target, seconds, megabytes, tuple(trials))
     _require_end(found, within)
     return found
@@ -164,7 +164,7 @@ def _require_end(found: Forecast, within: int) -> None:
         raise InputError(f"{found}, which is more than the {memory:,.0f} MiB of this machine; {_REMEDY}")
 
 
-def _continued(points: list[tuple[int, float]], target: int) -> float:
+def _continue_line(points: list[tuple[int, float]], target: int) -> float:
     """Continue a straight line through the last two points to `target`, and return its value, at least the last one.
 
     With one point, which patience allowed no other, the line is through nothing for no rows: too much rather than
@@ -219,7 +219,7 @@ def try_in_turn() -> None:
 
 def _try(study: Study, rows: int) -> TriedRun:
     """Run a study on made-up rows, and print the trial."""
-    trial = TriedRun(rows, *measure(study, made_up_table(study, rows)))
+    trial = TriedRun(rows, *measure(study, invent_table(study, rows)))
     print(json.dumps(attrs.asdict(trial)), flush=True)
     return trial
 
@@ -264,13 +264,13 @@ def _most_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MEGABYTE
 
 
-def made_up_table(study: Study, rows: int) -> Table:
+def invent_table(study: Study, rows: int) -> Table:
     """Return a table with random values for a study, and as many rows of each unit as it may have.
 
     Examples
     --------
     >>> import dpframework as dpf
-    >>> made_up_table(dpf.describe(dpf.Schema([dpf.Boolean("ill")]), epsilon=1), 3)
+    >>> invent_table(dpf.describe(dpf.Schema([dpf.Boolean("ill")]), epsilon=1), 3)
     Table(1 attributes; rows are private)
     """
     rng, schema, unit = np.random.default_rng(0), study.schema, study.unit

@@ -215,7 +215,7 @@ class Chain:
             raise InputError(f"{path}: its parent folder does not exist; make it first")
         new = cls.__new__(cls)
         new.path, new.pin = path, pin
-        with new._begun("BEGIN IMMEDIATE", create=True) as connection:
+        with new._transact("BEGIN IMMEDIATE", create=True) as connection:
             # In one transaction: a file that was begun and never finished is empty, and is made here again.
             if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
                 for text in (*_OBJECTS, f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {FORMAT}"):
@@ -248,14 +248,14 @@ class Chain:
     @contextlib.contextmanager
     def reading(self) -> Iterator[Transaction]:
         """Yield a look at the chain at one moment."""
-        with self._begun("BEGIN") as connection:
+        with self._transact("BEGIN") as connection:
             self._require_ours(connection)
             yield Transaction(connection, self.path, self.pin)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Transaction]:
         """Yield a change that nobody can interrupt, durable once the block ends well, else undone."""
-        with self._begun("BEGIN IMMEDIATE") as connection:
+        with self._transact("BEGIN IMMEDIATE") as connection:
             self._require_ours(connection)
             transaction = Transaction(connection, self.path, self.pin)
             yield transaction
@@ -264,7 +264,7 @@ class Chain:
             self.pin.note(identity, transaction.head)
 
     @contextlib.contextmanager
-    def _begun(self, begin: str, *, create: bool = False) -> Iterator[sqlite3.Connection]:
+    def _transact(self, begin: str, *, create: bool = False) -> Iterator[sqlite3.Connection]:
         """Yield a new connection within one transaction, so that none is left open to be forked or forgotten."""
         with explain_errors(self.path, "ledger"), contextlib.closing(connect(self.path, create=create)) as connection:
             connection.execute(begin)

@@ -273,14 +273,14 @@ class DataSet:
         """Name the difference from an approved plan of the same claims: code, or the places of data and engine."""
         content = plan.content()
 
-        def approved(*ignored: str) -> Mapping[str, Any] | None:
+        def approve(*ignored: str) -> Mapping[str, Any] | None:
             claims = _without(content, ignored)
             return next((old for old in reversed(self.plans.values()) if _without(old, ignored) == claims), None)
 
-        if (old := approved("code")) is not None:
+        if (old := approve("code")) is not None:
             told = changes(old["code"], plan.code) or ["it names other code"]
             what, remedy = "with this code", "run it with the code that was approved"
-        elif (old := approved("code", "data", "engine")) is not None:
+        elif (old := approve("code", "data", "engine")) is not None:
             places = [(key, _place_text(old.get(key)), _place_text(content.get(key))) for key in ("data", "engine")]
             told = [f"{key} was {before}, is {after}" for key, before, after in places if before != after]
             what, remedy = "for this place", "run it on the place that was approved"

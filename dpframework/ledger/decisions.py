@@ -10,7 +10,7 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.ledger.chain import Entry, LedgerTampered, Transaction
-from dpframework.ledger.signatures import SignatureError, sign, signed_text, verify_signature
+from dpframework.ledger.signatures import SignatureError, sign, text_to_sign, verify_signature
 from dpframework.ledger.signers import Signers
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def append_decision(
     if key is not None and records.signers is None and kind != "approval":
         raise InputError("this ledger has no signers, so nobody would verify a signature; leave out --key")
     if key is not None:
-        text = signed_text(records.id, transaction.head.hash, kind, content)
+        text = text_to_sign(records.id, transaction.head.hash, kind, content)
         content = {**content, "signature": sign(key, text)}
         try:
             if records.signers is not None:

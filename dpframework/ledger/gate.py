@@ -64,7 +64,7 @@ class JournaledGate(Gate):
     def _release_next(self, one: ChargedRelease, answer: Callable[[], Any]) -> Any:
         """Charge one release, then make it."""
         self.run.origin = fingerprint(_split_trace(one.rows)[1], one.inputs)
-        self._charged(one.charge)
+        self._charge(one.charge)
         return self._release(one, answer())
 
     def draw(self, charge: Charge, answers: Sequence[Any]) -> list[Any]:

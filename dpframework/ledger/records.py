@@ -17,7 +17,7 @@ from dpframework.ledger.chain import START, Entry, LedgerTampered
 from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.decisions import DECISIONS, Decision
 from dpframework.ledger.outside import Outside
-from dpframework.ledger.signatures import SignatureError, signed_text
+from dpframework.ledger.signatures import SignatureError, text_to_sign
 from dpframework.ledger.signers import Signers
 from dpframework.ledger.subjects import RunSubject
 
@@ -33,7 +33,7 @@ def refused(why: str) -> str:
     return f"refused: {why}"
 
 
-def _opened(content: Mapping[str, Any], time: str) -> DataSet:
+def _read_opening(content: Mapping[str, Any], time: str) -> DataSet:
     """Return the data set that an entry opens."""
     return DataSet(
         content["data_set"],
@@ -140,7 +140,7 @@ class Records:
         self.require_form(entry)
         if (entry.kind == "ledger") != (entry.number == 1):
             raise self.not_made(entry, "the first entry says which ledger it is, and no other one does")
-        by = self._signed_by(entry) if entry.kind in DECISIONS else None
+        by = self._signer_of(entry) if entry.kind in DECISIONS else None
         try:
             self._add(entry, by)
         except InputError as error:
@@ -166,7 +166,7 @@ class Records:
             case "data set":
                 if content["data_set"] in self.data_sets:
                     raise ValueError("a data set is opened once")
-                self.data_sets[content["data_set"]] = _opened(content, entry.time)
+                self.data_sets[content["data_set"]] = _read_opening(content, entry.time)
             case "plan":
                 self.data_sets[content["data_set"]].plans[content["plan"]["hash"]] = content["plan"]
             case "approval":
@@ -203,10 +203,10 @@ class Records:
             case "end":
                 self._runs[content["run"]][1].end = content["how"]
 
-    def _signed_by(self, entry: Entry) -> str | None:
+    def _signer_of(self, entry: Entry) -> str | None:
         """Return the verified signer of a decision, or None where the ledger has no signers."""
         signature = entry.content.get("signature")
-        text = signed_text(self.id, entry.previous, entry.kind, entry.content)
+        text = text_to_sign(self.id, entry.previous, entry.kind, entry.content)
         self.decisions.append(Decision(entry, signature, text))
         if self.signers is None:
             return None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, final
 
 from dpframework.facts.errors import InputError, PlanRefused, QueryStopped, ReleaseRefused
-from dpframework.facts.interrupts import interrupted_later
+from dpframework.facts.interrupts import delay_interrupts
 from dpframework.facts.process import this_process
 from dpframework.ledger.approvals import RecordedRun, data_digests
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
@@ -151,13 +151,13 @@ class LedgerRun(Observer):
     def _open_journal(self, at: Path, *, make: bool) -> None:
         """Open the journal. An interrupt waits until the run can close it."""
         key = journal_key(self._chain, make=make)
-        with interrupted_later():
+        with delay_interrupts():
             self._journal = Journal(at, key)
 
     def _leave_journal(self) -> None:
         if self._journal is None or not self._here:
             return
-        with interrupted_later():
+        with delay_interrupts():
             if self._disposable:
                 self._journal.remove()
             else:
@@ -174,7 +174,7 @@ class LedgerRun(Observer):
             return
         key = journal_key(self._chain, make=False)
         with contextlib.ExitStack() as leaving:
-            with interrupted_later():
+            with delay_interrupts():
                 journal = Journal(self._at, key)
                 leaving.callback(journal.close)
             owner = journal.owner

@@ -29,7 +29,7 @@ class SignatureError(Exception):
     """A signature of another text, or of somebody who is not allowed to sign."""
 
 
-def signed_text(ledger: str, previous: str, kind: str, content: Mapping[str, Any]) -> str:
+def text_to_sign(ledger: str, previous: str, kind: str, content: Mapping[str, Any]) -> str:
     """Return the text that a signature covers, the ledger's id, the hash of the entry before it, and the content."""
     signed = {key: value for key, value in content.items() if key != "signature"}
     return canonical({"ledger": ledger, "after": previous, kind: signed})

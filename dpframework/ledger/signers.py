@@ -2,7 +2,7 @@
 
 A decision is an entry that gives or takes authority: a data set with its cap, an approval, a revocation, a change of
 the signers. In a ledger with signers each one holds a signature by the key of somebody who is a signer at that place.
-The signature covers the ledger's id, the hash of the entry before it, the kind and the content (see `signed_text`), so
+The signature covers the ledger's id, the hash of the entry before it, the kind and the content (see `text_to_sign`), so
 it seals all that stands before it, and fits no other place.
 """
 

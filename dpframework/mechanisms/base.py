@@ -18,7 +18,7 @@ from dpframework.facts.privacy import ByRelation, Relation, float_above, positiv
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.lattice import AT_ONCE, LatticePoints, Scores, rounded
 from dpframework.mechanisms.laws import NoiseLaw
-from dpframework.mechanisms.losses import Losses, divided, doubled_at_most, either_way, half_square, times
+from dpframework.mechanisms.losses import Losses, divided, double_at_most, either_way, half_square, times
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.tables.counts import wide
@@ -387,5 +387,5 @@ class PureMechanism(Mechanism):
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
         """Return change / scale under each relation, and half its square as rho."""
-        pure = doubled_at_most(divided(change, scale))
+        pure = double_at_most(divided(change, scale))
         return Losses(pure, half_square(pure))

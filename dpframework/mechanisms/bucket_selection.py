@@ -52,9 +52,9 @@ def exponential_choice(words: DrawWords, scores: Scores, scale: float) -> int:
     weights, top = [number << _LAST - k for k, number in enumerate(members)], int(scores.max())
     numbers = WholeNumbers(words)
     while True:
-        bucket = _drawn_by_weight(weights, numbers)
+        bucket = _draw_by_weight(weights, numbers)
         i = _member(buckets, bucket, numbers.below(weights[bucket] >> _LAST - bucket))
-        if _accepted(top - int(scores[i]), bucket, scale, words):
+        if _accepts(top - int(scores[i]), bucket, scale, words):
             return i
 
 
@@ -75,10 +75,10 @@ def permute_and_flip(words: DrawWords, scores: Scores, scale: float) -> int:
     left = [survivors(words, number, k) for k, number in enumerate(members)]
     numbers, visited = WholeNumbers(words), set[int]()
     while True:
-        bucket = _drawn_by_weight(left, numbers)
+        bucket = _draw_by_weight(left, numbers)
         while (i := _member(buckets, bucket, numbers.below(members[bucket]))) in visited:
             pass
-        if _accepted(top - int(scores[i]), bucket, scale, words):
+        if _accepts(top - int(scores[i]), bucket, scale, words):
             return i
         visited.add(i)
         left[bucket] -= 1
@@ -96,7 +96,7 @@ def buckets_of(scores: Scores, scale: float) -> tuple[NDArray[np.uint8], list[in
     return buckets, members.tolist()
 
 
-def _drawn_by_weight(weights: list[int], numbers: WholeNumbers) -> int:
+def _draw_by_weight(weights: list[int], numbers: WholeNumbers) -> int:
     """Return a position with probability proportional to its weight."""
     at = numbers.below(sum(weights))
     for position, weight in enumerate(weights):
@@ -126,7 +126,7 @@ def survivors(words: DrawWords, number: int, rounds: int) -> int:
     return number
 
 
-def _accepted(below: int, bucket: int, scale: float, words: DrawWords) -> bool:
+def _accepts(below: int, bucket: int, scale: float, words: DrawWords) -> bool:
     """Tell whether a uniform number below 2**-bucket is below exp(-below / scale)."""
     if not below:
         return True

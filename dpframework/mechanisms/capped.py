@@ -45,11 +45,11 @@ class Capped(Mechanism):
 
     def change(self, facts: QueryFacts) -> NoReturn:
         """Refuse, since it answers no query."""
-        raise _refused()
+        raise _refusal()
 
     def scale(self, change: Fraction) -> NoReturn:
         """Refuse, since it has no noise of its own."""
-        raise _refused()
+        raise _refusal()
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
         """Return the most that the releases lose together, whatever changes."""
@@ -57,16 +57,16 @@ class Capped(Mechanism):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> NoReturn:
         """Refuse, since each of the releases is made by its own mechanism."""
-        raise _refused()
+        raise _refusal()
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> NoReturn:
         """Refuse, since it has no outputs of its own."""
-        raise _refused()
+        raise _refusal()
 
     def preview(self, calibration: Calibration) -> Preview:
         """Return that no error is known beforehand."""
         return Preview(float("nan"), float("nan"), "chosen as the miner goes")
 
 
-def _refused() -> InputError:
+def _refusal() -> InputError:
     return InputError("several releases stand here for one, and each is made by its own mechanism")

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import ByRelation, Relation, float_above, positive_delta, positive_rho, rounded_up
+from dpframework.facts.privacy import ByRelation, Relation, float_above, positive_delta, positive_rho, round_up
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.base import Calibration, Mechanism, Preview
 from dpframework.mechanisms.gaussian import event_of, lattice_deviation, log_normalizer
@@ -185,7 +185,7 @@ def _delta_at(least: int, sigma: float, keys: int) -> Fraction:
     chance = _tail(least - 1, sigma) * (1 + _MARGIN)
     if chance >= 1:
         return Fraction(1)
-    return rounded_up(-math.expm1(keys * math.log1p(-chance)) * (1 + _MARGIN))
+    return round_up(-math.expm1(keys * math.log1p(-chance)) * (1 + _MARGIN))
 
 
 @functools.lru_cache(maxsize=4096)

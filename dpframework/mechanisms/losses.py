@@ -28,7 +28,7 @@ from fractions import Fraction
 
 import attrs
 
-from dpframework.facts.privacy import NOTHING, ByRelation, Relation, rounded_up
+from dpframework.facts.privacy import NOTHING, ByRelation, Relation, round_up
 
 _LARGEST = 500  # of an epsilon whose exponential is taken: beyond, it is no double
 
@@ -90,7 +90,7 @@ def growth_of_delta(row: Fraction, group: Fraction) -> Fraction:
     >>> growth_of_delta(Fraction(1), Fraction(1)), float(growth_of_delta(Fraction(1), Fraction(2)))
     (Fraction(1, 1), 3.71828183)
     """
-    return Fraction(1) if row == group else rounded_up(math.expm1(float(group)) / math.expm1(float(row)))
+    return Fraction(1) if row == group else round_up(math.expm1(float(group)) / math.expm1(float(row)))
 
 
 def either_way(pair: ByRelation) -> ByRelation:
@@ -102,7 +102,7 @@ def either_way(pair: ByRelation) -> ByRelation:
     return ByRelation(added, None if added is None or replaced is None else max(added, replaced))
 
 
-def doubled_at_most(pair: ByRelation) -> ByRelation:
+def double_at_most(pair: ByRelation) -> ByRelation:
     """Bound a replace-one amount by twice the add-or-remove one, since it is a removal and an addition."""
     added, replaced = pair.add_or_remove_one, pair.replace_one
     if added is None:

@@ -43,12 +43,12 @@ def noise(kind: str, scale: float, size: int) -> Integers:
     """Draw independent integers from the discrete "laplace" or "gaussian" of a scale."""
     if not size:
         return np.zeros(0, dtype=np.int64)
-    return _invoked(_noise(kind, scale), np.zeros(size, dtype=np.int64), np.int64)
+    return _invoke(_noise(kind, scale), np.zeros(size, dtype=np.int64), np.int64)
 
 
 def noisy_max(scores: Scores, scale: float, *, gumbel: bool) -> int:
     """Return the position of the largest score with Gumbel noise, or with exponential noise (permute-and-flip)."""
-    found = _invoked(_noisy_max(scale, gumbel), np.ascontiguousarray(np.asarray(scores), dtype=np.int64), np.uintp)
+    found = _invoke(_noisy_max(scale, gumbel), np.ascontiguousarray(np.asarray(scores), dtype=np.int64), np.uintp)
     return int(found[0])
 
 
@@ -80,7 +80,7 @@ def _noisy_max(scale: float, gumbel: bool) -> Any:
     return make_noisy_max(vector_domain(atom_domain(T="i64")), linf_distance(T="i64"), measure, scale=scale)
 
 
-def _invoked(measurement: Any, array: Integers, kind: type[np.generic]) -> NDArray[Any]:
+def _invoke(measurement: Any, array: Integers, kind: type[np.generic]) -> NDArray[Any]:
     """Return the draws of a measurement for an array of eight-byte numbers."""
     call = _library()
     if call is None:  # another version of the binding keeps its functions elsewhere
@@ -108,19 +108,19 @@ def _library() -> Callable[[Any, Integers], bytes] | None:
     for function, types in zip((as_object, invoke, as_slice, free_slice, free_object), given.values(), strict=True):
         function.argtypes, function.restype = types, FfiResult
 
-    def made(result: Any) -> ctypes.c_void_p:
+    def make(result: Any) -> ctypes.c_void_p:
         if result.tag:
             unwrap(result, pointer)  # raises what the library says
         return ctypes.cast(result.payload.Ok, pointer)
 
     def call(measurement: Any, array: Integers) -> bytes:
-        handed = made(as_object(ctypes.byref(FfiSlice(array.ctypes.data, len(array))), b"Vec<i64>"))
+        handed = make(as_object(ctypes.byref(FfiSlice(array.ctypes.data, len(array))), b"Vec<i64>"))
         try:
-            drawn = made(invoke(measurement, handed))
+            drawn = make(invoke(measurement, handed))
         finally:
             free_object(handed)
         try:
-            at = made(as_slice(drawn))
+            at = make(as_slice(drawn))
             slice_ = FfiSlice.from_address(at.value or 0)
             copied = ctypes.string_at(slice_.ptr, slice_.len * 8)
             free_slice(at)

@@ -70,11 +70,11 @@ def discrete_gaussian(words: DrawWords, size: int, scale: float, *, margin: floa
     while len(drawn) < size:
         missing = size - len(drawn)
         proposed = digit_laplace.discrete_laplace(words, missing + missing // 2 + 8, math.floor(scale) + 1.0)
-        drawn = np.concatenate([drawn, proposed[_kept(words, proposed, scale, margin)]])
+        drawn = np.concatenate([drawn, proposed[_accept(words, proposed, scale, margin)]])
     return drawn[:size]
 
 
-def _kept(words: DrawWords, proposed: Integers, scale: float, margin: float) -> NDArray[np.bool_]:
+def _accept(words: DrawWords, proposed: Integers, scale: float, margin: float) -> NDArray[np.bool_]:
     """Tell for each proposal whether it is kept."""
     first = words(len(proposed))
     near = exp_of_minus(exponents(proposed, scale))

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation
 from dpframework.mechanisms.base import LATTICE_BITS, Calibration, Preview, PureMechanism
-from dpframework.mechanisms.losses import Losses, divided, doubled_at_most, times
+from dpframework.mechanisms.losses import Losses, divided, double_at_most, times
 from dpframework.mechanisms.randomness import Noise, Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
@@ -85,7 +85,7 @@ class _NoisyMax(_ByScore):
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the log-probability of choosing position `output`."""
-        scaled = _scaled(answer, calibration)
+        scaled = _scale(answer, calibration)
         if not 0 <= int(output) < len(scaled):
             return -math.inf
         return self.log_probability(scaled, int(output))
@@ -187,11 +187,11 @@ def with_relative_error(change: ByRelation, error: Fraction, epsilon: Fraction) 
 
 def bounded_range_losses(spread: ByRelation, scale: Fraction) -> Losses:
     """Return the cost of a mechanism of bounded range, spread / scale, and an eighth of its square as rho."""
-    pure = doubled_at_most(divided(spread, scale))
+    pure = double_at_most(divided(spread, scale))
     return Losses(pure, pure.map(lambda epsilon: epsilon**2 / 8))
 
 
-def _scaled(answer: Any, calibration: Calibration) -> NDArray[np.float64]:
+def _scale(answer: Any, calibration: Calibration) -> NDArray[np.float64]:
     """Return scores over the noise's scale, the largest at 0."""
     points = calibration.on_lattice(answer).ravel()
     return np.asarray((points - points.max()) / calibration.lattice_scale, dtype=np.float64)

@@ -50,9 +50,9 @@ class ClaimStanding:
 
 def standings(plan: Plan, verified: Verified | None) -> Iterator[ClaimStanding]:
     """Yield the standing of each step's sensitivity, from records of proofs and tests of this very code."""
-    tightness = {} if verified is None else _tested(plan, verified)
+    tightness = {} if verified is None else _find_tested(plan, verified)
     for path, step in plan.placed_steps():
-        proved = None if verified is None else _proved(plan, step, verified)
+        proved = None if verified is None else _find_provers(plan, step, verified)
         if proved:
             yield ClaimStanding(path, Standing.PROVED, f"proved by {proved}, for all tables")
         elif (part := path.partition("/")[0]) in tightness:
@@ -62,7 +62,7 @@ def standings(plan: Plan, verified: Verified | None) -> Iterator[ClaimStanding]:
             yield ClaimStanding(path, Standing.DECLARED, f"declared{unproved}")
 
 
-def _tested(plan: Plan, verified: Verified) -> dict[str, str]:
+def _find_tested(plan: Plan, verified: Verified) -> dict[str, str]:
     """Return the parts of a study whose miner's code was tested, with how near the search came to its claim."""
     from dpframework.plan.verification_records import judged
 
@@ -75,7 +75,7 @@ def _tested(plan: Plan, verified: Verified) -> dict[str, str]:
     return found
 
 
-def _proved(plan: Plan, step: Step, verified: Verified) -> str:
+def _find_provers(plan: Plan, step: Step, verified: Verified) -> str:
     """Return the solvers that proved all claims of a step's formulas; nothing if they are not what it declares."""
     facts = step.facts
     declared = facts.sensitivity(step.mechanism.norm)
@@ -121,17 +121,17 @@ def covers(
         ]
         if declared.add_or_remove_one is None:  # it has a claim under replace-one only
             wanted = wanted[2:]
-        return all(_covered(size, claim, number, 1) for size, claim, number in wanted)
+        return all(_covers(size, claim, number, 1) for size, claim, number in wanted)
     change = Change.L1 if declared.norm is Norm.HISTOGRAMS else Change(declared.norm.value)
     several = (facts.answer_length or 0) if facts.name == "supports" else len(facts.histograms)
     times = max(several, 1) if declared.norm in (Norm.L1, Norm.SQUARED_L2) else 1
     added, replaced = bounds.get((change, False)), bounds.get((change, True))
-    return _covered(declared.add_or_remove_one, added, larger, times) and _covered(
+    return _covers(declared.add_or_remove_one, added, larger, times) and _covers(
         declared.change.replace_one, replaced, row_bound, times
     )
 
 
-def _covered(size: Fraction | None, claim: Claim | None, number: int | None, times: int) -> bool:
+def _covers(size: Fraction | None, claim: Claim | None, number: int | None, times: int) -> bool:
     if claim is None or size is None:
         return False
     return size >= times * bound_at(claim.bound, number) * (1 - SLACK)

@@ -126,14 +126,14 @@ class PlacedNode:
             case Step():
                 facts = self.node.facts
                 none = facts.no_attributes or facts == Count().facts()
-                return () if none else self._known(facts.attributes)
+                return () if none else self._read_known(facts.attributes)
             case Parallel(by=by):
                 if by is None:
                     return None
-                return self._known(by.attributes if isinstance(by, FromRelease) else attributes_of(by))
+                return self._read_known(by.attributes if isinstance(by, FromRelease) else attributes_of(by))
         return ()
 
-    def _known(self, names: tuple[str, ...]) -> Reads:
+    def _read_known(self, names: tuple[str, ...]) -> Reads:
         schema: Schema | None = None if self.plan is None else self.plan.schema
         return names if names and (schema is None or all(name in schema for name in names)) else None
 
@@ -185,13 +185,13 @@ class PlanIndex:
         builder = _Builder(plan)
         builder.place_scope(root, "", None, 0, in_parts=False, on_sample=False)
         self.edges = builder.edges
-        self.nodes: tuple[PlacedNode, ...] = tuple(builder.placed())
+        self.nodes: tuple[PlacedNode, ...] = tuple(builder.place())
         self.scopes = tuple(ScopeNodes(path, tuple(self.nodes[n] for n in own)) for path, own in builder.scopes)
         self._numbers = {id(placed.node): placed.number for placed in reversed(self.nodes)}
 
     @functools.cached_property
     def graph(self) -> nx.DiGraph:
-        """The same edges as a `networkx.DiGraph`. Each node has its `PlacedNode` as the attribute `placed`."""
+        """The same edges as a `networkx.DiGraph`. Each node has its `PlacedNode` as the attribute `place`."""
         return self.edges.as_graph((placed.number, {"placed": placed}) for placed in self.nodes)
 
     def find(self, node: Node) -> PlacedNode | None:
@@ -314,7 +314,7 @@ class _Builder:
                 self._place(child, path, own, around, opener, number, k, **rows)
         facts["end"] = len(self._facts)
 
-    def placed(self) -> Iterator[PlacedNode]:
+    def place(self) -> Iterator[PlacedNode]:
         """Yield each node's place, once the edges of releases are there too."""
         for source, user in self._uses():
             kind = self.edges.following[source].get(user, {}).get("kind", "use")

@@ -57,7 +57,7 @@ _FINEST_RATE = 10**9  # of which one is the smallest step of a sample's rate
 NAME_CHARACTER = "[A-Za-z0-9 ._=+-]"
 
 
-def named_as_in_plan(instance: Any, attribute: Any, value: str) -> None:
+def validate_plan_name(instance: Any, attribute: Any, value: str) -> None:
     """Refuse a name that cannot be used in a plan, as a validator of attrs.
 
     Raises
@@ -127,7 +127,7 @@ class Step(Node):
         A number that its release is compared with; noise that swamps it is a finding (DP007).
     """
 
-    name: str = attrs.field(validator=named_as_in_plan)
+    name: str = attrs.field(validator=validate_plan_name)
     query: Query
     mechanism: Mechanism
     uses: tuple[str, ...] = attrs.field(default=(), converter=names_of, kw_only=True)
@@ -145,7 +145,7 @@ class Step(Node):
 class Post(Node):
     """Post-processing, which is free and names the use of releases."""
 
-    name: str = attrs.field(validator=named_as_in_plan)
+    name: str = attrs.field(validator=validate_plan_name)
     uses: tuple[str, ...] = attrs.field(converter=names_of)
 
 
@@ -187,7 +187,7 @@ class _OnePart(Node):
 class Sequential(_Composition):
     """Parts released from the same rows one after another. With a name it is a scope of its own."""
 
-    name: str | None = attrs.field(default=None, validator=attrs.validators.optional(named_as_in_plan))
+    name: str | None = attrs.field(default=None, validator=attrs.validators.optional(validate_plan_name))
 
 
 @final
@@ -207,7 +207,7 @@ class Parallel(_Composition):
     """
 
     by: Parts | None
-    name: str | None = attrs.field(default=None, validator=attrs.validators.optional(named_as_in_plan))
+    name: str | None = attrs.field(default=None, validator=attrs.validators.optional(validate_plan_name))
 
     @property
     def number(self) -> int | None:
@@ -248,7 +248,7 @@ class Sample(_OnePart):
     """
 
     rate: Fraction
-    name: str | None = attrs.field(default=None, validator=attrs.validators.optional(named_as_in_plan))
+    name: str | None = attrs.field(default=None, validator=attrs.validators.optional(validate_plan_name))
 
 
 def step(

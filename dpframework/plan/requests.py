@@ -18,7 +18,7 @@ from dpframework.plan.spending import AMOUNTS
 _REQUEST = re.compile(r" \(((?:epsilon|rho|delta) [^()]*)\)$")
 
 
-def requested(step: Step, amounts: Mapping[str, Fraction]) -> Step:
+def request_step(step: Step, amounts: Mapping[str, Fraction]) -> Step:
     """Return the step that a miner asks for, a kind with the parameters that it chose."""
     return attrs.evolve(step, mechanism=attrs.evolve(step.mechanism, **amounts))
 

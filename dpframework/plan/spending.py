@@ -45,7 +45,7 @@ from dpframework.facts.typechecks import require_field_types
 from dpframework.mechanisms.base import Mechanism
 from dpframework.mechanisms.losses import Losses, half_square
 from dpframework.mechanisms.selection import BoundedRange
-from dpframework.plan.nodes import Node, Step, named_as_in_plan, require_query
+from dpframework.plan.nodes import Node, Step, require_query, validate_plan_name
 from dpframework.queries.base import Query
 
 #: The parameters of mechanisms that a miner chooses for each release.
@@ -138,7 +138,7 @@ class Spend(Node):
         The most that all releases of the block may cost together, under the study's relation.
     """
 
-    name: str = attrs.field(validator=named_as_in_plan)
+    name: str = attrs.field(validator=validate_plan_name)
     parts: tuple[Step, ...]
     bounds: tuple[Bounds, ...]
     caps: Amounts

@@ -211,7 +211,7 @@ def _from_l1(declared: Sensitivity, norm: Norm) -> Sensitivity:
     """Return the sensitivities that follow from one in the l1 norm, since every other norm of a change is smaller."""
     power = 2 if norm is Norm.SQUARED_L2 else 1
 
-    def raised(bound: Fraction | None) -> Fraction | None:
+    def raise_bound(bound: Fraction | None) -> Fraction | None:
         return None if bound is None else bound**power
 
     either = [direction for direction in (declared.rise, declared.fall) if direction is not None]
@@ -219,10 +219,10 @@ def _from_l1(declared: Sensitivity, norm: Norm) -> Sensitivity:
     return attrs.evolve(
         declared,
         norm=norm,
-        add_or_remove_one=raised(declared.add_or_remove_one) if largest is None else largest,
-        replace_one=raised(declared.replace_one),
-        rise=raised(declared.rise),
-        fall=raised(declared.fall),
+        add_or_remove_one=raise_bound(declared.add_or_remove_one) if largest is None else largest,
+        replace_one=raise_bound(declared.replace_one),
+        rise=raise_bound(declared.rise),
+        fall=raise_bound(declared.fall),
     )
 
 

@@ -14,7 +14,7 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
 from dpframework.queries.counts import CellCounts
 from dpframework.tables.blocks import TILE, Block
-from dpframework.tables.joint_counts import Crosstab, JointCounts, binned_codes
+from dpframework.tables.joint_counts import Crosstab, JointCounts, codes_in_bins
 from dpframework.tables.tallies import joint_codes, tally
 
 #: A box: for each attribute the first of its codes that is inside, and the first one behind.
@@ -69,7 +69,7 @@ class BoxCounts(CellCounts):
         numbers = self._numbers(boxes).ravel()
         shape = [a.size for a in self.of]
         tiles = block.tiles(max(TILE, 4 * len(numbers)))
-        cells = (joint_codes((binned_codes(tile, a) for a in self.of), shape) for tile in tiles)
+        cells = (joint_codes((codes_in_bins(tile, a) for a in self.of), shape) for tile in tiles)
         return tally((numbers[own] for own in cells), len(boxes) + 1)[:-1]
 
     def tables(self, *, boxes: Sequence[Box] = (), **inputs: Any) -> JointCounts:

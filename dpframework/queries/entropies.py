@@ -53,16 +53,16 @@ def entropy_change(rows: int, group: int = 1, values: int | None = None) -> floa
         return 1.0
     most = min(group, rows)
     if values is None:
-        return _grown(rows, most)
+        return _growth(rows, most)
     others = max(values - 1, 1)
     turn = max(others, rows * others // (others + 1))
     return max(
-        _grown(rows, added) - max(0.0, added * math.log2(added / others))
+        _growth(rows, added) - max(0.0, added * math.log2(added / others))
         for added in {min(turn + k, most) for k in (0, 1)}
     )
 
 
-def _grown(rows: int, added: int) -> float:
+def _growth(rows: int, added: int) -> float:
     """Return h(rows - added, added), without the difference of two large numbers."""
     before = rows - added
     return added * math.log2(rows) + (before * math.log1p(added / before) / math.log(2) if before else 0.0)

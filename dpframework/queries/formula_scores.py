@@ -134,13 +134,13 @@ def formula_sensitivity(
     larger = None if row_bound is None else row_bound + (group if exact_rows else 0)
     steps = 1 if isinstance(shape, Cells) else group
 
-    def added(change: Change, most: int | None) -> Fraction:
+    def add(change: Change, most: int | None) -> Fraction:
         sizes = [None if most is None else max(most - k, 1) for k in range(steps)]
         return sum((bound_at(bounds[change], size) for size in sizes), Fraction())
 
-    rise, fall = added(Change.RISE, larger), added(Change.FALL, larger)
+    rise, fall = add(Change.RISE, larger), add(Change.FALL, larger)
     replaced = min(
-        added(Change.RISE, row_bound) + added(Change.FALL, row_bound),
+        add(Change.RISE, row_bound) + add(Change.FALL, row_bound),
         steps * bound_at(bounds[Change.REPLACED], row_bound),
     )
     source = f"derived from the formula {shape.text}"

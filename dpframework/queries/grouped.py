@@ -23,7 +23,7 @@ from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.counts import CellCounts, histogram_claims, histogram_sensitivities
 from dpframework.queries.sums import STEPS, BoundedSum, WithinBounds
 from dpframework.tables.blocks import TILE, Block
-from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps, binned_codes, known_value
+from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps, codes_in_bins, describe_known
 from dpframework.tables.tallies import joint_codes
 
 
@@ -35,7 +35,7 @@ def _group_codes(block: Block, by: tuple[Attribute, ...]) -> NDArray[Any]:
     """Return the group of each row of a block, shape (rows,), below the number of groups."""
     if not by:
         return np.zeros(block.rows, dtype=np.uint8)
-    return joint_codes((binned_codes(block, one) for one in by), [one.size for one in by])
+    return joint_codes((codes_in_bins(block, one) for one in by), [one.size for one in by])
 
 
 def _number(by: tuple[Attribute, ...]) -> int:
@@ -171,7 +171,7 @@ class GroupNumbers(WithinBounds):
         """Return the first cell of each group, which is of the rows that are asked for, shape (groups,)."""
         return counts.reshape(self.groups, -1)[:, 0]
 
-    def _added(self, block: Block, columns: int) -> NDArray[np.int64]:
+    def _add_up(self, block: Block, columns: int) -> NDArray[np.int64]:
         """Return the sums of `_entries` over the rows of each group, shape (groups, columns).
 
         Doubles hold the sums of a tile exactly: 2**17 rows of at most 2**31 steps each.
@@ -272,7 +272,7 @@ class GroupSums(GroupNumbers):
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Add this block's values up, in steps, shape (groups,)."""
-        return self._added(block, 1)[:, 0]
+        return self._add_up(block, 1)[:, 0]
 
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the sum of all steps in each group."""
@@ -365,7 +365,7 @@ class GroupMoments(GroupNumbers):
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Add this block's numbers up, in steps, shape (groups, degree + 1)."""
-        return self._added(block, self.degree + 1)
+        return self._add_up(block, self.degree + 1)
 
     @property
     def tabled(self) -> bool:
@@ -377,7 +377,7 @@ class GroupMoments(GroupNumbers):
         if not self.tabled:
             return None
         steps = WholeSteps(self.attribute.name, self.lower, self.upper, self.lower, (self.upper - self.lower) / STEPS)
-        known = Crosstab([*self.by, *self.asked, Cases([known_value(self.attribute.name, self.lower)])])
+        known = Crosstab([*self.by, *self.asked, Cases([describe_known(self.attribute.name, self.lower)])])
 
         def assemble(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
             summed, rows = (self.first(own) for own in counts)

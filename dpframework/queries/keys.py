@@ -58,7 +58,7 @@ def _name(attribute: Attribute | str) -> str:
     return require_open(attribute, "the query 'keys'").name if isinstance(attribute, Attribute) else attribute
 
 
-def _counted(name: str, block: Block) -> Mapping[str, int]:
+def _count_keys(name: str, block: Block) -> Mapping[str, int]:
     return block.keys(name).counted()
 
 
@@ -134,7 +134,7 @@ class Keys(Query):
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> KeyCounts:
         """Return the counts by key."""
-        return KeyCounts.of(engine.tally(rows, functools.partial(_counted, self.attribute)))
+        return KeyCounts.of(engine.tally(rows, functools.partial(_count_keys, self.attribute)))
 
     def coordinates(self, answer: KeyCounts) -> NDArray[np.int64]:
         """Return the numbers of rows by a hash of their keys, in which keys that fall together are added up."""

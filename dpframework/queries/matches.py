@@ -292,7 +292,7 @@ class MatchScores(CandidateScores):
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Floats:
         """Score all matches, against each set of rows that is known."""
         counts = np.asarray(counts, dtype=np.int64)
-        return self._listed(self._lowered(counts[0], counts[1:], self._scored(counts[0], self._cap(inputs))))
+        return self._list(self._lower(counts[0], counts[1:], self._score(counts[0], self._cap(inputs))))
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> Floats:
         """Score all matches. Counts for the sets of the last choice on these rows are not made again.
@@ -308,17 +308,17 @@ class MatchScores(CandidateScores):
         sets: Sets = {} if last is None else last.sets
         if last is None or known[: len(last.known)] != last.known:
             counts = engine.sum(rows, Counting(self, {"known": known, "sets": sets}))
-            scores = self._lowered(counts[0], counts[1:], self._scored(counts[0], cap))
+            scores = self._lower(counts[0], counts[1:], self._score(counts[0], cap))
             last = _Last(self, cap, known, counts[0].copy(), scores, sets)
         elif len(known) > len(last.known):
             more = known[len(last.known) :]
             counts = engine.sum(rows, Counting(self, {"known": more, "everyone": False, "sets": sets}))
-            scores = self._lowered(last.everyone, counts, last.scores.copy())
+            scores = self._lower(last.everyone, counts, last.scores.copy())
             last = _Last(self, cap, known, last.everyone, scores, sets)
         kept[_Last] = last  # of one query at a time
-        return self._listed(last.scores)
+        return self._list(last.scores)
 
-    def _listed(self, scores: Floats) -> Floats:
+    def _list(self, scores: Floats) -> Floats:
         """Return the scores of allowed matches: if all are, the given ones themselves, which nobody may change."""
         if isinstance(self._allowed, range):
             scores.flags.writeable = False
@@ -336,7 +336,7 @@ class MatchScores(CandidateScores):
             caps.append(float(inputs["cap"]))
         return min(caps)
 
-    def _scored(self, counts: NDArray[Any], cap: float) -> Floats:
+    def _score(self, counts: NDArray[Any], cap: float) -> Floats:
         from dpframework.queries.kernels import match_scores
 
         known = [side.known() for side in self._sides]
@@ -344,7 +344,7 @@ class MatchScores(CandidateScores):
         match_scores(counts, *known, float(self.target), cap, self._most, scores)
         return scores
 
-    def _lowered(self, counts: NDArray[Any], within: NDArray[Any], scores: Floats) -> Floats:
+    def _lower(self, counts: NDArray[Any], within: NDArray[Any], scores: Floats) -> Floats:
         from dpframework.queries.kernels import lower_scores
 
         known = [side.known() for side in self._sides]

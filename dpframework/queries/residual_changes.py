@@ -38,7 +38,7 @@ Sets = tuple[tuple[int, ...], ...]
 
 
 @functools.lru_cache(maxsize=64)
-def added_change(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...], norm: Norm) -> int:
+def change_by_addition(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...], norm: Norm) -> int:
     """Return the change by a row that is added or removed, in l1, squared l2, or the largest l1 norm of a block."""
     if norm is Norm.SQUARED_L2:
         return sum(k * k * math.prod(_own(sizes[a]) for a in of) for of, k in zip(sets, weights, strict=True))
@@ -46,7 +46,7 @@ def added_change(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...], n
 
 
 @functools.lru_cache(maxsize=64)
-def replaced_change(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...], norm: Norm) -> int:
+def change_by_replacement(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...], norm: Norm) -> int:
     """Return the largest change by a row that is replaced, in the same norms, over all attributes that may differ."""
     if norm is Norm.BLOCKS:
         return max((2 * k for of, k in zip(sets, weights, strict=True) if of), default=0)
@@ -70,7 +70,7 @@ def replaced_change(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...]
 
 
 def is_bound(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...]) -> bool:
-    """Return whether `replaced_change` is a bound, because there are too many neighbours to try."""
+    """Return whether `change_by_replacement` is a bound, because there are too many neighbours to try."""
     return _choices(sizes, sets, weights) is None
 
 

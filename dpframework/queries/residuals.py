@@ -31,7 +31,13 @@ from numpy.typing import ArrayLike, NDArray
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
 from dpframework.queries.base import Norm, Query, Sensitivity
-from dpframework.queries.residual_changes import LARGEST_WEIGHT, Sets, added_change, is_bound, replaced_change
+from dpframework.queries.residual_changes import (
+    LARGEST_WEIGHT,
+    Sets,
+    change_by_addition,
+    change_by_replacement,
+    is_bound,
+)
 from dpframework.tables.joint_counts import Crosstab, JointCounts
 
 _MOST_NAMED = 4  # in a text
@@ -139,7 +145,7 @@ class Residuals(Query):
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """Return how far a row moves all blocks together, in the one norm."""
         facts = self.sizes, self.sets, self.weights, self.norm
-        added, replaced = added_change(*facts), replaced_change(*facts)
+        added, replaced = change_by_addition(*facts), change_by_replacement(*facts)
         bounded = self.norm is not Norm.BLOCKS and is_bound(*facts[:3])
         source = "tensor products of one row's values; replaced: " + (
             "the largest change of each block, added up" if bounded else "all sets of attributes that differ were tried"
@@ -157,10 +163,10 @@ class Residuals(Query):
             shape = [self.of[a].size for a in one]
             part = np.asarray(counts[at : at + math.prod(shape)]).reshape(shape)
             at += math.prod(shape)
-            found.append((weight * self._contracted(part)).ravel())
+            found.append((weight * self._contract(part)).ravel())
         return np.concatenate(found)
 
-    def _contracted(self, part: NDArray[Any]) -> NDArray[Any]:
+    def _contract(self, part: NDArray[Any]) -> NDArray[Any]:
         centred = self.norm is Norm.SQUARED_L2
         for axis, size in enumerate(part.shape):
             if size == 2:
@@ -193,12 +199,12 @@ class Residuals(Query):
             For each set, of independent noise on the numbers of its block.
         """
         return [
-            variance * _kept(tuple(self.of[a].size for a in one)) / (weight * self.multiplier(one)) ** 2
+            variance * _share_of_variance(tuple(self.of[a].size for a in one)) / (weight * self.multiplier(one)) ** 2
             for one, weight, variance in zip(self.sets, self.weights, variances, strict=True)
         ]
 
 
 @functools.lru_cache(maxsize=4096)
-def _kept(sizes: tuple[int, ...]) -> float:
+def _share_of_variance(sizes: tuple[int, ...]) -> float:
     """Return the share of a block's variance that a number of the residual has, after centring and halving."""
     return math.prod(0.25 if size == 2 else 1 - 1 / size for size in sizes)

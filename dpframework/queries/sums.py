@@ -28,7 +28,7 @@ from dpframework.formulas.shapes import Adds
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims
 from dpframework.tables.blocks import Block
-from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps, known_value
+from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps, describe_known
 
 STEPS = 1 << 30  # of the largest size of a value: below 2**31 rows, their sum fits into 62 bits
 
@@ -287,7 +287,7 @@ class BoundDistances(WithinBounds):
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the sum of the distances from the lower bound, and the rows that have a value."""
         steps = WholeSteps(self.attribute.name, self.lower, self.upper, self.lower, (self.upper - self.lower) / STEPS)
-        known = Crosstab([*self.asked, Cases([known_value(self.attribute.name, self.lower)])])
+        known = Crosstab([*self.asked, Cases([describe_known(self.attribute.name, self.lower)])])
 
         def assemble(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
             (summed, *_), (rows, *_) = (own.ravel() for own in counts)  # those that are asked for come first

@@ -107,7 +107,7 @@ def attribute_rows(schema: Schema) -> list[tuple[str, str, str]]:
     return rows
 
 
-def approved_or_not(plan: StudyPlan, about: About) -> str:
+def describe_approval(plan: StudyPlan, about: About) -> str:
     """Say in one sentence whether a plan may be run, and whether somebody has approved it."""
     codes = dict.fromkeys(finding.code for finding in plan.check() if finding.severity is Severity.ERROR)
     if codes:

@@ -26,7 +26,7 @@ def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: M
     """Return a plan as a page draws it, with how often each step was released if there was a run."""
     steps = {row.number: k for k, row in enumerate([row for row in root.walk() if row.step is not None], start=1)}
 
-    def detailed(node: NodeDrawing, row: NodeRow, repeated: bool) -> NodeDrawing:
+    def add_details(node: NodeDrawing, row: NodeRow, repeated: bool) -> NodeDrawing:
         below = [inner.step for inner in row.walk() if inner.step is not None]
         notes = [row.times] if row.times else []
         if row.children:
@@ -48,13 +48,13 @@ def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: M
             repeated=repeated,
             children=tuple(
                 [
-                    detailed(*pair, placed.kind.several(placed.node))
+                    add_details(*pair, placed.kind.several(placed.node))
                     for pair in zip(node.children, row.children, strict=True)
                 ]
             ),
         )
 
-    return _fold_if_large(merge_equal(detailed(draw_plan(plan), root, repeated=False)))
+    return _fold_if_large(merge_equal(add_details(draw_plan(plan), root, repeated=False)))
 
 
 def merge_equal(root: NodeDrawing) -> NodeDrawing:
@@ -62,17 +62,17 @@ def merge_equal(root: NodeDrawing) -> NodeDrawing:
 
     The one that is shown stands for the others, node by node: links to them lead to it, and so do their arrows.
     """
-    merged = _merged_below(root)
+    merged = _merge_below(root)
     shown = {number: node.number for node in merged.walk() for number in (node.number, *node.alike)}
 
-    def led(node: NodeDrawing) -> NodeDrawing:
+    def redirect(node: NodeDrawing) -> NodeDrawing:
         uses = tuple(dict.fromkeys(attrs.evolve(use, source=shown[use.source]) for use in node.uses))
-        return attrs.evolve(node, uses=uses, children=tuple(map(led, node.children)))
+        return attrs.evolve(node, uses=uses, children=tuple(map(redirect, node.children)))
 
-    return led(merged)
+    return redirect(merged)
 
 
-def _merged_below(node: NodeDrawing) -> NodeDrawing:
+def _merge_below(node: NodeDrawing) -> NodeDrawing:
     runs: list[tuple[object, list[NodeDrawing]]] = []
     for child in node.children:
         shape = _shape(child)
@@ -80,7 +80,7 @@ def _merged_below(node: NodeDrawing) -> NodeDrawing:
             runs[-1][1].append(child)
         else:
             runs.append((shape, [child]))
-    return attrs.evolve(node, children=tuple(_merged_below(_one_for_all(equal)) for _, equal in runs))
+    return attrs.evolve(node, children=tuple(_merge_below(_one_for_all(equal)) for _, equal in runs))
 
 
 def _one_for_all(equal: Sequence[NodeDrawing]) -> NodeDrawing:
@@ -138,7 +138,7 @@ def difference_on_page(difference: Difference) -> NodeDrawing:
     root = draw_difference(difference)
     large = sum(1 for _ in root.walk()) > ROOMY
 
-    def detailed(node: NodeDrawing) -> NodeDrawing:
+    def add_details(node: NodeDrawing) -> NodeDrawing:
         notes = [f"was {node.label_before}"] if node.label_before else []
         if node.changed:
             notes.append(f"differs in {', '.join(node.changed)}")
@@ -147,7 +147,7 @@ def difference_on_page(difference: Difference) -> NodeDrawing:
             node,
             notes=tuple(notes),
             folded=large and still and bool(node.children),
-            children=tuple(detailed(child) for child in node.children),
+            children=tuple(add_details(child) for child in node.children),
         )
 
-    return detailed(root)
+    return add_details(root)

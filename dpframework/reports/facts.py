@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpframework.accountant import AccountedPlan
 from dpframework.facts.privacy import PrivacyLoss, Relation
 from dpframework.plan.nodes import Sequential
-from dpframework.reports.about import About, approved_or_not
+from dpframework.reports.about import About, describe_approval
 from dpframework.reports.losses import loss_text
 from dpframework.reports.run_summary import RunSummary
 from dpframework.study.study_plan import StudyPlan
@@ -25,7 +25,7 @@ def part_rows(plan: StudyPlan) -> list[tuple[str, dict[str, str]]]:
 def headlines(plan: StudyPlan, ran: RunSummary | None, about: About) -> list[str]:
     """Return the first facts for a reader, on a run if there was one, else on the plan."""
     if ran is None:
-        return [approved_or_not(plan, about)]
+        return [describe_approval(plan, about)]
     by_whom = "; ".join(filter(None, (about.ran, *(about.approvals or ())[-1:])))
     return [*ran.headlines(plan), *([by_whom] if by_whom else [])]
 

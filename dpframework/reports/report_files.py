@@ -57,7 +57,7 @@ def releases_csv(plan: StudyPlan, ran: RunSummary | None = None) -> str:
     return csv_text(list(rows[0]) if rows else ["result"], [list(row.values()) for row in listed])
 
 
-def laid_out(
+def lay_out(
     form: ReportFormat, plan: StudyPlan, results: Results | None = None, *, title: str, about: About | None = None
 ) -> str:
     """Return a report on a plan, or on a run of it, in a format."""
@@ -104,5 +104,5 @@ def write_report(
     out = Path(path)
     form = format_of(out)
     plan, results = (subject.plan, subject) if isinstance(subject, Results) else (subject, None)
-    text = laid_out(form, plan, results, title=out.stem if title is None else title, about=about)
+    text = lay_out(form, plan, results, title=out.stem if title is None else title, about=about)
     write_whole(out, text, REPORT_FILES[form])

@@ -154,7 +154,7 @@ def report_sections(subject: ReportSubject) -> list[Section]:
     return [section for make in SECTIONS if (section := make(subject)) is not None]
 
 
-def _published(subject: ReportSubject) -> Section:
+def _publish(subject: ReportSubject) -> Section:
     plan = subject.plan
     total, costs = plan.smallest_total(), plan.run_costs()
     whole = "No total is valid." if total is None else f"Together they cost {loss_text(total)} at most."
@@ -249,7 +249,7 @@ def _steps(subject: ReportSubject) -> Section:
     return Section("steps", "Steps", [table])
 
 
-def _spent_as_it_goes(subject: ReportSubject) -> Section | None:
+def _spend_blocks(subject: ReportSubject) -> Section | None:
     table = block_table(subject.plan, None if subject.run is None else subject.run.charges)
     return None if table is None else Section("blocks", "Blocks spent as a miner goes", [table])
 
@@ -328,14 +328,14 @@ def _run(subject: ReportSubject) -> Section | None:
 
 #: The sections of a report, in order.
 SECTIONS: tuple[SectionMaker, ...] = (
-    _published,
+    _publish,
     _meaning,
     _who,
     _results,
     _findings,
     _plan,
     _steps,
-    _spent_as_it_goes,
+    _spend_blocks,
     _attributes,
     _schema,
     _accounting,

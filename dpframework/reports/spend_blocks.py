@@ -12,7 +12,7 @@ from dpframework.facts.privacy import readable
 from dpframework.plan.index import PlacedNode
 from dpframework.plan.kinds import KINDS
 from dpframework.plan.nodes import Step
-from dpframework.plan.requests import requested, split_request
+from dpframework.plan.requests import request_step, split_request
 from dpframework.plan.spending import Amounts, Spend
 from dpframework.reports.blocks import TableBlock
 from dpframework.study.step_places import places
@@ -59,15 +59,17 @@ def sums_of_blocks(plan: StudyPlan, charges: Iterable[str]) -> dict[str, dict[st
         placed = steps.get(place(path)) if amounts else None
         if placed is not None and placed.block is not None:
             own, made = found.setdefault(placed.scope, {}), kind.rpartition("/")[0]
-            own[made] = _added(own.get(made), placed, amounts, plan)
+            own[made] = _add_step(own.get(made), placed, amounts, plan)
     return found
 
 
-def _added(before: BlockSums | None, placed: PlacedNode, amounts: Mapping[str, Fraction], plan: StudyPlan) -> BlockSums:
+def _add_step(
+    before: BlockSums | None, placed: PlacedNode, amounts: Mapping[str, Fraction], plan: StudyPlan
+) -> BlockSums:
     block, step = placed.block, placed.node
     assert block is not None
     assert isinstance(step, Step)
-    noise = plan.calibrate(requested(step, amounts), in_parts=plan.in_parts(step))
+    noise = plan.calibrate(request_step(step, amounts), in_parts=plan.in_parts(step))
     assert noise is not None  # it was charged
     losses = {"epsilon": noise.losses.pure, "rho": noise.losses.zcdp, "delta": noise.losses.delta}
     known = Amounts() if before is None else before.spent

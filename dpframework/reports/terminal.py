@@ -42,11 +42,11 @@ def facts_table(rows: Iterable[tuple[str, str]]) -> RenderableType:
 
     facts = [(printable(name), printable(value)) for name, value in rows]
 
-    def made(width: int | None) -> Text:
+    def draw(width: int | None) -> Text:
         lines = (Text.assemble((name, "dim"), value) for name, value in fit_facts(facts, width))
         return Text("\n").join(lines)
 
-    return FittedText(made)
+    return FittedText(draw)
 
 
 def plan_tree(plan: StudyPlan, width: int | None = None) -> Text:
@@ -178,7 +178,7 @@ def _block(block: blocks.SectionBlock) -> Iterator[RenderableType]:
         case blocks.PlanDrawing():
             yield FittedText(lambda width: _colour_tree(block.tree, width))
         case blocks.PublishedResults():
-            yield _published(block)
+            yield _print_published(block)
         case blocks.LearnedShares():
             yield Text(f"At most, from all results together: {learned_sentence(block.learned)}.")
         case StepTable():
@@ -194,7 +194,7 @@ def _table(table: blocks.TableBlock) -> RenderableType:
     """Return the rows one below the other, each cell after its column's head, as columns may not fit side by side."""
     from rich.text import Text
 
-    def made(width: int | None) -> Text:
+    def draw(width: int | None) -> Text:
         lines = [Text(f"\n{printable(table.title)}", style="bold")] if table.title else []
         lines += [Text(fit_prose(table.caption, width), style="dim")] if table.caption else []
         for name, *cells in table.rows:
@@ -204,14 +204,14 @@ def _table(table: blocks.TableBlock) -> RenderableType:
             lines.append(_head(name, f": {told}", width))
         return Text("\n").join(lines)
 
-    return FittedText(made)
+    return FittedText(draw)
 
 
-def _published(block: blocks.PublishedResults) -> RenderableType:
+def _print_published(block: blocks.PublishedResults) -> RenderableType:
     """Return each result in a few lines, then the biases besides noise."""
     from rich.text import Text
 
-    def made(width: int | None) -> Text:
+    def draw(width: int | None) -> Text:
         lines = [Text(fit_prose(block.size, width))]
         for row in block.rows:
             lines.append(_head(row.names, f": {row.made_by}, {row.cost}", width))
@@ -224,7 +224,7 @@ def _published(block: blocks.PublishedResults) -> RenderableType:
         lines += [Text(fit_prose(f"besides noise: {bias} ({who})", width)) for who, bias in block.biases]
         return Text("\n").join(lines)
 
-    return FittedText(made)
+    return FittedText(draw)
 
 
 def _head(name: str, text: str, width: int | None) -> Text:
@@ -241,7 +241,7 @@ def _steps(block: StepTable) -> RenderableType:
     """Return each step in a few lines, since eight columns do not fit beside each other."""
     from rich.text import Text
 
-    def made(width: int | None) -> Text:
+    def draw(width: int | None) -> Text:
         lines: list[Text] = []
         for row, released in block.in_order:
             times = f", releases made: {released}" if block.ran else ""
@@ -255,4 +255,4 @@ def _steps(block: StepTable) -> RenderableType:
             lines += [Text(fit_prose(text, width, INDENT), style="dim") for text in said]
         return Text("\n").join(lines)
 
-    return FittedText(made)
+    return FittedText(draw)

@@ -14,12 +14,12 @@ from dpframework.facts.values import as_texts
 _WIDTH = 118
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return a line a row, all of as many cells, each column as wide as its widest cell.
 
     Examples
     --------
-    >>> aligned([("sex", "count"), ("Female", "16192")])
+    >>> align_columns([("sex", "count"), ("Female", "16192")])
     ['sex     count', 'Female  16192']
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -66,7 +66,7 @@ class TextTable:
 
     def text(self) -> str:
         """Return it in columns, the legend in lines of 118 characters."""
-        return "\n".join([*aligned([self.heads, *self.rows]), *self._rest, *textwrap.wrap(self.legend, _WIDTH)])
+        return "\n".join([*align_columns([self.heads, *self.rows]), *self._rest, *textwrap.wrap(self.legend, _WIDTH)])
 
     def html(self) -> str:
         """Return it for a notebook."""

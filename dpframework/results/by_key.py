@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.results.alignment import aligned
+from dpframework.results.alignment import align_columns
 from dpframework.results.estimates import Estimate
 from dpframework.results.frequencies import Frequencies
 from dpframework.results.noisy import Noisy
@@ -102,7 +102,7 @@ class ByKey:
         rows = list(self.items())
         shown = rows if len(rows) <= _PRINTED else [*rows[: _PRINTED - 1], rows[-1]]
         heads = (attribute, *self._all_heads()[:_COLUMNS])
-        text = aligned([heads, *((OTHER if key is None else key, *self._cells(one)) for key, one in shown)])
+        text = align_columns([heads, *((OTHER if key is None else key, *self._cells(one)) for key, one in shown)])
         if len(rows) > len(shown) or len(self._all_heads()) > _COLUMNS:
             text.append("and more, in to_frame and to_json")
         if isinstance(self.other, Frequencies):

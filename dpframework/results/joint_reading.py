@@ -80,11 +80,11 @@ class Joined:
 
     def described(self, sides: Sequence[Description]) -> Description:
         """Return it in the words of one view, of which each match has a side."""
-        parts = [sides[match] if positive else _negated(sides[match]) for match, positive in self.members]
+        parts = [sides[match] if positive else _negate(sides[match]) for match, positive in self.members]
         return self.kind([parts[0], OTHER_WORD[self.kind](parts[1:])] if self.nested else parts)
 
 
-def _negated(side: Description) -> Description:
+def _negate(side: Description) -> Description:
     return side.part if isinstance(side, Not) else Not(side)
 
 
@@ -169,14 +169,14 @@ def sentences_of(matches: int, complements: tuple[bool, ...]) -> tuple[Sentence,
                     members = tuple((match, not signs >> k & 1) for k, match in enumerate(some))
                     if not all(positive or complements[match] for match, positive in members):
                         continue
-                    for joined in _joined(members, nested=matches >= NESTED_FROM):
+                    for joined in _join(members, nested=matches >= NESTED_FROM):
                         if joined not in seen:
                             seen.add(joined)
                             found.append(Sentence(joined, joined, t))
     return tuple(found)
 
 
-def _joined(members: tuple[tuple[int, bool], ...], *, nested: bool) -> Iterator[Joined]:
+def _join(members: tuple[tuple[int, bool], ...], *, nested: bool) -> Iterator[Joined]:
     """Yield each way to join one to three members, by one word or also, of three, by both."""
     kinds: tuple[type[And | Or], ...] = (And,) if len(members) == 1 else (And, Or)
     for kind in kinds:
@@ -234,7 +234,7 @@ class OverlappingTables:
             For the bootstrap; no secret.
         """
         number, places = len(self.sides), trios(len(self.sides))
-        joint = self._fitted(self.counts)
+        joint = self._fit(self.counts)
         cells, everything = joint.of_trios(places), sentences_of(number, self.complements)
         fitting = self._fitting(everything, cells, wanted)
         if not fitting:
@@ -242,9 +242,9 @@ class OverlappingTables:
         noise = math.sqrt(self.variance) / self.total.value
         short = list(dict.fromkeys(_shortest(one, cells[one.trio], places[one.trio], noise) for one in fitting))
         shown = _different(self._fitting(short, cells, wanted), joint)
-        return self._measured(shown, joint, cells, random), len(everything)
+        return self._measure(shown, joint, cells, random), len(everything)
 
-    def _fitted(self, counts: Floats, *, pairs_only: bool = False) -> Joint:
+    def _fit(self, counts: Floats, *, pairs_only: bool = False) -> Joint:
         variance = self.variance / self.total.value**2
         return fit(len(self.sides), self.shares(counts), variance, pairs_only=pairs_only)
 
@@ -261,7 +261,7 @@ class OverlappingTables:
         worth = [index - PER_MATCH * len(one.matches) for one, index in zip(sentences, shares.index, strict=True)]
         return [sentences[k] for k in sorted(np.flatnonzero(fits).tolist(), key=lambda k: -worth[k])]
 
-    def _measured(
+    def _measure(
         self, shown: Sequence[Sentence], joint: Joint, cells: Floats, random: np.random.Generator
     ) -> list[Redescription]:
         """Return sentences with their counts, and how far these may be off."""
@@ -292,19 +292,19 @@ class OverlappingTables:
         expected = joint.of_trios(DESIGNS[number]) * rows
         for _ in range(REPLICATES):
             drawn = expected + laplace(random, self.variance, expected.shape)
-            again = counted(shown, self._fitted(drawn).of_trios(places), places)
+            again = counted(shown, self._fit(drawn).of_trios(places), places)
             off = again.both - found.both, again.left - found.left, again.right - found.right
             squares += np.array(
                 [(again.index - found.index) ** 2, off[0] ** 2, (off[1] - off[0]) ** 2, (off[2] - off[0]) ** 2]
             )
         index = (squares[0] + POOLED * FLOOR**2) / (REPLICATES + POOLED)
-        beyond = self._missed(shown, cells)
+        beyond = self._errors_of_model(shown, cells)
         pooled = POOLED * (FLOOR * found.both) ** 2
         of_rows = (squares[1:] + pooled) / (REPLICATES + POOLED) * rows**2
         missed_rows = beyond * (found.either * rows) ** 2
         return _Errors(np.sqrt(index + beyond), *(one + missed_rows for one in of_rows))
 
-    def _missed(self, shown: Sequence[Sentence], cells: Floats) -> Floats:
+    def _errors_of_model(self, shown: Sequence[Sentence], cells: Floats) -> Floats:
         """Return, for each sentence of three matches that no table holds, the square of the model's error in it."""
         number, places = len(self.sides), trios(len(self.sides))
         lines = {frozenset(line) for line in DESIGNS[number]}
@@ -313,7 +313,7 @@ class OverlappingTables:
             return np.zeros(len(shown))
         on_lines = [one for one in sentences_of(number, self.complements) if one.matches in lines]
         found = counted(on_lines, cells, places)
-        of_pairs = self._fitted(self.counts, pairs_only=True).of_trios(places)
+        of_pairs = self._fit(self.counts, pairs_only=True).of_trios(places)
         change = counted(on_lines, of_pairs, places).index - found.index
         near = (found.index >= 0.5) & (found.both >= LEAST_SHARE)
         missed = float((change[near if near.any() else slice(None)] ** 2).mean())

@@ -68,18 +68,18 @@ class Gate:
             the error names the step and the kind of failure only.
         """
         for one in asked:
-            self._charged(one.charge)
+            self._charge(one.charge)
         answers = self.answers(asked)
         candidates = [
             self._candidates(one.charge, answer, one.inputs) for one, answer in zip(asked, answers, strict=True)
         ]
         outputs = self._outputs([one.charge for one in asked], answers)
         return [
-            self._released(one.charge, one.inputs, among, output)
+            self._tell_output(one.charge, one.inputs, among, output)
             for one, among, output in zip(asked, candidates, outputs, strict=True)
         ]
 
-    def _charged(self, charge: Charge) -> None:
+    def _charge(self, charge: Charge) -> None:
         require_own(self.process)
         self.require_told()
         if self.recorder is not None:
@@ -90,9 +90,11 @@ class Gate:
         """Draw the output for an answer, and tell it."""
         candidates = self._candidates(one.charge, answer, one.inputs)
         (output,) = self.draw(one.charge, [answer])
-        return self._released(one.charge, one.inputs, candidates, output)
+        return self._tell_output(one.charge, one.inputs, candidates, output)
 
-    def _released(self, charge: Charge, inputs: dict[str, Any], candidates: Sequence[Any] | None, output: Any) -> Any:
+    def _tell_output(
+        self, charge: Charge, inputs: dict[str, Any], candidates: Sequence[Any] | None, output: Any
+    ) -> Any:
         """Tell the observers of an output, and return the miner's copy."""
         require_own(self.process)
         value = output if candidates is None else candidates[output]
@@ -154,7 +156,7 @@ class Gate:
         if len(asked) > 1:
             what = f"step '{first.path}' and {len(asked) - 1} released with it: a query"
         queries = [(one.charge.step.query, one.rows, one.inputs) for one in asked]
-        return self._guarded(what, lambda: answers_of(self.engine, queries))
+        return self._guard(what, lambda: answers_of(self.engine, queries))
 
     def _answers_in_turn(self, asked: Sequence[ChargedRelease]) -> list[Any]:
         """Return the answers of queries that are asked one by one, in the order that counts the fewest rows.
@@ -189,7 +191,7 @@ class Gate:
         what = f"step '{charge.path}': the mechanism '{mechanism.name}'"
         source = self.randomness.apart() if charge.calibration.facts.unlisted else self.randomness
         handed = source.handed(mechanism.assumptions)
-        return self._guarded(what, lambda: mechanism.release_many(answers, charge.calibration, handed))
+        return self._guard(what, lambda: mechanism.release_many(answers, charge.calibration, handed))
 
     def public_random(self, path: str) -> np.random.Generator:
         """Return a generator of public draws, which follow from the public seed, the place, and how many it had."""
@@ -203,11 +205,11 @@ class Gate:
 
     def load(self, table: Table) -> Rows:
         """Return the engine's handle of all rows (private side only)."""
-        return self._guarded(f"engine '{self.engine.name}'", lambda: self.engine.load(table))
+        return self._guard(f"engine '{self.engine.name}'", lambda: self.engine.load(table))
 
     def split(self, rows: Rows, cut: Cut) -> list[Rows]:
         """Return the rows of each part of a cut (private side only)."""
-        return self._guarded("a partition", lambda: self.engine.split(rows, cut))
+        return self._guard("a partition", lambda: self.engine.split(rows, cut))
 
     def sample(self, rows: Rows, rate: Fraction, *, of_units: bool) -> Rows:
         """Return a sample of the rows, or of units with all their rows (private side only).
@@ -215,15 +217,15 @@ class Gate:
         Each row, or unit, is in it with the same probability, exactly.
         """
 
-        def drawn(number: int) -> NDArray[np.bool_]:
+        def draw(number: int) -> NDArray[np.bool_]:
             return np.asarray(self.randomness.integers(rate.denominator, number) < rate.numerator)
 
         sample = self.engine.sample_units if of_units else self.engine.sample
-        return self._guarded("a sample", lambda: sample(rows, drawn))
+        return self._guard("a sample", lambda: sample(rows, draw))
 
     def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:
         """Return the rows with one more attribute (private side only)."""
-        return self._guarded(f"deriving '{attribute.name}'", lambda: self.engine.derive(rows, attribute, cases))
+        return self._guard(f"deriving '{attribute.name}'", lambda: self.engine.derive(rows, attribute, cases))
 
     def _candidates(self, charge: Charge, answer: Any, inputs: dict[str, Any]) -> Sequence[Any] | None:
         """Return the candidates of a selection, if there is one score for each, or None for other mechanisms."""
@@ -242,7 +244,7 @@ class Gate:
     def _quiet(self) -> contextlib.AbstractContextManager[None]:
         return silenced() if self.randomness.private else contextlib.nullcontext()
 
-    def _guarded(self, what: str, function: Callable[[], T]) -> T:
+    def _guard(self, what: str, function: Callable[[], T]) -> T:
         """Call a function that sees private rows. A private run shows none of its output, warnings or errors.
 
         Only the kind of a failure is named, and only if it is a kind that everybody knows: a class may be named after

@@ -29,11 +29,11 @@ def _delta(value: Any) -> Fraction:
     return exact(value, "delta")
 
 
-def _repeated(rows: Iterable[tuple[Mapping[str, Any], int]]) -> tuple[tuple[Mapping[str, Any], int], ...]:
+def _as_repeats(rows: Iterable[tuple[Mapping[str, Any], int]]) -> tuple[tuple[Mapping[str, Any], int], ...]:
     return tuple((dict(row), int(times)) for row, times in rows)
 
 
-def _released(outputs: Mapping[str, Any]) -> Mapping[str, Any]:
+def _as_mapping(outputs: Mapping[str, Any]) -> Mapping[str, Any]:
     return MappingProxyType(dict(outputs))
 
 
@@ -56,10 +56,10 @@ class Witness:
         calibration where it depends on these. For other steps the worst output that the audit finds is taken.
     """
 
-    shared: tuple[tuple[Mapping[str, Any], int], ...] = attrs.field(converter=_repeated)
+    shared: tuple[tuple[Mapping[str, Any], int], ...] = attrs.field(converter=_as_repeats)
     one: Mapping[str, Any] | None
     other: Mapping[str, Any] | None
-    outputs: Mapping[str, Any] = attrs.field(factory=dict, converter=_released)
+    outputs: Mapping[str, Any] = attrs.field(factory=dict, converter=_as_mapping)
 
     @property
     def relation(self) -> Relation:
@@ -231,7 +231,7 @@ class Miner(abc.ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return name and parameters, JSON-safe, which a plan holds so that its hash binds them."""
-        parameters = {a.name: _written(getattr(self, a.name)) for a in attrs.fields(type(self)) if a.init}
+        parameters = {a.name: _as_json(getattr(self, a.name)) for a in attrs.fields(type(self)) if a.init}
         return {"miner": self.name, "parameters": parameters}
 
     def values_read(self, schema: Schema) -> Collection[str] | None:
@@ -275,7 +275,7 @@ class Miner(abc.ABC):
         return {}
 
 
-def _written(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     """Return a parameter JSON-safe, values by their contents and other objects by their type.
 
     Descriptions are written as such: what two of them hold may be the same where one says "and", the other "or".
@@ -287,5 +287,5 @@ def _object(value: Any) -> Any:
     if isinstance(value, Description):
         return value.to_dict()
     if attrs.has(type(value)):
-        return {a.name: _written(getattr(value, a.name)) for a in attrs.fields(type(value))}
+        return {a.name: _as_json(getattr(value, a.name)) for a in attrs.fields(type(value))}
     return type(value).__name__

@@ -46,7 +46,7 @@ class _Parts:
         """How many parts there are."""
         return number_of_parts(self.cut)
 
-    def planned_by(self, node: Parallel, *, of_any: bool = False) -> bool:
+    def is_planned_by(self, node: Parallel, *, of_any: bool = False) -> bool:
         """Tell whether a node plans it, by the same public cut or from a release and by attributes that it names.
 
         Or from a release by any attributes, if that is asked.
@@ -262,7 +262,7 @@ class Scope:
         self._run.require_process()
         seen = False
         for state, commits in self._state.find(name, kind):
-            if isinstance(state, ParallelState) and parts is not None and not parts.planned_by(state.node):
+            if isinstance(state, ParallelState) and parts is not None and not parts.is_planned_by(state.node):
                 continue
             if not state.made:
                 for commit in commits:
@@ -277,19 +277,19 @@ class Scope:
     def _why_not_found(self, kind: type[OnceState], name: str | None, parts: _Parts | None) -> str:
         if parts is not None:
             planned = [node for node in self._nodes if isinstance(node, Parallel)]
-            if any(name in (None, node.name) and parts.planned_by(node, of_any=True) for node in planned):
+            if any(name in (None, node.name) and parts.is_planned_by(node, of_any=True) for node in planned):
                 return (
                     "depends on attributes that the plan's `FromRelease` does not name; name in its `attributes` all "
                     "that the parts may be cut by, or none, if that may be any"
                 )
             return f"by these {parts.number} parts is not in the plan, or not in the branch that was taken"
-        names = [str(getattr(node, "name", "")) for node in self._nodes if _found_as(node, kind)]
+        names = [str(getattr(node, "name", "")) for node in self._nodes if _is_found_as(node, kind)]
         if name in names:
             return "is in a branch of the plan that was not taken"
         return f"is not in the plan; {nearest(str(name), names)}"
 
 
-def _found_as(node: Node, kind: type[OnceState]) -> bool:
+def _is_found_as(node: Node, kind: type[OnceState]) -> bool:
     if kind is SequentialState:
         return isinstance(node, Sequential) and node.name is not None
     return isinstance(node, Step if kind is StepState else Spend)

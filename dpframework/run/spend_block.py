@@ -13,7 +13,7 @@ from dpframework.facts.privacy import Relation, decimal_text, positive
 from dpframework.mechanisms.base import Calibration
 from dpframework.mechanisms.losses import Losses
 from dpframework.plan.nodes import Step
-from dpframework.plan.requests import request_text, requested
+from dpframework.plan.requests import request_step, request_text
 from dpframework.plan.spending import AMOUNTS, Amounts, amount_of, most_of
 from dpframework.run.gate import Gate
 from dpframework.run.scope import Charge, ChargedRelease, Scope
@@ -91,10 +91,10 @@ class BlockScope:
         step = self._kinds.get(kind)
         if step is None:
             raise ReleaseRefused(f"block '{self._path}' has no kind '{kind}'; {nearest(kind, self._kinds)}")
-        chosen = self._chosen(step, amounts)
+        chosen = self._check_parameters(step, amounts)
         key = kind, tuple(chosen.items())
         if key not in self._requests:
-            asked = requested(step, chosen)
+            asked = request_step(step, chosen)
             try:
                 calibration = self._run.plan.calibrate(asked, in_parts=self._in_parts)
             except InputError as error:  # noise too large for 64-bit integers
@@ -104,7 +104,7 @@ class BlockScope:
             self._requests[key] = Request(asked, calibration)
         return self._requests[key]
 
-    def _chosen(self, step: Step, amounts: Mapping[str, Any]) -> dict[str, Fraction]:
+    def _check_parameters(self, step: Step, amounts: Mapping[str, Any]) -> dict[str, Fraction]:
         """Return the parameters that a miner chose, exact and in order. Refuse those out of their bounds."""
         where = f"step '{self._path}/{step.name}'"
         needed = [name for name in AMOUNTS if hasattr(step.mechanism, name)]
@@ -228,7 +228,7 @@ class SpendBlock:
         charged: list[ChargedRelease] = []
         try:
             for kind, given in asked:
-                amounts, inputs = _parted(given)
+                amounts, inputs = _split_parameters(given)
                 charged.append(ChargedRelease(self._scope.charge(kind, amounts), self._rows, inputs))
         except ReleaseRefused:
             if charged:
@@ -290,7 +290,7 @@ class SpendBlock:
         raise InputError("a block cannot be pickled or copied; keep the releases, not the block")
 
 
-def _parted(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _split_parameters(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the parameters of a mechanism, and the inputs of a query."""
     amounts = {name: value for name, value in given.items() if name in AMOUNTS}
     return amounts, {name: value for name, value in given.items() if name not in amounts}

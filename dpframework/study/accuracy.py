@@ -73,7 +73,7 @@ class _Wanted:
             raise InputError(f"step '{self.step}' makes several releases; name one of them, such as {some}")
         return found[0]
 
-    def met(self, plan: StudyPlan, miner: Miner | None) -> bool:
+    def is_met(self, plan: StudyPlan, miner: Miner | None) -> bool:
         """Tell whether a plan's result is as accurate as wanted."""
         amount = self.bound(plan, miner).amount
         return amount is not None and amount <= self.within
@@ -100,7 +100,7 @@ def accuracy_for(
         changed = attrs.evolve(miner, **changes)
         return shares.plan_of([shares.planned(wanted.name, changed)]), changed
 
-    epsilon = _smallest(lambda epsilon: wanted.met(*with_epsilon(epsilon)), wanted)
+    epsilon = _smallest(lambda epsilon: wanted.is_met(*with_epsilon(epsilon)), wanted)
     return Accuracy(epsilon, False, wanted.bound(*with_epsilon(epsilon)))
 
 
@@ -130,11 +130,11 @@ def _of_study(study: Study, shares: Shares, wanted: _Wanted) -> Accuracy:
 def _just_enough(shares: Shares, ways: Mapping[str, Way], wanted: _Wanted) -> Found:
     """Return the miners at the smallest scale at which the result is as accurate as asked for."""
 
-    def met(scale: Fraction) -> bool:
+    def is_met(scale: Fraction) -> bool:
         miner, node = shares.made(ways, scale)[wanted.name]
-        return wanted.met(shares.plan_of([node]), miner)
+        return wanted.is_met(shares.plan_of([node]), miner)
 
-    return shares.made(ways, _smallest(met, wanted))
+    return shares.made(ways, _smallest(is_met, wanted))
 
 
 def _from(epsilon: Fraction) -> Iterator[Fraction]:

@@ -18,7 +18,7 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.sides import attributes_of_views
-from dpframework.facts.toml import begun_with, expanded, refuse_unknown, required_text, resolved_path
+from dpframework.facts.toml import expand, prefix_errors, refuse_unknown, require_text, resolve_path
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.values import as_pairs
 from dpframework.study.owner_places import Place, owner_places
@@ -105,9 +105,9 @@ class Data:
         refuse_unknown(form, EXPERIMENT_KEYS if unrestricted else STUDY_KEYS, f"{where}unknown key")
         given: dict[str, Any] = {"folder": folder, "unrestricted": unrestricted}
         if "out_of_domain" in form:
-            given["out_of_domain"] = OutOfDomain.parse(required_text(form, "out_of_domain", where))
+            given["out_of_domain"] = OutOfDomain.parse(require_text(form, "out_of_domain", where))
         if "place" in form:
-            given["place"] = owner_places().place(required_text(form, "place", where))
+            given["place"] = owner_places().place(require_text(form, "place", where))
             if given["place"].is_database:
                 return cls._of_database(form, given, where)
         if "table" in form:
@@ -118,11 +118,11 @@ class Data:
         if "path" in form and views:
             raise InputError(f"{where}has both 'path' and '{views[0]}'; give path, or left and right")
         if views:
-            files: tuple[str, ...] = (required_text(form, "left", where), required_text(form, "right", where))
+            files: tuple[str, ...] = (require_text(form, "left", where), require_text(form, "right", where))
             if "options" in form:
                 raise InputError(f"{where}has both 'left' and 'options'; the files of two views are not opened by URL")
             if "id" in form:
-                given["id"] = required_text(form, "id", where)
+                given["id"] = require_text(form, "id", where)
             return cls(files, two_views=True, **given)
         if "path" not in form:
             raise InputError(f"{where}has no 'path'; give path, or left and right for two views")
@@ -174,7 +174,7 @@ class Data:
         for name in names:
             require_table_name(name, f"{where}table")
         for key in ("id", "order"):
-            given[key] = required_text(form, key, where) if key in form else None
+            given[key] = require_text(form, key, where) if key in form else None
         return cls(names, two_views="id" in form, in_database=True, **given)
 
     def shown(self) -> tuple[str, ...]:
@@ -206,9 +206,7 @@ class Data:
             return []
         if self.unrestricted:
             try:
-                return [
-                    expanded(text) if is_url(text) else str(resolved_path(text, self.folder)) for text in self.files
-                ]
+                return [expand(text) if is_url(text) else str(resolve_path(text, self.folder)) for text in self.files]
             except InputError as error:
                 raise NotOpened(str(error)) from None
         if self.place is not None:
@@ -292,7 +290,7 @@ class Data:
             options = self.place.options
         else:
             try:
-                options = [(name, expanded(text)) for name, text in self.options]
+                options = [(name, expand(text)) for name, text in self.options]
             except InputError as error:
                 raise NotOpened(str(error)) from None
         given: dict[str, Any] = {"out_of_domain": policy, "unit": unit, "key": key, "values": values}
@@ -316,7 +314,7 @@ def _texts(form: Mapping[str, Any], key: str, where: str, such: str = "") -> tup
     """Return a text of a form, or a list of texts. `such` is an example of one, for errors."""
     given = form[key]
     if not isinstance(given, list):
-        return (required_text(form, key, where),)
+        return (require_text(form, key, where),)
     if not given or not all(isinstance(text, str) and text for text in given):
         raise InputError(f"{where}{key} must be a text, or a list of texts{such}")
     return tuple(given)
@@ -344,7 +342,7 @@ def require_views(schema: Schema, where: str = "[data] ") -> None:
     InputError
         If an attribute has no view, or a view no attribute.
     """
-    with begun_with(f"{where}has left and right, but "):
+    with prefix_errors(f"{where}has left and right, but "):
         attributes_of_views(schema)
 
 

@@ -63,7 +63,7 @@ def describe(schema: Schema, epsilon: Amount, *, delta: Amount = 0, **options: A
     >>> list(study.miners), study.plan().total()
     (['ill', 'age', 'age mean', 'age median'], PrivacyLoss(epsilon=1.0))
     """
-    asked = dict(_asked(schema))
+    asked = dict(_iterate_steps(schema))
     if not asked:
         raise InputError("all attributes of the schema are open; use the miner 'keys', which shows what is frequent")
     study = Study(schema, epsilon=epsilon, delta=delta, **options)
@@ -77,7 +77,7 @@ def describe(schema: Schema, epsilon: Amount, *, delta: Amount = 0, **options: A
     return study
 
 
-def _asked(schema: Schema) -> Iterator[tuple[str, tuple[str, Mapping[str, Any], float]]]:
+def _iterate_steps(schema: Schema) -> Iterator[tuple[str, tuple[str, Mapping[str, Any], float]]]:
     """Yield the name of each step, with its miner, its parameters, and its error in rows at an epsilon of 1."""
     taken: set[str] = set()
     plain = -math.log(1 - CONFIDENCE)

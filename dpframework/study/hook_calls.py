@@ -51,7 +51,7 @@ class HookCalls:
         guarded = ModuleType(plugin)
         for name in marked:
             options: dict[str, Any] = dict(self._manager.parse_hookimpl_opts(module, name) or {})
-            guard = self._guarded_wrapper if options["wrapper"] or options["hookwrapper"] else self._guarded
+            guard = self._guard_wrapper if options["wrapper"] or options["hookwrapper"] else self._guard
             setattr(guarded, name, hookspecs.hookimpl(guard(name, plugin, getattr(module, name)), **options))
         try:
             self._manager.register(guarded, plugin)
@@ -80,7 +80,7 @@ class HookCalls:
         reason = first_line(error) or "no reason given"
         self._report(plugin, f"its hook {hook} fails ({type(error).__name__}: {reason})")
 
-    def _guarded(self, hook: str, plugin: str, function: Callable[[], Any]) -> Callable[[], list[Any]]:
+    def _guard(self, hook: str, plugin: str, function: Callable[[], Any]) -> Callable[[], list[Any]]:
         @functools.wraps(function)  # with the arguments that pluggy looks at
         def components() -> list[Any]:
             try:
@@ -91,7 +91,7 @@ class HookCalls:
 
         return components
 
-    def _guarded_wrapper(
+    def _guard_wrapper(
         self, hook: str, plugin: str, function: Callable[[], Generator[None, Any, Any]]
     ) -> Callable[[], Generator[None, Any, Any]]:
         """Guard a wrapper of either kind. If it fails, the hook has the result that it had without it."""

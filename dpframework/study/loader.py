@@ -14,9 +14,9 @@ from dpframework.facts.formats import require_form
 from dpframework.facts.json_text import parsed_json
 from dpframework.facts.privacy import PrivacyLoss, exact
 from dpframework.facts.schema import Schema
-from dpframework.facts.toml import begun_with
+from dpframework.facts.toml import prefix_errors
 from dpframework.plan.nodes import Step
-from dpframework.plan.requests import requested, split_request
+from dpframework.plan.requests import request_step, split_request
 from dpframework.results.matrix import Matrix
 from dpframework.results.result import Kept
 from dpframework.run.scope import Charge
@@ -40,7 +40,7 @@ def read_record(source: Path) -> Mapping[str, Any]:
                 f"{source}: is not the folder of a run; there is no {RESULTS} in it; give what --out named"
             )
         source = source / RESULTS
-    with begun_with(f"{source}: "):
+    with prefix_errors(f"{source}: "):
         form = parsed_json(read_text(source))
         if not isinstance(form, dict) or "results_version" not in form:
             raise InputError("these are not results that dpframework wrote")
@@ -49,7 +49,7 @@ def read_record(source: Path) -> Mapping[str, Any]:
                 f"results version {form['results_version']!r} cannot be read; "
                 f"this dpframework reads version {RESULTS_VERSION}"
             )
-        with begun_with("these are not results that dpframework wrote: "):
+        with prefix_errors("these are not results that dpframework wrote: "):
             require_form(form, "dpframework.study", "results.schema.json")
         return form
 
@@ -60,7 +60,7 @@ def load_results(folder: Path) -> Results:
     plan = StudyPlan.from_json(read_text(folder / PLAN), source=str(folder / PLAN))
     if form["plan"] != plan.hash:
         raise InputError(f"{folder}: {RESULTS} is of another plan than {PLAN}; run the study again")
-    with begun_with(f"{folder / RESULTS}: "):
+    with prefix_errors(f"{folder / RESULTS}: "):
         return _results(form, plan)
 
 
@@ -120,7 +120,7 @@ def _charge(path: str, step: Step, plan: StudyPlan) -> Charge | None:
     if block is None:
         calibration, kind = plan.calibration(step), None
     else:
-        kind, step = step, requested(step, amounts)
+        kind, step = step, request_step(step, amounts)
         calibration = plan.calibrate(step, in_parts=plan.in_parts(kind))
     return None if calibration is None else Charge(path, step, calibration, kind)
 
@@ -129,5 +129,5 @@ def _result(name: str, form: Any, plan: StudyPlan) -> Any:
     """Return one result as its miner's class of results, or as JSON without one."""
     miner = registry().kind(plan.miners.get(name, {}).get("miner", ""))
     kind: type[Kept] | None = None if miner is None else miner.result
-    with begun_with(f"result '{name}': "):
+    with prefix_errors(f"result '{name}': "):
         return form if kind is None else kind.kind_of(form).from_dict(form)

@@ -17,7 +17,7 @@ import attrs
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.inner_paths import inner_path, require_relative
-from dpframework.facts.toml import begun_with, expanded, kind_of, read_toml, refuse_unknown, required_text
+from dpframework.facts.toml import expand, kind_of, prefix_errors, read_toml, refuse_unknown, require_text
 from dpframework.facts.values import as_pairs
 
 #: The environment variable that names the file, by an absolute path.
@@ -110,7 +110,7 @@ class OwnerPlaces:
         InputError
             If there is no such entry, or it cannot be used.
         """
-        with begun_with(f"{self.source}: "):
+        with prefix_errors(f"{self.source}: "):
             return _place(name, self._entry(self.data, "data", name))
 
     def engine(self, name: str) -> tuple[str, dict[str, Any]]:
@@ -121,10 +121,10 @@ class OwnerPlaces:
         InputError
             If there is no such entry, or it cannot be used.
         """
-        with begun_with(f"{self.source}: "):
+        with prefix_errors(f"{self.source}: "):
             form, where = self._entry(self.engines, "engine", name), f"[engine.{name}] "
-            given = {key: expanded(value) if isinstance(value, str) else value for key, value in form.items()}
-            return required_text(form, "engine", where), {key: value for key, value in given.items() if key != "engine"}
+            given = {key: expand(value) if isinstance(value, str) else value for key, value in form.items()}
+            return require_text(form, "engine", where), {key: value for key, value in given.items() if key != "engine"}
 
     def _entry(self, entries: Mapping[str, Any], kind: str, name: str) -> Mapping[str, Any]:
         if name not in entries:
@@ -163,7 +163,7 @@ def owner_places() -> OwnerPlaces:
                 f"{path}: others can write this file, which says where data and code go; run chmod go-w on it"
             )
     form = read_toml(path, "the owner's configuration of places")
-    with begun_with(f"{path}: "):
+    with prefix_errors(f"{path}: "):
         refuse_unknown(form, ("data", "engine"), "unknown table")
         for key, value in form.items():
             if not isinstance(value, Mapping):
@@ -177,12 +177,12 @@ def _place(name: str, form: Mapping[str, Any]) -> Place:
     if sum(key in form for key in ("url", "path", "database")) != 1:
         raise InputError(f"{where}needs either a url, a path or a database")
     if "path" in form:
-        folder = os.path.expanduser(expanded(required_text(form, "path", where)))
+        folder = os.path.expanduser(expand(require_text(form, "path", where)))
         if "options" in form or not os.path.isabs(folder) or "://" in folder or not folder.isprintable():
             raise InputError(f"{where}path must be the absolute path of a folder, and takes no options")
         return Place(name, folder)
     key = "database" if "database" in form else "url"
-    url = expanded(required_text(form, key, where))
+    url = expand(require_text(form, key, where))
     options = form.get("options", {})
     if not isinstance(options, Mapping) or not all(isinstance(text, str) for text in options.values()):
         raise InputError(f'{where}options must be a table of texts, such as {{ aws_region = "eu-west-1" }}')
@@ -199,4 +199,4 @@ def _place(name: str, form: Mapping[str, Any]) -> Place:
         raise InputError(f'{where}url must be a URL with a host or a store, such as "s3://hospital/visits"; give path')
     if "@" in parts.netloc or _OUTSIDE.search(url):
         raise InputError(f"{where}{key} holds credentials or a query, which plans would show; write them into options")
-    return Place(name, url, {key: expanded(text) for key, text in options.items()}, key == "database")
+    return Place(name, url, {key: expand(text) for key, text in options.items()}, key == "database")

@@ -83,7 +83,7 @@ class Registered:
 
     @property
     def _imported(self) -> tuple[Any, str | None]:
-        return _imported(self._given, self._base) if isinstance(self._given, EntryPoint) else (self._given, None)
+        return _import(self._given, self._base) if isinstance(self._given, EntryPoint) else (self._given, None)
 
 
 @final
@@ -166,7 +166,7 @@ class Registry:
         if not misspelt and not implements:
             self._report(plugin, "implements no hook, so it brings nothing; decorate its functions with @dpf.hookimpl")
 
-    def _brought(self, hook: str) -> list[tuple[str, Any]]:
+    def _call_hook(self, hook: str) -> list[tuple[str, Any]]:
         """Call a hook. The core's components come first: no plugin takes their names or their place in a tie."""
         core: list[tuple[str, Any]] = []
         others: list[tuple[str, Any]] = []
@@ -176,7 +176,7 @@ class Registry:
 
     def _classes(self, hook: str, base: type[Any]) -> dict[str, Registered]:
         known: dict[str, Registered] = {}
-        for plugin, kind in self._brought(hook):
+        for plugin, kind in self._call_hook(hook):
             later = isinstance(kind, EntryPoint)
             fault = None if later or plugin == CORE else _fault(kind, base)
             if fault is not None:
@@ -189,7 +189,7 @@ class Registry:
 
     def _objects(self, hook: str, base: type[Any]) -> list[Any]:
         brought = []
-        for plugin, thing in self._brought(hook):
+        for plugin, thing in self._call_hook(hook):
             if isinstance(thing, base):
                 brought.append(thing)
             else:
@@ -250,7 +250,7 @@ def _fault(kind: Any, base: type[Any]) -> str | None:
 
 
 @functools.cache
-def _imported(point: EntryPoint, base: Any) -> tuple[Any, str | None]:
+def _import(point: EntryPoint, base: Any) -> tuple[Any, str | None]:
     """Return the class that an entry point names, and the reason why it cannot be used, or None."""
     try:
         kind = point.load()

@@ -140,7 +140,7 @@ def released(node: Node, table: PrivateTable) -> Any:
     return _collect(found)
 
 
-def planned_form(node: Node) -> dict[str, Any]:
+def plan_form(node: Node) -> dict[str, Any]:
     """Return the form of releases without a miner, like a miner's, with their queries."""
     return {
         "miner": PLANNED,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.files import staged, write_whole
+from dpframework.facts.files import stage_folder, write_whole
 from dpframework.facts.notebook import html_budget, html_line, html_text
 from dpframework.facts.privacy import NO_EPSILON, PrivacyLoss, readable
 from dpframework.facts.values import as_texts
@@ -214,7 +214,7 @@ class Results(Mapping[str, Any]):
             If the folder holds anything, or cannot be written.
         """
         out = Path(folder)
-        with staged(out, (PLAN, RESULTS)) as stage:
+        with stage_folder(out, (PLAN, RESULTS)) as stage:
             write_whole(stage / PLAN, self.plan.to_json(), called=out / PLAN)
             write_whole(stage / RESULTS, self.to_json(), called=out / RESULTS)
 

@@ -88,7 +88,7 @@ class Shares:
                 f"the other steps cost {decimal_text(others)}; lower shares or epsilons so that they fit together"
             )
         allowed = others + together
-        found = first if self.budget.epsilon > _MOST_SEARCHED else self._searched(allowed, first)
+        found = first if self.budget.epsilon > _MOST_SEARCHED else self._search(allowed, first)
         total = self.total(nodes_of(found))
         if total is None or total > allowed:
             raise InputError(
@@ -96,7 +96,7 @@ class Shares:
             )
         return found
 
-    def _searched(self, allowed: Fraction, first: Found) -> Found:
+    def _search(self, allowed: Fraction, first: Found) -> Found:
         """Return the miners whose total is as near to the allowed one as a scale can make it."""
         plain = self._plain()
         ways, scale = self._best(allowed)

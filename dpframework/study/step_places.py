@@ -36,18 +36,18 @@ def places(plan: StudyPlan) -> Callable[[str], str]:
         for scope in path.split("/"):
             inner = inner.setdefault(scope, {})
 
-    def found(inner: dict[str, Any], scopes: tuple[str, ...]) -> str | None:
+    def find(inner: dict[str, Any], scopes: tuple[str, ...]) -> str | None:
         if not scopes:
             return ""
         for scope in (scopes[0], _NUMBER.sub("", scopes[0])):
-            rest = found(inner[scope], scopes[1:]) if scope in inner else None
+            rest = find(inner[scope], scopes[1:]) if scope in inner else None
             if rest is not None:
                 return f"{scope}/{rest}"
         return None
 
     def place(path: str) -> str:
         kind, _ = split_request(path)  # a release of a block names its parameters
-        planned = found(root, tuple(kind.split("/")))
+        planned = find(root, tuple(kind.split("/")))
         return path if planned is None else planned.removesuffix("/")
 
     return place

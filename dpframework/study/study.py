@@ -26,7 +26,7 @@ from dpframework.run.observers import Observer
 from dpframework.run.recorder import Recorder
 from dpframework.study.miner_builder import Share
 from dpframework.study.notebook_views import study_html
-from dpframework.study.release_runner import planned_form, require_engine
+from dpframework.study.release_runner import plan_form, require_engine
 from dpframework.study.shares import Shares
 from dpframework.study.study_plan import StudyPlan
 from dpframework.study.table_sources import Given
@@ -293,7 +293,7 @@ class Study:
             raise InputError("the study has no step; add a miner")
         self._settle()
         miners = {
-            name: self._miners[name].to_dict() if name in self._miners else planned_form(node)
+            name: self._miners[name].to_dict() if name in self._miners else plan_form(node)
             for name, node in self._nodes.items()
         }
         counted_by = engine or InMemory()

@@ -18,7 +18,7 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Amount, Relation, exact, positive
 from dpframework.facts.public_tables import with_tables
 from dpframework.facts.schema import Schema, read_schema
-from dpframework.facts.toml import begun_with, kind_of, read_toml, refuse_unknown, required_table, required_text
+from dpframework.facts.toml import kind_of, prefix_errors, read_toml, refuse_unknown, require_table, require_text
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.facts.unit_schemas import extended
@@ -89,7 +89,7 @@ class EngineChoice:
                 f"the data names others in {places.source}"
             )
         kind, parameters = places.engine(self.name)
-        with begun_with(f"{places.source}: [engine.{self.name}] "):
+        with prefix_errors(f"{places.source}: [engine.{self.name}] "):
             if kind not in engines:
                 raise InputError(f"no engine is named '{kind}'; {nearest(kind, engines)}")
             component = engines[kind].component
@@ -196,15 +196,15 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
         key, with the nearest known name where one is unknown.
     """
     path = Path(path)
-    with begun_with(f"{path}: "):
+    with prefix_errors(f"{path}: "):
         form = read_toml(path, "a study file")
         if "attribute" in form:
             raise InputError("looks like a schema; a study is expected, with [data], [privacy] and [[step]]")
         refuse_unknown(form, _TABLES, "unknown table or key")
-        data_form, privacy = required_table(form, "data"), required_table(form, "privacy")
+        data_form, privacy = require_table(form, "data"), require_table(form, "privacy")
         data = Data.from_form(data_form, path.parent)
         steps = _steps(form)
-        schema_file = inner_path(required_text(data_form, "schema", "[data] "), path.parent, "[data] schema")
+        schema_file = inner_path(require_text(data_form, "schema", "[data] "), path.parent, "[data] schema")
         require_inside(schema_file, path.parent)
         private = [data.folder / file for file in data.files] if data.place is None else []
         schema = read_schema(schema_file, private)
@@ -234,9 +234,9 @@ def _study(form: Mapping[str, Any], schema: Schema, out_of_domain: OutOfDomain |
     allow = form.get("allow", [])
     if not isinstance(allow, list) or not all(isinstance(name, str) for name in allow):
         raise InputError(f'{where}allow must be a list of texts, such as ["mcmc-converged"]')
-    relation = required_text(form, "relation", where) if "relation" in form else Relation.ADD_OR_REMOVE_ONE
+    relation = require_text(form, "relation", where) if "relation" in form else Relation.ADD_OR_REMOVE_ONE
     unit, rows = form.get("unit"), form.get("rows_per_unit", 1)
-    times: dict[str, Any] = {key: required_text(form, key, where) for key in ("period", "date") if key in form}
+    times: dict[str, Any] = {key: require_text(form, key, where) for key in ("period", "date") if key in form}
     try:
         PrivacyUnit(unit, rows, **times)  # whose words are about a file's keys, and a study's about arguments
         return Study(
@@ -265,7 +265,7 @@ def _steps(form: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     for number, step in enumerate(steps, start=1):
         if not isinstance(step, Mapping):
             raise InputError(f"step number {number} must be a table, written as [[step]]")
-        name = required_text(step, "name", f"step number {number}: ")
+        name = require_text(step, "name", f"step number {number}: ")
         where = f"step '{name}': "
         if name in names:
             raise InputError(f"{where}this name is used twice; give each step its own")
@@ -278,7 +278,7 @@ def _steps(form: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         refuse_unknown(step, _STEP_KEYS, f"{where}unknown key")
         if "miner" not in step:
             raise InputError(f"{where}has no 'miner'; name one of those that `dpframework miners` lists")
-        required_text(step, "miner", where)
+        require_text(step, "miner", where)
         params = step.get("params", {})
         if not isinstance(params, Mapping):
             raise InputError(f'{where}params must be a table, such as {{ target = "income" }}, not {kind_of(params)}')

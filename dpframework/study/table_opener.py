@@ -57,7 +57,7 @@ def open_table(
             loaded = loaded.read(mapped=engine.mapped)
         elif engine.reads_itself:
             what = "tables" if engine.reads_tables else "files"
-            raise NotOpened(f"engine '{engine.name}' reads {what} itself; give the study {_given_to(engine)}")
+            raise NotOpened(f"engine '{engine.name}' reads {what} itself; give the study {_source_for(engine)}")
         if isinstance(loaded, Table) and loaded.schema.fingerprint == plan.facts.fingerprint:
             require_public_counts(loaded.schema, loaded.rows, "the table")
     except NotOpened:
@@ -129,11 +129,11 @@ def _unread(
     reads_files = engine.reads_files or not engine.reads_tables
     if isinstance(given, DatabaseTable) and not engine.reads_tables:
         raise NotOpened(
-            f"engine '{engine.name}' reads no tables of a database; give the study {_given_to(engine)}, or choose "
+            f"engine '{engine.name}' reads no tables of a database; give the study {_source_for(engine)}, or choose "
             "engine 'duckdb' or 'postgres'"
         )
     if isinstance(given, TableFiles) and not reads_files:
-        raise NotOpened(f"engine '{engine.name}' reads no files; give the study {_given_to(engine)}")
+        raise NotOpened(f"engine '{engine.name}' reads no files; give the study {_source_for(engine)}")
     require_joined(engine, given)
     return attrs.evolve(given, values=values, ordered=plan.index.samples, placed=plan.reads_places)
 
@@ -153,7 +153,7 @@ def require_joined(engine: Engine, given: TableFiles | DatabaseTable) -> None:
         )
 
 
-def _given_to(engine: Engine) -> str:
+def _source_for(engine: Engine) -> str:
     """Return the source that an engine can read."""
     files = "dpf.TableFiles(path, schema)" if engine.reads_files or not engine.reads_tables else ""
     table = "dpf.DatabaseTable(name, schema)" if engine.reads_tables else ""

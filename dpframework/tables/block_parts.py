@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut, attributes_of, number_of_parts
 from dpframework.facts.descriptions import Cases
-from dpframework.tables.blocks import Block, cells_of, packed, part_of_each_code
+from dpframework.tables.blocks import Block, cells_of, pack_index, part_of_each_code
 from dpframework.tables.tallies import read_only
 
 FEW_PARTS = 4  # up to here one pass over the rows a part is faster than sorting them
@@ -24,7 +24,7 @@ def parts_of(by: Cut, block: Block, *, packs: bool) -> list[Block]:
     in_one_each = isinstance(by, Attribute | Cases) and number == HALVES
     if in_one_each and block.rows >= MANY and (part_of := part_of_each_code(by, block.schema)) is not None:
         (name,) = attributes_of(by)
-        return [block.at(packed(index, length) if packs else index) for index in _halves(block, name, part_of)]
+        return [block.at(pack_index(index, length) if packs else index) for index in _halves(block, name, part_of)]
     own: list[list[NDArray[np.int32]]] = [[] for _ in range(number)]
     start = 0
     for tile in block.tiles():
@@ -36,7 +36,7 @@ def parts_of(by: Cut, block: Block, *, packs: bool) -> list[Block]:
     parts = []
     while own:
         index = np.concatenate(own.pop(0))
-        parts.append(block.at(packed(index, length) if packs else index))
+        parts.append(block.at(pack_index(index, length) if packs else index))
     return parts
 
 

@@ -54,7 +54,7 @@ class PackedIndex:
         return index
 
 
-def packed(index: NDArray[np.int32], length: int) -> NDArray[np.int32] | PackedIndex:
+def pack_index(index: NDArray[np.int32], length: int) -> NDArray[np.int32] | PackedIndex:
     """Return an ascending index of rows of arrays of a length in the form that takes less memory."""
     return PackedIndex(index, length) if 32 * len(index) > length else index
 
@@ -224,15 +224,15 @@ class Block:
         if asked in self._shown:
             return self._shown[asked]
 
-        def shown(columns: Mapping[str, Any]) -> dict[str, Any]:
+        def show(columns: Mapping[str, Any]) -> dict[str, Any]:
             # by name, since columns may be made on demand
             return {n: columns[n] if n in known else HiddenColumn(n, self.length) for n in columns}
 
         known = {*asked, *(name for name, sources in self.made_of.items() if sources <= asked)}
         own = dict(zip((a.name for a in self.schema), self.columns, strict=False))  # derived ones come last
-        columns = tuple(shown(own).values())
+        columns = tuple(show(own).values())
         block = attrs.evolve(
-            self, columns=columns, raw=shown(self.raw), derived=shown(self.derived), key_columns=shown(self.key_columns)
+            self, columns=columns, raw=show(self.raw), derived=show(self.derived), key_columns=show(self.key_columns)
         )
         return self._shown.setdefault(asked, block)
 

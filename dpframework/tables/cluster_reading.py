@@ -98,12 +98,14 @@ class ClusterReader:
         def spread(piece: int) -> tuple[Any, ...]:
             return "spread", table.number, piece, pickled((how, table.pieces[piece], len(buckets)))
 
-        found = self._found(self._in_turn(given, spread), sum(map(len, given.values())))
+        found = self._join_findings(self._in_turn(given, spread), sum(map(len, given.values())))
         if found is None:
             return
         asked = pickled((how, self._places(given)))
         calls = {address: [bucket] for address, bucket in buckets.items()}
-        more = self._found(self._in_turn(calls, lambda bucket: ("gather", table.number, bucket, asked)), len(calls))
+        more = self._join_findings(
+            self._in_turn(calls, lambda bucket: ("gather", table.number, bucket, asked)), len(calls)
+        )
         if more is None:
             return
         how.require(found | more)
@@ -117,7 +119,7 @@ class ClusterReader:
             if not isinstance(answer, Unreached):
                 self._keep(table, address, piece, require_answer(answer, Read, _READING))
 
-    def _found(self, answers: Iterator[tuple[str, int, Answer]], number: int) -> ShuffleFindings | None:
+    def _join_findings(self, answers: Iterator[tuple[str, int, Answer]], number: int) -> ShuffleFindings | None:
         """Return the findings of a number of answers together, None if there are fewer."""
         given = [answer for _, _, answer in answers]
         if len(given) < number or any(isinstance(answer, Unreached) for answer in given):
@@ -155,7 +157,7 @@ class ClusterReader:
 
 def _spread_evenly(table: OpenedTable, pieces: Iterable[int], live: Collection[str]) -> dict[str, list[int]]:
     """Return which of some pieces each worker is to read, so that all hold as many."""
-    share = {address: len(table.held_by(address)) for address in live}
+    share = {address: len(table.pieces_of(address)) for address in live}
     given: dict[str, list[int]] = {address: [] for address in live}
     for piece in pieces:
         least = min(live, key=lambda address: share[address])

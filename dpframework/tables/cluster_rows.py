@@ -67,7 +67,7 @@ class OpenedTable:
         self.gone.update(found)
         return tuple(found)
 
-    def held_by(self, address: str) -> list[int]:
+    def pieces_of(self, address: str) -> list[int]:
         """Return the pieces that a worker holds."""
         return [piece for piece, place in self.places.items() if place == address]
 

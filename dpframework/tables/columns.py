@@ -176,7 +176,7 @@ def _of_cells(cells: Sequence[Any]) -> Column:
         except (Exception, pl.exceptions.PanicException):  # a text that UTF-8 cannot write
             pass
     foreign = np.zeros(len(cells), dtype=np.bool_)
-    texts = [_spelled(cell) for cell in cells]
+    texts = [_spell(cell) for cell in cells]
     for row, text in enumerate(texts):
         if text is _FOREIGN:
             foreign[row], texts[row] = True, None
@@ -186,7 +186,7 @@ def _of_cells(cells: Sequence[Any]) -> Column:
 _FOREIGN: Any = object()
 
 
-def _spelled(cell: Any) -> Any:
+def _spell(cell: Any) -> Any:
     """Return the text of one Python object, None if it is missing, or _FOREIGN."""
     if isinstance(cell, str):
         try:

@@ -87,7 +87,7 @@ class RowChoice:
         self._ids, self._present, self._most, self._key = ids, present, most, key
         self._codes = unit_codes(ids)
         self._places, self._sizes = places_in_units(self._codes)
-        self._kept = self._chosen()
+        self._kept = self._choose()
 
     @classmethod
     def of(cls, ids: Any, unit: PrivacyUnit, *, policy: OutOfDomain, source: str, key: bytes) -> Self:
@@ -113,13 +113,13 @@ class RowChoice:
         keys = self._unit_keys if self._kept is not None else functools.partial(unit_keys, self._key, self._unit_ids())
         return RowPlaces(functools.partial(_places, self.codes, self._most, self._number, keys))
 
-    def _chosen(self) -> NDArray[np.bool_] | None:
+    def _choose(self) -> NDArray[np.bool_] | None:
         """Return which rows are kept; None for all."""
         many = np.flatnonzero(self._sizes[self._codes] > self._most)
         if not len(many):
             return None
         kept = np.ones(len(self._codes), dtype=np.bool_)
-        kept[many] = _chosen(self._unit_keys, self._number[self._codes[many]], self._places[many], self._most)
+        kept[many] = _choose(self._unit_keys, self._number[self._codes[many]], self._places[many], self._most)
         return kept
 
     @functools.cached_property
@@ -156,11 +156,11 @@ def _places(
     found = np.zeros(len(codes), dtype=np.min_scalar_type(most - 1))
     many = np.flatnonzero(sizes[codes] > 1)
     if len(many):
-        found[many] = _hashed_order(keys() if callable(keys) else keys, number[codes[many]], places[many])
+        found[many] = _order_by_hash(keys() if callable(keys) else keys, number[codes[many]], places[many])
     return found
 
 
-def hashed_order(key: bytes, ids: pl.Series, units: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
+def order_by_hash(key: bytes, ids: pl.Series, units: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the place of each row among those of its unit in the order of a keyed hash (see `RowChoice`).
 
     Parameters
@@ -174,10 +174,10 @@ def hashed_order(key: bytes, ids: pl.Series, units: NDArray[np.int64], places: N
     places
         Its place among the rows of its unit in the order of the table.
     """
-    return _hashed_order(unit_keys(key, ids), units, places)
+    return _order_by_hash(unit_keys(key, ids), units, places)
 
 
-def _hashed_order(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArray[np.int64]) -> NDArray[np.int64]:
+def _order_by_hash(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArray[np.int64]) -> NDArray[np.int64]:
     from dpframework.tables.unit_kernels import places_in_units
 
     # as messages that `kept_rows` hashes none of: which rows are kept tells nothing of their order
@@ -187,7 +187,7 @@ def _hashed_order(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArray
     return found
 
 
-def chosen_places(
+def choose_places(
     key: bytes, ids: pl.Series, counts: NDArray[np.int64], most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return which of its own rows each of some units keeps, as `kept_rows` chooses them.
@@ -209,7 +209,7 @@ def chosen_places(
         For each row that is kept, the position of its unit, and its place among that unit's rows from 0.
     """
     units, places = rows_of_each(counts)
-    kept = _chosen(unit_keys(key, ids), units, places, most)
+    kept = _choose(unit_keys(key, ids), units, places, most)
     return units[kept], places[kept]
 
 
@@ -270,7 +270,7 @@ def numbered(ids: Ids) -> tuple[NDArray[np.intp], int]:
     return whose.cast(pl.Int64).fill_null(-1).to_numpy().astype(np.intp, copy=False), units.height
 
 
-def _chosen(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArray[np.int64], most: int) -> NDArray[np.bool_]:
+def _choose(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArray[np.int64], most: int) -> NDArray[np.bool_]:
     """Tell which rows are among the `most` of the smallest keys of their unit, where equal keys are in row order."""
     from dpframework.tables.unit_kernels import smallest_of_each
 

@@ -79,7 +79,7 @@ class CsvFile:
             columns = tuple(next(csv.reader(io.StringIO(header.decode(), newline=""), delimiter=read.separator)))
         except (UnicodeDecodeError, csv.Error, StopIteration):
             raise InputError(
-                f"{path.name}: its first line is not a line of CSV in {_shown(read)}; say how the file is "
+                f"{path.name}: its first line is not a line of CSV in {_describe(read)}; say how the file is "
                 "written in [read] of the schema (separator, encoding)"
             ) from None
         if len(columns) > MOST_COLUMNS:
@@ -124,7 +124,7 @@ class CsvFile:
         def frame_of(encoding: Literal["utf8", "utf8-lossy"]) -> pl.DataFrame:
             return pl.read_csv(text, columns=order, infer_schema=False, encoding=encoding, separator=separator)
 
-        broken = f"{self.path.name}: cannot be read as CSV in {_shown(self.read)}; check its quotes and its encoding"
+        broken = f"{self.path.name}: cannot be read as CSV in {_describe(self.read)}; check its quotes and its encoding"
         try:
             frame = frame_of("utf8")
         except (Exception, pl.exceptions.PanicException):  # perhaps of a cell that is not UTF-8: no other cell changes
@@ -136,7 +136,7 @@ class CsvFile:
         return [frame.to_series(order.index(k)) for k in positions]
 
 
-def _shown(read: ReadOptions) -> str:
+def _describe(read: ReadOptions) -> str:
     return read.encoding.upper() if read.encoding.startswith("utf") else read.encoding
 
 

@@ -146,10 +146,10 @@ class Dask(Engine):
         rows = [one for one, _ in asked]
         (table,) = {one.table for one in rows}
         wanted = tuple(CountRequest(one.number, one.lineage, tuple(functions)) for one, functions in asked)
-        counted = iter(self._counted(rows, wanted, table.forgotten(), table.places))
+        counted = iter(self._count(rows, wanted, table.forgotten(), table.places))
         return [list(itertools.islice(counted, len(one.functions))) for one in wanted]
 
-    def _counted(
+    def _count(
         self,
         rows: Sequence[ClusterRows],
         wanted: tuple[CountRequest, ...],
@@ -189,7 +189,8 @@ class Dask(Engine):
             for one in rows:
                 self._tell_samples(one, missing)
             parts = {
-                address: sorted(missing & set(table.held_by(address))) for address in sorted(set(table.places.values()))
+                address: sorted(missing & set(table.pieces_of(address)))
+                for address in sorted(set(table.places.values()))
             }
             calls = {address: (method, table.number, own, asked) for address, own in parts.items() if own}
             for address, answer in self._answers(calls):
@@ -203,7 +204,7 @@ class Dask(Engine):
 
     def split(self, rows: ClusterRows, by: Cut) -> list[ClusterRows]:
         """See `Engine`."""
-        parts = self._made(rows, by, number_of_parts(by))
+        parts = self._make(rows, by, number_of_parts(by))
         if parts:
             first, *_ = parts
             self.counts(first, [])  # now, so that what fails does so here
@@ -211,7 +212,7 @@ class Dask(Engine):
 
     def derive(self, rows: ClusterRows, attribute: Attribute, cases: Cases) -> ClusterRows:
         """See `Engine`."""
-        (derived,) = self._made(rows, cases, 1, attribute)
+        (derived,) = self._make(rows, cases, 1, attribute)
         self.counts(derived, [])
         return derived
 
@@ -220,7 +221,7 @@ class Dask(Engine):
         number = next(self._numbers)
         masks = {}
         for piece in sorted(rows.table.places):
-            (of_piece,) = self._counted([rows], (CountRequest(rows.number, rows.lineage, (rows_of,)),), (), [piece])
+            (of_piece,) = self._count([rows], (CountRequest(rows.number, rows.lineage, (rows_of,)),), (), [piece])
             masks[piece] = Mask.of(drawn(of_piece.item()))
         made = rows.sampled(number, masks)
         self.counts(made, [])
@@ -263,7 +264,7 @@ class Dask(Engine):
         with self._connection.speaking():
             self._ending.close()
 
-    def _made(self, rows: ClusterRows, by: Cut, number: int, attribute: Attribute | None = None) -> list[ClusterRows]:
+    def _make(self, rows: ClusterRows, by: Cut, number: int, attribute: Attribute | None = None) -> list[ClusterRows]:
         """Return handles of rows made from others."""
         return rows.made(by, tuple(itertools.islice(self._numbers, number)), attribute)
 
@@ -308,14 +309,14 @@ class Dask(Engine):
             with contextlib.suppress(OSError, RuntimeError), self._connection.speaking():
                 waiting[address] = getattr(self._holder(address), method)(*given)
         for address in calls:
-            answer = self._waited(address, waiting[address]) if address in waiting else None
+            answer = self._wait_for(address, waiting[address]) if address in waiting else None
             found = None if answer is None else answer_of(answer)
             if found is None or isinstance(found, Absent):
                 self._holders.pop(address, None)
                 found = None
             yield address, found
 
-    def _waited(self, address: str, future: Any) -> bytes | None:
+    def _wait_for(self, address: str, future: Any) -> bytes | None:
         """Return a worker's answer, or None if it was lost, even where Dask would wait for it."""
         while True:
             try:
@@ -350,7 +351,7 @@ class Dask(Engine):
             If it does: nothing has been read there.
         """
         packages = packages_here()
-        answer = self._waited(address, holder.versions(packages))
+        answer = self._wait_for(address, holder.versions(packages))
         if answer is None:
             raise OSError("the worker is not there")
         theirs, ours = require_answer(answer_of(answer), dict, "while it told its versions"), versions(packages)

@@ -15,7 +15,7 @@ import numpy as np
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.derived_columns import DerivedColumn, Input
 from dpframework.facts.schema import Schema
-from dpframework.tables.encoding import MISSING, EncodedCells, EncodedColumn, cells_of_numbers, settled
+from dpframework.tables.encoding import MISSING, EncodedCells, EncodedColumn, cells_of_numbers, settle
 
 if TYPE_CHECKING:
     from dpframework.facts.expression_cells import Cells
@@ -53,10 +53,10 @@ def read_cells(attribute: Attribute, column: EncodedColumn) -> Cells:
 
 def derived(schema: Schema, column: DerivedColumn, cells: Mapping[str, Cells]) -> EncodedColumn:
     """Return a derived column, given the cells of those that it reads."""
-    return settled_cells(schema[column.name], column, schema.derivation_inputs, cells)
+    return settle_cells(schema[column.name], column, schema.derivation_inputs, cells)
 
 
-def settled_cells(
+def settle_cells(
     attribute: Attribute, column: DerivedColumn, inputs: Mapping[str, Input], cells: Mapping[str, Cells]
 ) -> EncodedColumn:
     """Return a derived column as codes and values of its attribute.
@@ -72,7 +72,7 @@ def settled_cells(
     cells
         The cells of these, or what the rows of each unit are aggregated to.
     """
-    return settled(attribute, _on_grid(attribute, column.cells(inputs, cells)), column.outside)
+    return settle(attribute, _on_grid(attribute, column.cells(inputs, cells)), column.outside)
 
 
 def derived_cells(schema: Schema, column: DerivedColumn, cells: Mapping[str, Cells]) -> EncodedCells:

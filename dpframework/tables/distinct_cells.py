@@ -132,7 +132,7 @@ def distinct_cells(columns: Mapping[str, pl.Series]) -> dict[str, DistinctCells]
             continue
         cells = DistinctCells(texts[place], own, numbers[place], strange[place], bool(empty[place].any()))
         cells = cells.only(~empty[place]) if cells.missing else cells
-        found[name] = _merged(cells) if bool((spaced & ~empty)[place].any()) else cells
+        found[name] = _merge(cells) if bool((spaced & ~empty)[place].any()) else cells
     return found
 
 
@@ -147,7 +147,7 @@ def _numbers(texts: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     return numbers, strange
 
 
-def _merged(cells: DistinctCells) -> DistinctCells:
+def _merge(cells: DistinctCells) -> DistinctCells:
     """Return the cells, each text once: without the space around them some are the same."""
     places: dict[str, int] = {}
     to = np.array([places.setdefault(text, len(places)) for text in cells.texts.to_list()], dtype=np.int64)

@@ -152,7 +152,7 @@ def draft_of(
         notes += _notes(name, *guesses[name], attribute)
     if not attributes:
         raise InputError(_together(refused))
-    schema = Schema(attributes, inferred=_inferred(attributes, choices), read=_common(drafted, read))
+    schema = Schema(attributes, inferred=_infer(attributes, choices), read=_common(drafted, read))
     if not schema.read.is_plain:
         schema = attrs.evolve(schema, inferred=(*schema.inferred, "how cells are written: observed"))
     return SchemaDraft(schema, tuple(notes)), refused
@@ -170,7 +170,7 @@ def _together(refused: list[InputError]) -> str:
     return f"{len(refused)} columns give no attribute. " + ". ".join(map(str, refused))
 
 
-def _inferred(attributes: list[Attribute], choices: Choices) -> list[str]:
+def _infer(attributes: list[Attribute], choices: Choices) -> list[str]:
     inferred = ["attribute kinds: observed", "missing allowed: observed"]
     if any(isinstance(attribute, Categorical) for attribute in attributes):
         inferred.append("categorical values: observed")

@@ -161,12 +161,12 @@ class DuckDBConnection(SqlConnection):
     def _kind(self, error: Exception) -> str:
         return type(error).__name__
 
-    def _stopped(self, error: Exception) -> str | None:
+    def _why_stopped(self, error: Exception) -> str | None:
         if not isinstance(error, self._duckdb.InterruptException):
             return None
         return TIMED_OUT if self._late.is_set() else CANCELLED
 
-    def _timed(self, action: Callable[[], T]) -> T:
+    def _run_timed(self, action: Callable[[], T]) -> T:
         """Run an action in a thread, so that a timeout and Ctrl-C can end it at once."""
         self._late.clear()
         done, found, failed = threading.Event(), list[T](), list[BaseException]()
@@ -192,13 +192,13 @@ class DuckDBConnection(SqlConnection):
         return found[0]
 
     def _run(self, statement: str) -> None:
-        self._timed(lambda: self._connection.execute(statement))
+        self._run_timed(lambda: self._connection.execute(statement))
 
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
-        return self._timed(lambda: list(self._connection.execute(query).fetchall()))
+        return self._run_timed(lambda: list(self._connection.execute(query).fetchall()))
 
     def _columns(self, query: str) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self._timed(lambda: self._connection.execute(query).fetchnumpy())
+        found: Mapping[str, Any] = self._run_timed(lambda: self._connection.execute(query).fetchnumpy())
         return found
 
     def _names(self, query: str) -> list[str]:

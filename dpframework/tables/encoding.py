@@ -163,7 +163,7 @@ def encode_column(
     cells = cells_of(attribute, as_column(values, where))
     if policy is OutOfDomain.ERROR:
         require_fit(attribute, unfit(attribute, cells), where)
-    return settled(attribute, cells, policy)
+    return settle(attribute, cells, policy)
 
 
 def cells_of(attribute: Attribute, column: Column) -> EncodedCells:
@@ -193,7 +193,7 @@ def outside(cells: EncodedCells, policy: OutOfDomain) -> NDArray[np.bool_]:
     return np.asarray(gone)
 
 
-def settled(attribute: Attribute, cells: EncodedCells, policy: OutOfDomain) -> EncodedColumn:
+def settle(attribute: Attribute, cells: EncodedCells, policy: OutOfDomain) -> EncodedColumn:
     """Return codes and values after every cell that does not fit became one that does."""
     if cells.keys is not None:
         return EncodedColumn(np.zeros(len(cells.codes), stored_dtype(attribute)), None, cells.keys)

@@ -22,7 +22,7 @@ from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import is_whole_number
 from dpframework.tables.block_parts import parts_of
-from dpframework.tables.blocks import Block, packed
+from dpframework.tables.blocks import Block, pack_index
 from dpframework.tables.counts import wide
 from dpframework.tables.keys import merged
 from dpframework.tables.related_caches import RelatedCaches
@@ -280,7 +280,7 @@ class _Blocks(Engine):
 
     def _at(self, block: Block, index: NDArray[np.int32]) -> Block:
         """Return the rows of a block at some positions, kept as parts are."""
-        return block.at(packed(index, block.length) if self.mapped else index)
+        return block.at(pack_index(index, block.length) if self.mapped else index)
 
     def derive(self, rows: Sequence[Block], attribute: Attribute, cases: Cases) -> list[Block]:
         """See `Engine`."""

@@ -150,8 +150,8 @@ class _Bound:
         if self._is_sheet is None:
             self._is_sheet = b"worksheet" in text[:4096]
         if self._is_sheet:
-            self._columns = _raised(self._columns, _COLUMNS, text)
-            self._rows = _raised(self._rows, _ROWS, text)
+            self._columns = _raise_limit(self._columns, _COLUMNS, text)
+            self._rows = _raise_limit(self._rows, _ROWS, text)
 
     @property
     def cells(self) -> int:
@@ -159,7 +159,7 @@ class _Bound:
         return self._columns * self._rows if self._is_sheet else 0
 
 
-def _raised(known: int, patterns: Sequence[tuple[re.Pattern[bytes], int]], text: bytes) -> int:
+def _raise_limit(known: int, patterns: Sequence[tuple[re.Pattern[bytes], int]], text: bytes) -> int:
     for pattern, most in patterns:
         if most > known and pattern.search(text):
             return most

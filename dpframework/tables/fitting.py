@@ -112,23 +112,23 @@ def check_fit(
         files = schema.in_files
         source = open_source(data, read=files.read)
         files.read.require_columns(files.names, source.columns)
-        rows = _examined(source, files.columns, files, found)
+        rows = _examine(source, files.columns, files, found)
         if unit.id is not None:
             rows = _rows_of_units(as_written(source, files, unit), unit, found, bounded=files is schema)
     else:
         unit.require_joined_by(id)
         left, other = (open_source(one, read=schema.read) for one in (data, right))
         sides = [[a for a in side if a in schema.columns] for side in attributes_of_views(schema)]
-        counts = [_examined(s, side, schema, found) for s, side in zip((left, other), sides, strict=True)]
+        counts = [_examine(s, side, schema, found) for s, side in zip((left, other), sides, strict=True)]
         sources = as_written(left, schema), as_written(other, schema)
-        rows = _joined_rows(sources, id, counts, found)
+        rows = _count_joined_rows(sources, id, counts, found)
     for name, bound in (("rows", schema.rows), ("max_rows", schema.max_rows)):
         if bound is not None and (rows != bound if name == "rows" else rows > bound):
             found.append(Misfit("the table", f"{name} = {bound} in the schema, but the number of rows is {rows}", 0))
     return tuple(found)
 
 
-def _examined(source: Source, attributes: Sequence[Attribute], schema: Schema, found: list[Misfit]) -> int:
+def _examine(source: Source, attributes: Sequence[Attribute], schema: Schema, found: list[Misfit]) -> int:
     """Add the misfits of one source, and return its number of rows."""
     present = [attribute for attribute in attributes if attribute.name in source.columns]
     found += [Misfit(a.name, f"no such column in {source.name}", 0) for a in attributes if a not in present]
@@ -202,7 +202,7 @@ def _without_id(ids: Ids, where: str, so: str) -> Iterator[Misfit]:
         yield Misfit(where, f"no id, {so}", ids.series.null_count() - unfit)
 
 
-def _joined_rows(
+def _count_joined_rows(
     sources: tuple[Source, Source], key_name: str | None, counts: Sequence[int], found: list[Misfit]
 ) -> int:
     """Return the number of rows that two views have together, and add misfits of their ids."""

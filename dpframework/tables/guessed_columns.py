@@ -20,7 +20,7 @@ from dpframework.facts.lists import first_of
 from dpframework.tables.columns import as_numbers
 from dpframework.tables.distinct_cells import DistinctCells
 from dpframework.tables.written_cells import number_pattern, styled_numbers, without_symbols
-from dpframework.tables.written_dates import parsed_times
+from dpframework.tables.written_dates import parse_times
 
 if TYPE_CHECKING:
     import polars as pl
@@ -99,7 +99,7 @@ def guess_column(cells: DistinctCells) -> Guess:
         return Guess()
     padded = np.zeros(len(strange), dtype=np.bool_) if strange.all() else cells.matching(_PADDED)
     if padded.any():
-        return _padded(cells, padded)
+        return _guess_padded(cells, padded)
     if not strange.any():
         return _numbers(cells)
     rest = cells.only(strange)
@@ -109,7 +109,9 @@ def guess_column(cells: DistinctCells) -> Guess:
     if plain and empty.all():
         return _with_nulls(ColumnOptions(null=nulls.by_frequency()), rest, number, "numbers")
     others = cells.without(nulls.texts.to_list())
-    guess = _styled(others, nulls, number) or _dates(others, nulls, number) or _with_symbols(others, nulls, number)
+    guess = (
+        _guess_styled(others, nulls, number) or _dates(others, nulls, number) or _with_symbols(others, nulls, number)
+    )
     if guess is not None:
         return guess
     if plain and 5 * rest.cells <= number and len(strange) - len(empty) > _FEW:
@@ -130,10 +132,10 @@ def _of(part: int, whole: int) -> str:
 
 
 def _some(cells: DistinctCells) -> str:
-    return _listed(cells.by_frequency())
+    return _list(cells.by_frequency())
 
 
-def _listed(texts: Sequence[str]) -> str:
+def _list(texts: Sequence[str]) -> str:
     return first_of([text if len(text) <= 40 else f"{text[:37]}..." for text in texts[: _SHOWN + 1]], _SHOWN)
 
 
@@ -143,7 +145,7 @@ def _with_nulls(options: ColumnOptions, rest: DistinctCells, cells: int, what: s
     return Guess(options, True, found, "read as missing")
 
 
-def _padded(cells: DistinctCells, padded: Any) -> Guess:
+def _guess_padded(cells: DistinctCells, padded: Any) -> Guess:
     nulls = cells.only(cells.among(SURE_NULLS))
     zeros = cells.only(padded)
     found = f"{_of(zeros.cells, cells.cells)} are digits that begin with a zero, such as {zeros.texts[0]}"
@@ -158,7 +160,7 @@ def _numbers(cells: DistinctCells) -> Guess:
     return Guess(is_number=True)
 
 
-def _styled(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
+def _guess_styled(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
     """Return the guess of numbers with a decimal comma or signs between thousands, None if they are none."""
     texts = cells.texts
     if not len(texts):
@@ -194,7 +196,9 @@ def _with_symbols(cells: DistinctCells, nulls: DistinctCells, number: int) -> Gu
     texts = without_symbols(cells.texts, sorted(symbols))
     alone = DistinctCells(texts, cells.counts, *as_numbers(texts))
     inner = (
-        _styled(alone, nulls, number) if alone.strange.any() else Guess(ColumnOptions(null=nulls.by_frequency()), True)
+        _guess_styled(alone, nulls, number)
+        if alone.strange.any()
+        else Guess(ColumnOptions(null=nulls.by_frequency()), True)
     )
     if inner is None:
         return None
@@ -218,12 +222,12 @@ def _dates(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | N
     for text, count in zip(sample.texts.to_list(), sample.counts.tolist(), strict=True):
         shapes[_LETTERS.sub("a", _DIGITS.sub("0", text))] += count
     looks = [form for form in _FORMATS if sum(n for shape, n in shapes.items() if _look(form).match(shape)) >= most > 0]
-    parsed = {form: _parsed(form, sample) for form in looks}
+    parsed = {form: _parse(form, sample) for form in looks}
     fits = [form for form, found in parsed.items() if sample.number(found) >= most]
     if not fits:
         return None
     if sample is not cells:
-        parsed = {form: _parsed(form, cells) for form in fits}
+        parsed = {form: _parse(form, cells) for form in fits}
     shares = {form: cells.number(parsed[form]) for form in fits}
     best = max(fits, key=lambda form: shares[form])
     unfit = ~parsed[best]
@@ -233,7 +237,7 @@ def _dates(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | N
     found = f"{_of(shares[best], number)} are dates or times, such as {cells.only(~unfit).texts[0]}"
     gone = [*nulls.by_frequency(), *unread.by_frequency()]
     if gone:
-        found += f", and {_of(nulls.cells + unread.cells, number)} are none: {_listed(gone)}"
+        found += f", and {_of(nulls.cells + unread.cells, number)} are none: {_list(gone)}"
     doubt = ""
     for one, other in _AMBIGUOUS.items():
         twin = best.replace(one, other)
@@ -253,9 +257,9 @@ def _look(form: str) -> re.Pattern[str]:
     return re.compile(r"\s*".join(_LOOKS.get(part, re.escape(part)) for part in parts))
 
 
-def _parsed(form: str, cells: DistinctCells) -> NDArray[np.bool_]:
+def _parse(form: str, cells: DistinctCells) -> NDArray[np.bool_]:
     """Return which texts a format fits, shape (texts,)."""
-    return next(parsed_times(cells.texts, (form,))).is_not_null().to_numpy()
+    return next(parse_times(cells.texts, (form,))).is_not_null().to_numpy()
 
 
 def common_nulls(options: Sequence[ColumnOptions]) -> tuple[str, ...]:

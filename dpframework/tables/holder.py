@@ -37,7 +37,7 @@ from dpframework.tables.worker_answers import (
     Shuffled,
     Tallied,
     Unreached,
-    packed_answer,
+    pack_answer,
 )
 from dpframework.tables.worker_shuffle import ShuffledPieces, UnreachableError
 
@@ -134,7 +134,7 @@ class Holder:
 
     def versions(self, packages: Sequence[str]) -> bytes:
         """Return the versions of the counting code here, and the digests of some packages."""
-        return _guarded(lambda: versions(packages))
+        return _guard(lambda: versions(packages))
 
     def read(self, table: int, piece: int, given: bytes) -> bytes:
         """Read a piece of a table and keep it. `given` is that `Piece`, a key, and numbers of rows to drop."""
@@ -147,7 +147,7 @@ class Holder:
                 raise TypeError("a piece of a table is expected")
             return self._keep(table, piece, described.read(), key, gone)
 
-        return _guarded(reading, telling=True)
+        return _guard(reading, telling=True)
 
     def _keep(self, table: int, piece: int, read: tuple[Table, RowFindings], key: bytes, gone: Iterable[int]) -> Read:
         rows, found = read
@@ -163,7 +163,7 @@ class Holder:
 
             return Shuffled(self._shuffled.spread(table, piece, *cloudpickle.loads(given)))
 
-        return _guarded(spreading, telling=True)
+        return _guard(spreading, telling=True)
 
     def gather(self, table: int, bucket: int, given: bytes) -> bytes:
         """Gather a bucket. `given` is how, and the `WorkerPlace` of each piece."""
@@ -176,7 +176,7 @@ class Holder:
             except UnreachableError:
                 return Unreached()
 
-        return _guarded(gathering)
+        return _guard(gathering)
 
     def settle(self, table: int, piece: int, given: bytes) -> bytes:
         """Settle a piece and keep it.
@@ -194,7 +194,7 @@ class Holder:
                 return Unreached()
             return self._keep(table, piece, read, key, gone)
 
-        return _guarded(settling, telling=True)
+        return _guard(settling, telling=True)
 
     async def hand(self, *given: Any) -> list[bytes] | None:
         """Hand over what another worker asks for (see `ShuffledPieces.hand`), while this one may ask others."""
@@ -207,7 +207,7 @@ class Holder:
     def end(self, table: int) -> bytes:
         """Forget what a shuffle of a table has left."""
         self._shuffled.end(table)
-        return packed_answer(table)
+        return pack_answer(table)
 
     def counts(self, table: int, pieces: Sequence[int], given: bytes) -> bytes:
         """Return the sums of functions' counts over the rows of some pieces.
@@ -224,7 +224,7 @@ class Holder:
                 totals = own if totals is None else [a + b for a, b in zip(totals, own, strict=True)]
             return totals or []
 
-        return _guarded(counting)
+        return _guard(counting)
 
     def tally(self, table: int, pieces: Sequence[int], given: bytes) -> bytes:
         """Return the sums by text of functions' counts over the rows of some pieces (see `counts`)."""
@@ -234,7 +234,7 @@ class Holder:
             whole = [one for own in found if own is not None for one in own]
             return Absent() if None in found else Tallied(merged(whole))
 
-        return _guarded(tallying)
+        return _guard(tallying)
 
     def _of_pieces(
         self, table: int, pieces: Sequence[int], given: bytes, count: Callable[[dict[int, Any], CountRequest], list[T]]
@@ -266,15 +266,15 @@ class Holder:
                 return Absent()
             held, start = self._pieces[table, piece], 0
 
-            def drawn(rows: int) -> NDArray[np.bool_]:
+            def draw(rows: int) -> NDArray[np.bool_]:
                 nonlocal start
                 start += rows
                 return np.asarray(mask[start - rows : start])
 
-            held[number] = self._engine.sample(self._made(held, asked.rows, asked.lineage), drawn)
+            held[number] = self._engine.sample(self._make(held, asked.rows, asked.lineage), draw)
             return int(number)
 
-        return _guarded(sampling)
+        return _guard(sampling)
 
     def drop(self, table: int) -> None:
         """Forget all pieces of a table."""
@@ -290,12 +290,12 @@ class Holder:
 
     def _counts(self, held: dict[int, Any], asked: CountRequest) -> list[NDArray[Any]]:
         """Return functions' counts on some rows of a piece. Without functions, the rows are made all the same."""
-        rows = self._made(held, asked.rows, asked.lineage)
+        rows = self._make(held, asked.rows, asked.lineage)
         return [_integers(one) for one in self._engine.counts(rows, asked.functions)] if asked.functions else []
 
     def _tallies(self, held: dict[int, Any], asked: CountRequest) -> list[dict[str, int]]:
         """Return functions' counts by texts on some rows of a piece."""
-        rows = self._made(held, asked.rows, asked.lineage)
+        rows = self._make(held, asked.rows, asked.lineage)
         return [self._engine.tally(rows, function) for function in asked.functions]
 
     def _has(self, table: int, piece: int, asked: CountRequest) -> bool:
@@ -304,11 +304,11 @@ class Holder:
         samples = [step.made for step in asked.lineage if isinstance(step, SampleOf)]
         return held is not None and all(number in held for number in samples)
 
-    def _made(self, held: dict[int, Any], number: int, lineage: Sequence[Derivation | SampleOf]) -> Any:
+    def _make(self, held: dict[int, Any], number: int, lineage: Sequence[Derivation | SampleOf]) -> Any:
         """Return some rows of a piece, made of those that they come from where they are not there."""
         if number not in held:
             step = next(one for one in lineage if isinstance(one, Derivation) and number in one.made)
-            source = self._made(held, step.source, lineage)
+            source = self._make(held, step.source, lineage)
             if step.attribute is not None and isinstance(step.by, Cases):
                 parts: Sequence[Any] = [self._engine.derive(source, step.attribute, step.by)]
             else:
@@ -357,16 +357,16 @@ def _digest(table: Table, key: bytes) -> bytes:
     return digest.digest()
 
 
-def _guarded(function: Callable[[], Answer], *, telling: bool = False) -> bytes:
+def _guard(function: Callable[[], Answer], *, telling: bool = False) -> bytes:
     """Return the result of a function that sees rows, or of its failure no more than the kind.
 
     Nothing that it prints, warns or raises is shown. With `telling`, the sentence of an error of reading is kept.
     """
     try:
         with silenced(streams=True):
-            return packed_answer(function())
+            return pack_answer(function())
     except BaseException as error:  # one that escaped would be shown in the worker's log
-        return packed_answer(Failed(_kind(error), error if telling and isinstance(error, InputError) else None))
+        return pack_answer(Failed(_kind(error), error if telling and isinstance(error, InputError) else None))
 
 
 def _kind(error: BaseException) -> str:

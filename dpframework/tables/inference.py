@@ -144,7 +144,7 @@ def _draft(
     if "" in source.columns and (skipping := guess_skip(data, written)) != written:
         written, source = skipping, open_source(data, read=skipping)
     _refuse_undeclared(choices, source.columns, f"{source.name}: ")
-    names = _kept(source, exclude)
+    names = _columns_to_read(source, exclude)
     _refuse_unknown(views, names, f"{source.name}: column with a view")
     written.require_columns(source.columns)
     return draft_of(source.take(names), {n: _where(source, n) for n in names}, views, choices, written)
@@ -190,7 +190,7 @@ def infer_two_view_schema(
     ['left', 'right']
     """
     choices = Choices.checked(numeric, bins, max_categories, categorical, open_columns)
-    read = _written_alike(left, right)
+    read = _agree_on_options(left, right)
     sources = open_source(left, read=read), open_source(right, read=read)
     known = [name for source in sources for name in source.columns]
     _refuse_undeclared(choices, known)
@@ -214,7 +214,7 @@ def infer_two_view_schema(
     return draft.schema
 
 
-def _written_alike(left: Any, right: Any) -> ReadOptions:
+def _agree_on_options(left: Any, right: Any) -> ReadOptions:
     """Return how two files are written."""
     written, other = guess_file(left), guess_file(right)
     if written is not None and other is not None and written != other:
@@ -222,7 +222,7 @@ def _written_alike(left: Any, right: Any) -> ReadOptions:
     return written or other or ReadOptions()
 
 
-def _kept(source: Source, exclude: Collection[str]) -> list[str]:
+def _columns_to_read(source: Source, exclude: Collection[str]) -> list[str]:
     _refuse_unknown(exclude, source.columns, f"{source.name}: column to exclude")
     names = [name for name in source.columns if name not in exclude]
     if not names:

@@ -125,7 +125,7 @@ def attribute_of(
             kept = numbers[~np.isnan(numbers)]
             missing = missing or len(kept) < len(numbers)
             truths = bool(((kept == 0) | (kept == 1)).all())
-            if len(kept) and not number and truths and _written_as_truths(series):
+            if len(kept) and not number and truths and _are_truths(series):
                 return Boolean(name, missing=missing)
             if len(kept):
                 return _numeric(name, kept, where, missing, choices)
@@ -160,7 +160,7 @@ def present(series: pl.Series) -> tuple[pl.Series, bool]:
     return series.drop_nulls(), series.null_count() > 0
 
 
-def _written_as_truths(series: pl.Series) -> bool:
+def _are_truths(series: pl.Series) -> bool:
     """Tell whether all values are 0 or 1. A text like "00" is a number, but no way to write false."""
     if is_textual(series):
         return {of_text(text) for text in series.unique().to_list()} <= {0.0, 1.0}

@@ -141,11 +141,11 @@ def as_cases(column: Column, schema: Schema) -> Column:
         return column
     below: list[Description] = [Below(column.name, cut) for cut in column.interior_cuts]
     if column.missing_code is not None:  # the top bin is named, and what is left is missing
-        below.append(known_value(column.name, column.lower))
+        below.append(describe_known(column.name, column.lower))
     return Cases(below)
 
 
-def known_value(name: str, number: float) -> Description:
+def describe_known(name: str, number: float) -> Description:
     """Return a description that holds wherever a numeric attribute has a value: below a number, or not below it."""
     return Or([Below(name, number), Not(Below(name, number))])
 
@@ -165,7 +165,7 @@ def require_own_codes(own: Attribute, counted: Attribute) -> None:
         )
 
 
-def binned_codes(block: Block, attribute: Attribute) -> NDArray[Any]:
+def codes_in_bins(block: Block, attribute: Attribute) -> NDArray[Any]:
     """Return an attribute's codes for a block's rows, from the raw values if the attribute has bins of its own."""
     own = block.schema[attribute.name]
     if not isinstance(attribute, Numeric) or own == attribute:
@@ -181,7 +181,7 @@ def _codes(block: Block, column: Column) -> NDArray[Any]:
     if isinstance(column, Cases):
         return column.cells(block)
     if isinstance(column, Attribute):
-        return binned_codes(block, column)
+        return codes_in_bins(block, column)
     if isinstance(column, UnitPlaces):
         return column.of(block.places_in_units())
     values, (low, _) = block.values(column.attribute), column.ends

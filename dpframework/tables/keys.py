@@ -19,7 +19,7 @@ NO_KEY = 0
 KEY_CODES = np.dtype(np.uint32)
 
 
-def _locked(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def _lock(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
     view = codes.view()
     view.flags.writeable = False
     return view
@@ -84,7 +84,7 @@ class KeyColumn:
         counted. None counts all.
     """
 
-    codes: NDArray[np.uint32] = attrs.field(converter=_locked)
+    codes: NDArray[np.uint32] = attrs.field(converter=_lock)
     book: KeyBook
     firsts: NDArray[np.bool_] | None = None
 

@@ -22,7 +22,7 @@ from dpframework.facts.schema import Schema
 from dpframework.tables.blocks import Block
 from dpframework.tables.columns import as_column
 from dpframework.tables.derivation import derived_cells, read_cells
-from dpframework.tables.encoding import EncodedCells, EncodedColumn, cells_of, outside, require_fit, settled, unfit
+from dpframework.tables.encoding import EncodedCells, EncodedColumn, cells_of, outside, require_fit, settle, unfit
 from dpframework.tables.engines import InMemory
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import columns_as_source, open_source
@@ -100,7 +100,7 @@ class NewRows:
         if isinstance(rows, cls):
             _require_attributes(rows.block.schema, schema)
             return rows
-        read = _encoded(rows, schema, OutOfDomain.parse(out_of_domain), source)
+        read = _encode(rows, schema, OutOfDomain.parse(out_of_domain), source)
         unknown = {a.name: own for a, (_, _, own) in zip(schema, read, strict=True) if own is not None}
         _warn(unknown)
         raw = {a.name: values for a, (_, values, _) in zip(schema, read, strict=True) if values is not None}
@@ -114,7 +114,7 @@ def _require_attributes(known: Schema, schema: Schema) -> None:
 
 
 @silenced(streams=True)
-def _encoded(rows: Any, schema: Schema, policy: OutOfDomain, source: str) -> list[Encoded]:
+def _encode(rows: Any, schema: Schema, policy: OutOfDomain, source: str) -> list[Encoded]:
     given = (
         columns_as_source(rows, tuple(rows), source)
         if isinstance(rows, Mapping)
@@ -127,7 +127,7 @@ def _encoded(rows: Any, schema: Schema, policy: OutOfDomain, source: str) -> lis
         for name in column.inputs:
             if name not in cells:
                 cells[name] = _known_cells(schema[name], *read[name])
-        read[column.name] = _settled(schema[column.name], derived_cells(schema, column, cells), column.outside)
+        read[column.name] = _settle(schema[column.name], derived_cells(schema, column, cells), column.outside)
     return [read[attribute.name] for attribute in schema]
 
 
@@ -148,12 +148,12 @@ def _read(attribute: Attribute, column: Any, policy: OutOfDomain, source: str) -
     cells = cells_of(attribute, as_column(column, where))
     if policy is OutOfDomain.ERROR:
         require_fit(attribute, unfit(attribute, cells), where)
-    return _settled(attribute, cells, policy)
+    return _settle(attribute, cells, policy)
 
 
-def _settled(attribute: Attribute, cells: EncodedCells, policy: OutOfDomain) -> Encoded:
+def _settle(attribute: Attribute, cells: EncodedCells, policy: OutOfDomain) -> Encoded:
     unknown = outside(cells, policy)
-    encoded = settled(attribute, cells, policy)
+    encoded = settle(attribute, cells, policy)
     if attribute.missing_code is not None or not unknown.any():
         return encoded.codes, encoded.values, None
     values = None if encoded.values is None else np.where(unknown, np.nan, encoded.values)

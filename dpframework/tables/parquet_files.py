@@ -105,7 +105,7 @@ class ParquetFile:
         first, end = rows * k // n, rows * (k + 1) // n
         for low in range(first, end, most) or [first]:
             number = min(most, end - low)
-            frame = self._read(functools.partial(_collected, asked, low, number), InputError, remedy)
+            frame = self._read(functools.partial(_collect, asked, low, number), InputError, remedy)
             if frame.height != number:
                 raise InputError(self._broken)
             for part in _parts(frame):
@@ -138,7 +138,7 @@ class ParquetFile:
         """
         failed: list[str] = []
 
-        def watched() -> T:
+        def read() -> T:
             try:
                 return action()
             except OSError as error:
@@ -148,7 +148,7 @@ class ParquetFile:
         if not is_url(self.place):
             return quietly(action, self._broken)
         try:
-            return quietly(watched, self._broken)
+            return quietly(read, self._broken)
         except InputError:
             if not failed:
                 raise
@@ -183,5 +183,5 @@ def _reasons(error: OSError) -> Iterator[str]:
         yield "the host cannot be reached, or does not answer"
 
 
-def _collected(frame: pl.LazyFrame, low: int, rows: int) -> pl.DataFrame:
+def _collect(frame: pl.LazyFrame, low: int, rows: int) -> pl.DataFrame:
     return frame.slice(low, rows).collect()

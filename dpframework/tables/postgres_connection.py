@@ -173,7 +173,7 @@ class PostgresConnection(SqlConnection):
     def _kind(self, error: Exception) -> str:
         return type(error).__name__
 
-    def _stopped(self, error: Exception) -> str | None:
+    def _why_stopped(self, error: Exception) -> str | None:
         errors = self._psycopg.errors
         if isinstance(error, errors.AdminShutdown | errors.CrashShutdown | errors.IdleInTransactionSessionTimeout):
             return CANCELLED

@@ -27,7 +27,7 @@ _watch: ContextVar[_Watch | None] = ContextVar("dpframework_watch", default=None
 
 
 @contextlib.contextmanager
-def watched(told: Callable[[float, int], None]) -> Iterator[None]:
+def watch_progress(told: Callable[[float, int], None]) -> Iterator[None]:
     """Call a function with the number of files that were read, and of all, whenever more was read, in this context.
 
     Of a file that is being read, the share of its bytes counts: 2.25 is a quarter of the third file.

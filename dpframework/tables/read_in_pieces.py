@@ -64,7 +64,7 @@ def read_in_pieces(
     """
     pieces = files.pieces(number)
     how = shuffle(files, pieces)
-    read = [piece.read() for piece in pieces] if how is None else _shuffled(how, pieces, buckets)
+    read = [piece.read() for piece in pieces] if how is None else _shuffle(how, pieces, buckets)
     require_found(files.schema, functools.reduce(RowFindings.__add__, (found for _, found in read)), files.sources)
     builder = files.builder(files.shown)
     for table, _ in read:
@@ -77,7 +77,7 @@ def read_in_pieces(
     return attrs.evolve(whole, keys=keys)
 
 
-def _shuffled(how: Shuffle[Any], pieces: Sequence[Piece], buckets: int) -> list[tuple[Table, RowFindings]]:
+def _shuffle(how: Shuffle[Any], pieces: Sequence[Piece], buckets: int) -> list[tuple[Table, RowFindings]]:
     spread = [how.spread(piece, buckets) for piece in pieces]
     gathered = [how.gather([one.messages[k] for one in spread]) for k in range(buckets)]
     found = [*(one.found for one in spread), *(one for _, one in gathered)]

@@ -147,7 +147,7 @@ class Shuffle(abc.ABC, Generic[S]):
             If the piece was changed since it was spread.
         """
 
-    def _settled(self, builder: TableBuilder) -> tuple[Table, RowFindings]:
+    def _settle(self, builder: TableBuilder) -> tuple[Table, RowFindings]:
         """Return the rows of a builder, and the findings about them."""
         found = builder.found
         return builder.part(self.how.unit, self.key), found
@@ -234,28 +234,28 @@ def numbers_by_hash(ids: pl.Series, key: bytes, number: int, use: bytes) -> NDAr
     return (np.frombuffer(b"".join(hashed), dtype="<u8") % np.uint64(number)).astype(np.intp)
 
 
-def packed(parts: Sequence[bytes]) -> bytes:
+def pack(parts: Sequence[bytes]) -> bytes:
     """Return several messages as one, which begins with their number and lengths, in eight bytes each.
 
     Examples
     --------
-    >>> unpacked(packed([b"ann", b"", b"bob"]))
+    >>> unpacked(pack([b"ann", b"", b"bob"]))
     [b'ann', b'', b'bob']
     """
     return b"".join((struct.pack(f"<{len(parts) + 1}Q", len(parts), *map(len, parts)), *parts))
 
 
 def unpacked(message: bytes) -> list[bytes]:
-    """Return the messages of which `packed` made one."""
+    """Return the messages of which `pack` made one."""
     (number,) = struct.unpack_from("<Q", message)
     lengths = struct.unpack_from(f"<{number}Q", message, 8)
     ends = itertools.accumulate(lengths, initial=8 + 8 * number)
     return [message[start:end] for start, end in itertools.pairwise(ends)]
 
 
-def packed_frames(*frames: pl.DataFrame) -> bytes:
+def pack_frames(*frames: pl.DataFrame) -> bytes:
     """Return frames as a message."""
-    return packed([_written(frame) for frame in frames])
+    return pack([_write(frame) for frame in frames])
 
 
 def frames_of(message: bytes) -> list[pl.DataFrame]:
@@ -265,7 +265,7 @@ def frames_of(message: bytes) -> list[pl.DataFrame]:
     return [pl.read_ipc_stream(io.BytesIO(frame)) for frame in unpacked(message)]
 
 
-def _written(frame: pl.DataFrame) -> bytes:
+def _write(frame: pl.DataFrame) -> bytes:
     written = io.BytesIO()
     frame.write_ipc_stream(written)
     return written.getvalue()

@@ -30,7 +30,7 @@ from dpframework.tables.shuffle import (
     findings_of,
     frames_of,
     numbers_by_hash,
-    packed_frames,
+    pack_frames,
     require_all_fit,
 )
 from dpframework.tables.sources import changed
@@ -85,7 +85,7 @@ class RowsOfUnits(Shuffle[None]):
         if start != len(ids):
             raise changed(source.name)
         listed = pl.DataFrame({"id": names, "row": firsts})
-        messages = [packed_frames(listed[np.flatnonzero(to == k)], pl.concat(own)) for k, own in enumerate(blocks)]
+        messages = [pack_frames(listed[np.flatnonzero(to == k)], pl.concat(own)) for k, own in enumerate(blocks)]
         unfit = frozenset((name, way) for name, ways in encoder.unfit.items() for way in ways)
         return SpreadPiece(messages, None, ShuffleFindings(findings_of(ids), unfit))
 
@@ -107,7 +107,7 @@ class RowsOfUnits(Shuffle[None]):
         )
         if not self.how.ordered:
             piece = numbers_by_hash(whole["id"].gather(firsts), self.key, self.pieces, b"piece")
-        return [packed_frames(units[np.flatnonzero(piece == k)]) for k in range(self.pieces)], ShuffleFindings()
+        return [pack_frames(units[np.flatnonzero(piece == k)]) for k in range(self.pieces)], ShuffleFindings()
 
     def settle(self, piece: Piece, state: None, answers: Sequence[bytes]) -> tuple[Table, RowFindings]:
         """See `Shuffle`."""
@@ -117,7 +117,7 @@ class RowsOfUnits(Shuffle[None]):
         units = pl.concat([frame for answer in answers for frame in frames_of(answer)]).sort(_PLACE)
         builder = how.builder(self.name)
         builder.add({}, _columns(how.schema.columns, units))
-        return self._settled(builder)
+        return self._settle(builder)
 
     def _require(self, found: ShuffleFindings) -> None:
         self._require_ids(found, 0, f"{self.name[0]}: the id column '{self.id}'")

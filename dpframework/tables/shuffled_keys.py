@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def counted_once(schema: Schema, unit: PrivacyUnit) -> list[Open]:
+def find_keys_counted_once(schema: Schema, unit: PrivacyUnit) -> list[Open]:
     """Return the attributes for each of whose keys a unit with several rows counts once."""
     return [one for one in schema if isinstance(one, Open)] if unit.groups_rows else []
 

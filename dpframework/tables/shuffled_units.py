@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.tables.contributions import chosen_places, numbered, ranges
+from dpframework.tables.contributions import choose_places, numbered, ranges
 from dpframework.tables.ids import exact_ids
 from dpframework.tables.reading import add_rows, with_ids
 from dpframework.tables.shuffle import (
@@ -27,11 +27,17 @@ from dpframework.tables.shuffle import (
     findings_of,
     frames_of,
     numbers_by_hash,
-    packed,
-    packed_frames,
+    pack,
+    pack_frames,
     unpacked,
 )
-from dpframework.tables.shuffled_keys import counted_once, firsts_of_units, keys_as_frames, keys_in, keys_of_frames
+from dpframework.tables.shuffled_keys import (
+    find_keys_counted_once,
+    firsts_of_units,
+    keys_as_frames,
+    keys_in,
+    keys_of_frames,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -92,11 +98,11 @@ class BoundedRows(Shuffle[IdRows]):
         counts = np.bincount(whose[present], minlength=number)
         own = IdRows(len(ids), rows, counts, numbers_by_hash(names, self.key, buckets, b"bucket"))
         listed = pl.DataFrame({"id": names, "rows": counts})
-        keys, messages = keys_in(source, counted_once(how.schema, how.unit), len(ids)), []
+        keys, messages = keys_in(source, find_keys_counted_once(how.schema, how.unit), len(ids)), []
         for k in range(buckets):
             there = rows[own.of_bucket(k)]
             frames = [frame for column in keys for frame in keys_as_frames(column.take(there))]
-            messages.append(packed_frames(listed[np.flatnonzero(own.buckets == k)], *frames))
+            messages.append(pack_frames(listed[np.flatnonzero(own.buckets == k)], *frames))
         return SpreadPiece(messages, own, ShuffleFindings(findings_of(ids)))
 
     def gather(self, messages: Sequence[bytes]) -> tuple[list[bytes], ShuffleFindings]:
@@ -109,7 +115,7 @@ class BoundedRows(Shuffle[IdRows]):
         counts = whole["rows"].to_numpy().astype(np.int64)
         totals = np.bincount(whose, counts, number).astype(np.int64)  # exact: a table has fewer than 2^53 rows
         starts = np.cumsum(totals) - totals
-        kept, places = self._kept(whole["id"].unique(maintain_order=True), totals), []
+        kept, places = self._choose_rows(whole["id"].unique(maintain_order=True), totals), []
         for here in np.split(np.arange(len(whose)), np.cumsum([listed.height for listed, *_ in frames])[:-1]):
             places.append(ranges(starts[whose[here]], counts[here]))
             starts[whose[here]] += counts[here]  # where the rows of the next piece begin
@@ -117,17 +123,17 @@ class BoundedRows(Shuffle[IdRows]):
         for k in range(1, len(frames[0]), 2):
             columns = [keys_of_frames(*own[k : k + 2]) for own in frames]
             told.append(firsts_of_units(list(zip(places, columns, strict=True)), kept, totals))
-        answers = [packed([np.packbits(one[own]).tobytes() for one in told]) for own in places]
+        answers = [pack([np.packbits(one[own]).tobytes() for one in told]) for own in places]
         return answers, ShuffleFindings()
 
-    def _kept(self, ids: pl.Series, totals: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _choose_rows(self, ids: pl.Series, totals: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which rows of units are kept, one unit after another."""
         starts, most = np.cumsum(totals) - totals, self.how.unit.rows
         kept = np.ones(int(totals.sum()), dtype=np.bool_)
         large = np.flatnonzero(totals > most)
         kept[ranges(starts[large], totals[large])] = False
         for some in _together(large, totals[large]):
-            units, places = chosen_places(self.key, ids.gather(some), totals[some], most)
+            units, places = choose_places(self.key, ids.gather(some), totals[some], most)
             kept[starts[some[units]] + places] = True
         return kept
 
@@ -135,7 +141,7 @@ class BoundedRows(Shuffle[IdRows]):
         """See `Shuffle`."""
         import polars as pl
 
-        how, once = self.how, counted_once(self.how.schema, self.how.unit)
+        how, once = self.how, find_keys_counted_once(self.how.schema, self.how.unit)
         told = np.zeros((1 + len(once), len(state.rows)), dtype=np.bool_)
         for k, answer in enumerate(answers):
             here = state.of_bucket(k)
@@ -145,7 +151,7 @@ class BoundedRows(Shuffle[IdRows]):
         kept = kept[np.argsort(state.rows[kept])]
         builder = how.builder(self.name)
         add_rows(builder, piece.source(self.name[0]), how.schema, pl.Series(state.rows[kept]), state.number)
-        table, found = self._settled(builder)
+        table, found = self._settle(builder)
         firsts = {one.name: own[kept] for one, own in zip(once, told[1:], strict=True)}
         keys = {name: attrs.evolve(column, firsts=firsts.get(name)) for name, column in table.keys.items()}
         return attrs.evolve(table, keys=keys), found

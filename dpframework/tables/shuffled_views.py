@@ -27,7 +27,7 @@ from dpframework.tables.shuffle import (
     findings_of,
     frames_of,
     numbers_by_hash,
-    packed_frames,
+    pack_frames,
 )
 from dpframework.tables.sources import Source, changed, whole_column
 from dpframework.tables.views import id_twice, no_common_id
@@ -81,7 +81,7 @@ class JoinedRows(Shuffle[int]):
             cells = _cells(source, self._names(side), listed["row"], len(ids))
             listed = pl.concat([listed, cells], how="horizontal")
         to = numbers_by_hash(listed["id"], self.key, buckets, b"bucket")
-        messages = [packed_frames(listed[np.flatnonzero(to == k)]) for k in range(buckets)]
+        messages = [pack_frames(listed[np.flatnonzero(to == k)]) for k in range(buckets)]
         return SpreadPiece(messages, len(ids), ShuffleFindings(findings_of(ids, side)))
 
     def gather(self, messages: Sequence[bytes]) -> tuple[list[bytes], ShuffleFindings]:
@@ -111,7 +111,7 @@ class JoinedRows(Shuffle[int]):
         found = {(IdFinding.TWICE, side) for side in (_LEFT, _RIGHT) if (times[side] > 1).any()}
         if matched.any():
             found.add((IdFinding.MATCHED, _LEFT))
-        return [packed_frames(*own) for own in answers], ShuffleFindings(frozenset(found))
+        return [pack_frames(*own) for own in answers], ShuffleFindings(frozenset(found))
 
     def settle(self, piece: Piece, state: int, answers: Sequence[bytes]) -> tuple[Table, RowFindings]:
         """See `Shuffle`."""
@@ -132,7 +132,7 @@ class JoinedRows(Shuffle[int]):
             builder.add({name: as_column(column, name).take(taken) for name, (column, taken) in columns.items()})
         else:
             builder.add({name: pl.Series([], dtype=pl.Null) for name in how.schema.column_names})
-        return self._settled(builder)
+        return self._settle(builder)
 
     def _require(self, found: ShuffleFindings) -> None:
         for side, name in enumerate(self.name):

@@ -67,28 +67,28 @@ class SqlConnection(abc.ABC):
         InputError
             If it fails; the sentence shows the kind of failure, and no cell.
         """
-        self._told(statement, lambda: self._run(statement))
+        self._tell(statement, lambda: self._run(statement))
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query. Raise as `run` does."""
-        return self._told(query, lambda: self._rows(query))
+        return self._tell(query, lambda: self._rows(query))
 
     def columns(self, query: str) -> Mapping[str, Any]:
         """Return the numbers that a query finds, as masked arrays by column. Raise as `run` does."""
-        return self._told(query, lambda: self._columns(query))
+        return self._tell(query, lambda: self._columns(query))
 
     def types(self, query: str) -> list[ColumnType]:
         """Return the types of a query's columns. Raise as `run` does."""
-        return self._told(f"types of {query}", lambda: self._types(query))
+        return self._tell(f"types of {query}", lambda: self._types(query))
 
     def names(self, query: str) -> list[str]:
         """Return the names of a query's columns. Raise as `run` does."""
-        return self._told(f"names of {query}", lambda: self._names(query))
+        return self._tell(f"names of {query}", lambda: self._names(query))
 
     def upload(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
         """Make a temporary table of numbers, of which NaN is null. Raise as `run` does."""
         types = {key: "double precision" if one.dtype.kind == "f" else self.whole[8] for key, one in columns.items()}
-        self._told(f"upload {name} ({', '.join(columns)})", lambda: self._upload(name, columns, types))
+        self._tell(f"upload {name} ({', '.join(columns)})", lambda: self._upload(name, columns, types))
 
     def drop(self, name: str) -> None:
         """Drop a temporary table, if it is there. Raise as `run` does."""
@@ -151,7 +151,7 @@ class SqlConnection(abc.ABC):
     def close(self) -> None:
         """End the connection, with all temporary tables."""
 
-    def _told(self, statement: str, action: Callable[[], T]) -> T:
+    def _tell(self, statement: str, action: Callable[[], T]) -> T:
         """Note a statement, run it, and turn an error of the database into a sentence that shows no cell."""
         with self._lock:
             self._statements.append(statement)
@@ -159,7 +159,7 @@ class SqlConnection(abc.ABC):
             try:
                 return action()
             except self._errors as error:  # its text may quote a cell
-                kind, stopped = self._kind(error), self._stopped(error)
+                kind, stopped = self._kind(error), self._why_stopped(error)
         if stopped is not None:
             raise QueryStopped(f"{self.product} ended a query, which {_STOPPED[stopped]}", kind=stopped)
         raise InputError(f"{self.product} cannot read or count this table ({kind}); nothing is told of its rows")
@@ -172,7 +172,7 @@ class SqlConnection(abc.ABC):
     def _kind(self, error: Exception) -> str: ...
 
     @abc.abstractmethod
-    def _stopped(self, error: Exception) -> str | None:
+    def _why_stopped(self, error: Exception) -> str | None:
         """Return how a query was stopped, `TIMED_OUT` or `CANCELLED`; None if it failed."""
 
     @abc.abstractmethod

@@ -45,11 +45,11 @@ def with_derived_columns(connection: SqlConnection, table: str, schema: Schema) 
         k = schema.index(column.name)
         places = read_places(schema, column.inputs)
 
-        def made(found: Mapping[str, Any], column: DerivedColumn = column, k: int = k) -> dict[str, NDArray[Any]]:
+        def make(found: Mapping[str, Any], column: DerivedColumn = column, k: int = k) -> dict[str, NDArray[Any]]:
             return numbers_of(k, derived(schema, column, read_of(schema, column.inputs, found)))
 
         kinds = {f"c{k}": connection.whole[stored_dtype(schema.attributes[k]).itemsize]}
-        table = with_numbers(connection, table, places, made, kinds)
+        table = with_numbers(connection, table, places, make, kinds)
     return table
 
 
@@ -105,7 +105,7 @@ def read_places(schema: Schema, names: Sequence[str]) -> list[str]:
 def read_of(schema: Schema, names: Sequence[str], found: Mapping[str, Any]) -> dict[str, Cells]:
     """Return the cells of some attributes as expressions read them, given the columns of `read_places`."""
     places = dict(zip(names, read_places(schema, names), strict=True))
-    return {name: read_cells(schema[name], _encoded(schema[name], found[place])) for name, place in places.items()}
+    return {name: read_cells(schema[name], _encode(schema[name], found[place])) for name, place in places.items()}
 
 
 def numbers_of(k: int, column: EncodedColumn) -> dict[str, NDArray[Any]]:
@@ -121,7 +121,7 @@ def _cell(table: str, place: str) -> str:
     return f"coalesce({table}.{place}, cast('NaN' as double precision))"
 
 
-def _encoded(attribute: Attribute, found: Any) -> EncodedColumn:
+def _encode(attribute: Attribute, found: Any) -> EncodedColumn:
     cells = np.ma.asarray(found)
     if isinstance(attribute, Numeric):
         return EncodedColumn(np.zeros(0, np.uint8), np.ma.filled(cells.astype(np.float64), np.nan))

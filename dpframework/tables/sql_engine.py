@@ -248,7 +248,7 @@ class SqlEngine(GroupingEngine):
             listed.append(f"{quoted(source.order)} as {ORDER}")
         query = f"select {', '.join(listed)} from {origin}"
         if stored is None:
-            query = chooser.copied(query)
+            query = chooser.copy(query)
         if placed and source.order is not None:
             query = self._in_order(query, columns, f"{source.shown}: column '{source.order}'")
         return SqlPiece(query, source.shown)
@@ -315,13 +315,13 @@ class SqlEngine(GroupingEngine):
         InputError
             If the table was opened without the order of its rows, or the database fails.
         """
-        return self._sampled(rows, PLACE, "count(*)", f"row_number() over (order by {PLACE})", drawn)
+        return self._sample(rows, PLACE, "count(*)", f"row_number() over (order by {PLACE})", drawn)
 
     def sample_units(self, rows: SelectedRows, drawn: Callable[[int], NDArray[np.bool_]]) -> SelectedRows:
         """See `Engine`. Raise as `sample` does, or if the table was opened without ids."""
-        return self._sampled(rows, UNIT, f"count(distinct {UNIT})", f"dense_rank() over (order by {UNIT})", drawn)
+        return self._sample(rows, UNIT, f"count(distinct {UNIT})", f"dense_rank() over (order by {UNIT})", drawn)
 
-    def _sampled(
+    def _sample(
         self, rows: SelectedRows, needed: str, number: str, place: str, drawn: Callable[[int], NDArray[np.bool_]]
     ) -> SelectedRows:
         table: CodedTable = rows.table

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
-from dpframework.tables.encoding import Unfit, cells_of, settled, stored_dtype, unfit
+from dpframework.tables.encoding import Unfit, cells_of, settle, stored_dtype, unfit
 from dpframework.tables.sql_bins import bin_of, double
 from dpframework.tables.sql_cells import CellKind, ColumnType
 from dpframework.tables.sql_connection import SqlConnection
@@ -134,7 +134,7 @@ class SourceEncoder:
         plain = kind.plain(dates=options.is_date)
         if options.is_date:
             plain.require_served(f"column '{attribute.name}'")
-        return self._looked_up(attribute, column, plain)
+        return self._look_up(attribute, column, plain)
 
     def _numbers(self, attribute: Numeric, column: str, kind: ColumnType) -> CodeExpressions:
         """Return numbers that are stored as such, clamped and counted into bins by comparisons of doubles."""
@@ -159,14 +159,14 @@ class SourceEncoder:
             ways |= {Unfit.MISSING} if missing and attribute.missing_code is None else set()
         return CodeExpressions(code, value, unfit=frozenset(ways))
 
-    def _looked_up(self, attribute: Attribute, column: str, kind: ColumnType) -> CodeExpressions:
+    def _look_up(self, attribute: Attribute, column: str, kind: ColumnType) -> CodeExpressions:
         """Return cells by their place among the distinct ones, which the reader encodes."""
         options, cell = self._schema.read.of_column(attribute.name), kind.cell(column)
         if kind.kind is CellKind.TRUTH and self._policy is not OutOfDomain.ERROR:
             return self._truths(attribute, column, kind)
         found = CellNumbers.of(self._connection, self._looked_at, cell, kind)
         read = [cells_of(attribute, read_cells(attribute, options, one, "a column")) for one in found.columns]
-        there, missing = (settled(attribute, one, self._policy) for one in read)
+        there, missing = (settle(attribute, one, self._policy) for one in read)
         ways = frozenset[Unfit]()
         if self._policy is OutOfDomain.ERROR:
             ways = unfit(attribute, read[0])
@@ -184,7 +184,7 @@ class SourceEncoder:
         code = f"case when {cell} is null then {int(missing.codes[0])} else {seen['code']} end"
         value = None
         if kept and missing.values is not None:
-            value = f"case when {cell} is null then {_written(missing.values[0])} else {seen['value']} end"
+            value = f"case when {cell} is null then {_write(missing.values[0])} else {seen['value']} end"
         return CodeExpressions(code, value, joined, ways)
 
     def _truths(self, attribute: Attribute, column: str, kind: ColumnType) -> CodeExpressions:
@@ -192,14 +192,14 @@ class SourceEncoder:
         options = self._schema.read.of_column(attribute.name)
         given = (kind.values([True, False]), kind.missing())
         read = [cells_of(attribute, read_cells(attribute, options, one, "a column")) for one in given]
-        there, missing = (settled(attribute, one, self._policy) for one in read)
+        there, missing = (settle(attribute, one, self._policy) for one in read)
 
-        def chosen(true: object, false: object, null: object) -> str:
+        def choose(true: object, false: object, null: object) -> str:
             return f"case when {column} is null then {null} when {column} then {true} else {false} end"
 
-        code, value = chosen(int(there.codes[0]), int(there.codes[1]), int(missing.codes[0])), None
+        code, value = choose(int(there.codes[0]), int(there.codes[1]), int(missing.codes[0])), None
         if there.values is not None and missing.values is not None and attribute.name in self._values:
-            value = chosen(*(_written(one) for one in (there.values[0], there.values[1], missing.values[0])))
+            value = choose(*(_write(one) for one in (there.values[0], there.values[1], missing.values[0])))
         return CodeExpressions(code, value)
 
 
@@ -240,7 +240,7 @@ class CellNumbers:
         return name
 
 
-def _written(number: float) -> str:
+def _write(number: float) -> str:
     """Return a value that may be missing."""
     return "null" if np.isnan(number) else double(float(number))
 

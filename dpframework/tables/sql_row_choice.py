@@ -20,7 +20,7 @@ from dpframework.facts.periods import Period
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.unit import PrivacyUnit
-from dpframework.tables.contributions import KEY_BYTES, chosen_places, hashed_order, rows_of_each
+from dpframework.tables.contributions import KEY_BYTES, choose_places, order_by_hash, rows_of_each
 from dpframework.tables.dates import rows_in
 from dpframework.tables.id_types import ACCEPTED
 from dpframework.tables.ids import missing_ids
@@ -74,7 +74,7 @@ class RowChooser:
         for name in self._made:
             self._connection.drop(name)
 
-    def copied(self, query: str) -> str:
+    def copy(self, query: str) -> str:
         """Return a query of the rows that another one finds once, since it may find others the next time."""
         name = self._keep(self._connection.new_name("rows"))
         self._connection.run(f"create temp table {name} as {query}")
@@ -117,7 +117,7 @@ class RowChooser:
             If the policy refuses rows without an id, and there are some.
         """
         connection, column = self._connection, unit.id or ""
-        maps, ids = self._numbered([(piece, f"{piece.name}: the id column '{column}'") for piece in pieces], column)
+        maps, ids = self._number([(piece, f"{piece.name}: the id column '{column}'") for piece in pieces], column)
         rows = self._keep(connection.new_name("rows"))
         each = " union all ".join(
             f"select s.{PLACE}, m.unit from ({piece.query}) as s join {name} as m on {cell} = m.cell"
@@ -129,7 +129,7 @@ class RowChooser:
         )
         numbers = _whole(over["unit"])
         own = secrets.token_bytes(KEY_BYTES) if key is None else key
-        whose, nth = chosen_places(own, ids.gather(numbers), _whole(over["n"]), unit.rows)
+        whose, nth = choose_places(own, ids.gather(numbers), _whole(over["n"]), unit.rows)
         chosen, kept = connection.new_name("chosen"), self._keep(connection.new_name("kept"))
         with connection.passing(chosen, rows):
             connection.upload(chosen, {"unit": numbers[whose], "nth": nth})
@@ -167,7 +167,7 @@ class RowChooser:
         with connection.passing(order):
             connection.upload(
                 order,
-                {"unit": numbers[units], "k": places, "nth": hashed_order(key, ids.gather(numbers), units, places)},
+                {"unit": numbers[units], "k": places, "nth": order_by_hash(key, ids.gather(numbers), units, places)},
             )
             numbered = (
                 f"select {PLACE}, unit, row_number() over (partition by unit order by {PLACE}) - 1 as k from {kept}"
@@ -180,9 +180,7 @@ class RowChooser:
 
     def with_units(self, pieces: Sequence[SqlPiece], unit: PrivacyUnit) -> list[SqlSource]:
         """Return all rows of some pieces that have an id, with the number of their `unit`. Raise as `of_units` does."""
-        maps, _ = self._numbered(
-            [(piece, f"{piece.name}: the id column '{unit.id}'") for piece in pieces], unit.id or ""
-        )
+        maps, _ = self._number([(piece, f"{piece.name}: the id column '{unit.id}'") for piece in pieces], unit.id or "")
         return [
             SqlSource(piece.query, f"select s.*, m.unit from ({piece.query}) as s join {name} as m on {cell} = m.cell")
             for piece, (name, cell) in zip(pieces, maps, strict=True)
@@ -209,7 +207,7 @@ class RowChooser:
         """
         connection = self._connection
         named = [(piece, f"{piece.name}: the id column '{column}'") for piece in (left, right)]
-        maps, _ = self._numbered(named, column)
+        maps, _ = self._number(named, column)
         numbered = [
             f"select s.*, m.unit from ({piece.query}) as s join {name} as m on {cell} = m.cell"
             for (piece, _), (name, cell) in zip(named, maps, strict=True)
@@ -234,7 +232,7 @@ class RowChooser:
         )
         return SqlSource(query, query)
 
-    def _numbered(self, pieces: Sequence[tuple[SqlPiece, str]], column: str) -> tuple[list[tuple[str, str]], Any]:
+    def _number(self, pieces: Sequence[tuple[SqlPiece, str]], column: str) -> tuple[list[tuple[str, str]], Any]:
         """Return of each piece the table from an id's cell to its number with the cell's expression, and all ids."""
         import polars as pl
 

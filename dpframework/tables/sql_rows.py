@@ -149,7 +149,7 @@ def _sqlite(path: str) -> tuple[Callable[[], Any], Callable[[str], str]]:
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(place, uri=True, check_same_thread=False)
         connection.set_authorizer(_only_reads)
-        connection.text_factory = _decoded
+        connection.text_factory = _decode
         return connection
 
     return connect, lambda name: '"' + name.replace('"', '""') + '"'
@@ -161,7 +161,7 @@ def _only_reads(action: int, first: str | None, second: str | None, *_: str | No
     return sqlite3.SQLITE_DENY if code else sqlite3.SQLITE_OK
 
 
-def _decoded(text: bytes) -> str:
+def _decode(text: bytes) -> str:
     return text.decode("utf-8", "replace")
 
 

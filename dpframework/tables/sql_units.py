@@ -18,7 +18,7 @@ from dpframework.facts.expression_cells import Numbers, Operand, domain_of
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit_expressions import AGGREGATED, aggregate, row_parts
 from dpframework.facts.unit_schemas import UnitRows
-from dpframework.tables.derivation import settled_cells
+from dpframework.tables.derivation import settle_cells
 from dpframework.tables.encoding import stored_dtype
 from dpframework.tables.sql_connection import SqlConnection
 from dpframework.tables.sql_derivation import numbers_of, read_of, read_places, with_numbers
@@ -60,7 +60,7 @@ def table_of_units(connection: SqlConnection, table: str, rows: UnitRows, schema
     grouped, joined, selected = list[str](), list[str](), list[str]()
     for name, result, names in made:
         if name not in ("first", "last", "mode"):
-            grouped.append(f"{_grouped(name, names)} as {result}")
+            grouped.append(f"{_group(name, names)} as {result}")
             selected.append(f"u.{result}")
             continue
         ranked = _mode(table, names[0]) if name == "mode" else _end(table, names, last=name == "last")
@@ -82,7 +82,7 @@ def _with_parts(
 ) -> str:
     """Return a table with the cells that an aggregate reads in each row; -1 is a missing label or truth."""
 
-    def made(found: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    def make(found: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         length = len(next(iter(found.values())))
         with np.errstate(all="ignore"):
             cells = read_of(schema, column.inputs, found)
@@ -90,10 +90,10 @@ def _with_parts(
         return {name: one + 0.0 if one.dtype == np.float64 else one.astype(np.int64) for name, one in each.items()}
 
     places = read_places(schema, column.inputs) or read_places(schema, schema.column_names[:1])
-    return with_numbers(connection, table, places, made, {})
+    return with_numbers(connection, table, places, make, {})
 
 
-def _grouped(name: str, parts: Sequence[str]) -> str:
+def _group(name: str, parts: Sequence[str]) -> str:
     """Return an aggregate that does not ask which row stands first, as an expression of the rows of one unit."""
     if name == "count":
         return _REAL.format(f"count(*) filter (where {parts[0]} = 1)" if parts else "count(*)")
@@ -103,14 +103,14 @@ def _grouped(name: str, parts: Sequence[str]) -> str:
     return f"sum({parts[0]} order by place)" if name == "sum" else f"{name}({parts[0]})"
 
 
-def _known(part: str) -> str:
+def _not_missing(part: str) -> str:
     return f"{part} is not null" if part.startswith("v") else f"{part} >= 0"
 
 
 def _end(table: str, parts: Sequence[str], *, last: bool) -> str:
     """Return a query of the cells of each unit, numbered from its first or last one."""
     order = ", ".join(f"{one}{' desc' if last else ''}" for one in (*parts[1:], "place"))
-    where = " and ".join(map(_known, parts))
+    where = " and ".join(map(_not_missing, parts))
     number = f"row_number() over (partition by unit order by {order})"
     return f"select unit, {parts[0]} as x, {number} as n from {table} where {where}"
 
@@ -118,7 +118,7 @@ def _end(table: str, parts: Sequence[str], *, last: bool) -> str:
 def _mode(table: str, part: str) -> str:
     """Return a query of the codes of each unit, numbered from the most frequent one, of equal ones the first listed."""
     number = f"row_number() over (partition by unit order by count(*) desc, {part})"
-    return f"select unit, {part} as x, {number} as n from {table} where {_known(part)} group by unit, {part}"
+    return f"select unit, {part} as x, {number} as n from {table} where {_not_missing(part)} group by unit, {part}"
 
 
 def _with_column(
@@ -128,12 +128,12 @@ def _with_column(
     k = schema.index(column.name)
     attribute = schema.attributes[k]
 
-    def made(found: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    def make(found: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         cells = np.ma.asarray(found[result])
         own = np.ma.filled(cells.astype(np.float64), np.nan)
         given = own if result.startswith("v") else own.astype(np.int32)
-        return numbers_of(k, settled_cells(attribute, column, rows.schema.derivation_inputs, {AGGREGATED: given}))
+        return numbers_of(k, settle_cells(attribute, column, rows.schema.derivation_inputs, {AGGREGATED: given}))
 
     return with_numbers(
-        connection, table, [result], made, {f"c{k}": connection.whole[stored_dtype(attribute).itemsize]}
+        connection, table, [result], make, {f"c{k}": connection.whole[stored_dtype(attribute).itemsize]}
     )

@@ -26,19 +26,19 @@ from dpframework.tables.row_places import RowPlaces, as_row_places
 from dpframework.tables.silence import silenced
 
 
-def _locked(array: NDArray[Any]) -> NDArray[Any]:
+def _lock(array: NDArray[Any]) -> NDArray[Any]:
     """Return a read-only view, since kernels share the table and none may change it."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
-def _locked_columns(columns: Iterable[NDArray[np.unsignedinteger]]) -> tuple[NDArray[np.unsignedinteger], ...]:
-    return tuple(_locked(column) for column in columns)
+def _lock_columns(columns: Iterable[NDArray[np.unsignedinteger]]) -> tuple[NDArray[np.unsignedinteger], ...]:
+    return tuple(_lock(column) for column in columns)
 
 
-def _locked_values(values: Mapping[str, NDArray[np.float64]]) -> Mapping[str, NDArray[np.float64]]:
-    return MappingProxyType({name: _locked(array) for name, array in values.items()})
+def _lock_values(values: Mapping[str, NDArray[np.float64]]) -> Mapping[str, NDArray[np.float64]]:
+    return MappingProxyType({name: _lock(array) for name, array in values.items()})
 
 
 def _as_keys(keys: Mapping[str, KeyColumn]) -> Mapping[str, KeyColumn]:
@@ -76,11 +76,11 @@ class Table:
     """
 
     schema: Schema
-    columns: tuple[NDArray[np.unsignedinteger], ...] = attrs.field(converter=_locked_columns)
-    values: Mapping[str, NDArray[np.float64]] = attrs.field(converter=_locked_values)
+    columns: tuple[NDArray[np.unsignedinteger], ...] = attrs.field(converter=_lock_columns)
+    values: Mapping[str, NDArray[np.float64]] = attrs.field(converter=_lock_values)
     unit: PrivacyUnit = ROW
     key: bytes | None = None
-    unit_codes: NDArray[np.uint32] | None = attrs.field(default=None, converter=attrs.converters.optional(_locked))
+    unit_codes: NDArray[np.uint32] | None = attrs.field(default=None, converter=attrs.converters.optional(_lock))
     keys: Mapping[str, KeyColumn] = attrs.field(factory=dict, converter=_as_keys)
     unit_places: RowPlaces | None = attrs.field(default=None, converter=as_row_places)
 
@@ -199,8 +199,8 @@ class Table:
         if values is not None:
             if set(values) != set(raw):
                 raise InputError("values must hold one array for each numeric attribute and no others")
-            raw = {a.name: _checked_values(a, values[a.name], columns[schema.index(a.name)]) for a in numeric}
-        return cls(schema, columns, raw, unit, keys=_checked_keys(schema, keys or {}, given.shape[1]))
+            raw = {a.name: _check_values(a, values[a.name], columns[schema.index(a.name)]) for a in numeric}
+        return cls(schema, columns, raw, unit, keys=_check_keys(schema, keys or {}, given.shape[1]))
 
 
 def places_in_order(units: NDArray[np.uint32]) -> NDArray[np.unsignedinteger]:
@@ -211,7 +211,7 @@ def places_in_order(units: NDArray[np.uint32]) -> NDArray[np.unsignedinteger]:
     return places.astype(np.min_scalar_type(int(places.max(initial=0))))
 
 
-def _checked_keys(schema: Schema, given: Mapping[str, Sequence[str | None]], rows: int) -> dict[str, KeyColumn]:
+def _check_keys(schema: Schema, given: Mapping[str, Sequence[str | None]], rows: int) -> dict[str, KeyColumn]:
     known = {attribute.name: attribute for attribute in schema if isinstance(attribute, Open)}
     if set(given) != set(known):
         raise InputError("keys must hold one list for each open attribute and no others")
@@ -228,7 +228,7 @@ def bin_middles(attribute: Numeric) -> NDArray[np.float64]:
     return np.append(middles, np.nan) if attribute.missing else middles
 
 
-def _checked_values(attribute: Numeric, values: ArrayLike, codes: NDArray[np.unsignedinteger]) -> NDArray[np.float64]:
+def _check_values(attribute: Numeric, values: ArrayLike, codes: NDArray[np.unsignedinteger]) -> NDArray[np.float64]:
     where = f"values of attribute '{attribute.name}'"
     array = quietly(lambda: np.array(values, dtype=np.float64), f"{where} must be numbers")
     if array.shape != codes.shape:

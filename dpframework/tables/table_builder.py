@@ -17,7 +17,7 @@ from dpframework.facts.schema import MOST_ROWS, Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import as_column
 from dpframework.tables.derivation import derived, read_cells
-from dpframework.tables.encoding import EncodedColumn, Unfit, cells_of, require_fit, settled, stored_dtype, unfit
+from dpframework.tables.encoding import EncodedColumn, Unfit, cells_of, require_fit, settle, stored_dtype, unfit
 from dpframework.tables.keys import KEY_CODES, KeyBook, KeyColumn
 from dpframework.tables.storage import growing
 from dpframework.tables.table import Table
@@ -145,7 +145,7 @@ class TableBuilder:
                 cells = cells_of(attribute, as_column(columns[name], self._where(name)))
                 if self._policy is OutOfDomain.ERROR:
                     self._unfit[k] |= unfit(attribute, cells)
-                column = settled(attribute, cells, self._policy)
+                column = settle(attribute, cells, self._policy)
             if name in self._read:
                 read[name] = read_cells(attribute, column)
             self._codes[k].append(column.codes)

@@ -19,12 +19,12 @@ from dpframework.facts.derived_columns import DerivedColumn
 from dpframework.facts.expression_cells import Cells, Labels, Numbers, Operand, domain_of
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
-from dpframework.facts.toml import begun_with
+from dpframework.facts.toml import prefix_errors
 from dpframework.facts.unit_expressions import AGGREGATED, aggregate, row_parts
 from dpframework.facts.unit_schemas import UnitRows
 from dpframework.tables.columns import as_column
-from dpframework.tables.derivation import read_cells, settled_cells, with_derived
-from dpframework.tables.encoding import EncodedColumn, Unfit, cells_of, require_fit, settled, unfit
+from dpframework.tables.derivation import read_cells, settle_cells, with_derived
+from dpframework.tables.encoding import EncodedColumn, Unfit, cells_of, require_fit, settle, unfit
 
 Units = NDArray[np.intp]
 MOST_PAIRS = 1 << 22  # that `mode` holds before it counts them
@@ -109,7 +109,7 @@ class _End(Accumulator):
         self._when = np.full(number, -math.inf if last else math.inf)
 
     def add(self, units: Units, parts: Sequence[Cells]) -> None:
-        known = _known(parts[0])
+        known = _not_missing(parts[0])
         if len(parts) > 1:
             known &= ~np.isnan(parts[1])
             when = parts[1]
@@ -178,7 +178,7 @@ def _size(part: Operand) -> int:
     return len(part.domain.values) if isinstance(part.domain, Labels) else 2
 
 
-def _known(cells: Cells) -> NDArray[np.bool_]:
+def _not_missing(cells: Cells) -> NDArray[np.bool_]:
     return ~np.isnan(cells) if cells.dtype == np.float64 else cells >= 0
 
 
@@ -213,7 +213,7 @@ class ColumnEncoder:
             cells = cells_of(attribute, as_column(block[name], self._where(name)))
             if self._policy is OutOfDomain.ERROR:
                 self.unfit[name] |= unfit(attribute, cells)
-            found[name] = settled(attribute, cells, self._policy)
+            found[name] = settle(attribute, cells, self._policy)
         return found
 
     def require_fit(self) -> None:
@@ -250,7 +250,7 @@ class UnitColumns:
         self._parts: list[tuple[DerivedColumn, list[Operand], Accumulator]] = []
         for column in rows.columns:
             found = aggregate(column.value)
-            with begun_with(f"derived column '{column.name}': "):
+            with prefix_errors(f"derived column '{column.name}': "):
                 parts = row_parts(found, domains)
             self._parts.append((column, parts, accumulator(found.name, parts, number)))
 
@@ -278,7 +278,7 @@ class UnitColumns:
         """Return the columns of units on the grid of a schema, each of shape (units,)."""
         inputs = self._rows.schema.derivation_inputs
         return {
-            column.name: settled_cells(schema[column.name], column, inputs, {AGGREGATED: found.cells()})
+            column.name: settle_cells(schema[column.name], column, inputs, {AGGREGATED: found.cells()})
             for column, _, found in self._parts
         }
 

@@ -128,14 +128,14 @@ def hash_each(
 @njit(nogil=True, cache=True)
 def _round(v0: Any, v1: Any, v2: Any, v3: Any) -> Any:
     v0, v2 = v0 + v1, v2 + v3
-    v1, v3 = _rotated(v1, 13) ^ v0, _rotated(v3, 16) ^ v2
-    v0 = _rotated(v0, 32)
+    v1, v3 = _rotate(v1, 13) ^ v0, _rotate(v3, 16) ^ v2
+    v0 = _rotate(v0, 32)
     v2, v0 = v2 + v1, v0 + v3
-    v1, v3 = _rotated(v1, 17) ^ v2, _rotated(v3, 21) ^ v0
-    v2 = _rotated(v2, 32)
+    v1, v3 = _rotate(v1, 17) ^ v2, _rotate(v3, 21) ^ v0
+    v2 = _rotate(v2, 32)
     return v0, v1, v2, v3
 
 
 @njit(nogil=True, cache=True)
-def _rotated(word: Any, by: int) -> Any:
+def _rotate(word: Any, by: int) -> Any:
     return word << np.uint64(by) | word >> np.uint64(64 - by)

@@ -115,7 +115,7 @@ def joined(
     if strict:
         for (source, _), key in zip((left, right), keys, strict=True):
             _require_ids(key, f"{source.name}: the id column '{key_name}'")
-    pairs = _matched(*(key.series for key in keys))
+    pairs = _match(*(key.series for key in keys))
     if strict and pairs.height == 0:
         raise DoesNotFit(no_common_id(files, key_name or ""))
     return {
@@ -125,7 +125,7 @@ def joined(
     }
 
 
-def _matched(left: pl.Series, right: pl.Series) -> pl.DataFrame:
+def _match(left: pl.Series, right: pl.Series) -> pl.DataFrame:
     """Return the pairs of row numbers, "left" and "right", of the ids that occur once on each side."""
     import polars as pl
 

@@ -83,7 +83,7 @@ Answer: TypeAlias = (
 )
 
 
-def packed_answer(answer: Answer) -> bytes:
+def pack_answer(answer: Answer) -> bytes:
     """Return an answer as bytes that `answer_of` reads."""
     import msgpack
 
@@ -112,7 +112,7 @@ def packed_answer(answer: Answer) -> bytes:
 
 
 def answer_of(content: object) -> Answer:
-    """Read the output of `packed_answer`.
+    """Read the output of `pack_answer`.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def _error_form(error: InputError) -> tuple[str, str, str]:
     return known, str(error), error.kind if isinstance(error, DoesNotFit) else ""
 
 
-def _failed(form: Mapping[str, Any]) -> Failed:
+def _read_failure(form: Mapping[str, Any]) -> Failed:
     if form["error"] is None:
         return Failed(_of(str, form["failed"]))
     name, text, broken = (_of(str, part) for part in form["error"])
@@ -172,7 +172,7 @@ def _read(form: Mapping[str, Any]) -> Read:
     return Read(RowFindings(_of(int, form["rows"]), unfit), _of(bytes, form["digest"]))
 
 
-def _shuffled(form: Mapping[str, Any]) -> Shuffled:
+def _read_shuffle(form: Mapping[str, Any]) -> Shuffled:
     of_ids = frozenset((IdFinding[name], _of(int, side)) for name, side in form["ids"])
     unfit = frozenset((_of(str, name), Unfit[way]) for name, way in form["unfit"])
     return Shuffled(ShuffleFindings(of_ids, unfit))
@@ -193,7 +193,7 @@ def _versions(form: Mapping[str, Any]) -> dict[str, str]:
     return {_of(str, name): _of(str, text) for name, text in form["versions"].items()}
 
 
-def _tallied(form: Mapping[str, Any]) -> Tallied:
+def _read_tally(form: Mapping[str, Any]) -> Tallied:
     pairs = [(_of(str, text), _of(int, count)) for text, count in form["tallied"]]
     if len(dict(pairs)) < len(pairs):
         raise ValueError
@@ -203,11 +203,11 @@ def _tallied(form: Mapping[str, Any]) -> Tallied:
 _READERS: dict[frozenset[str], Callable[[Any], Answer]] = {
     frozenset(("absent",)): lambda form: Absent(),
     frozenset(("unreached",)): lambda form: Unreached(),
-    frozenset(("ids", "unfit")): _shuffled,
-    frozenset(("failed", "error")): _failed,
+    frozenset(("ids", "unfit")): _read_shuffle,
+    frozenset(("failed", "error")): _read_failure,
     frozenset(("rows", "unfit", "digest")): _read,
     frozenset(("number",)): lambda form: int(_of(int, form["number"])),
     frozenset(("counts",)): lambda form: [_array(one) for one in _of(list, form["counts"])],
     frozenset(("versions",)): _versions,
-    frozenset(("tallied",)): _tallied,
+    frozenset(("tallied",)): _read_tally,
 }

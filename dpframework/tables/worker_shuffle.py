@@ -133,12 +133,12 @@ def ask(place: WorkerPlace, *given: Any) -> list[bytes] | None:
         actor = worker.state.actors.get(place.actor)
         return None if actor is None else actor.handed(*given)
 
-    async def asked() -> Any:
+    async def ask_worker() -> Any:
         other = worker.rpc(place.address)
         return await other.actor_execute(function="hand", actor=place.actor, args=list(given), kwargs={})
 
     try:
-        answer = sync(worker.loop, asked)
+        answer = sync(worker.loop, ask_worker)
     except (OSError, KeyError, RuntimeError):  # Dask's words for a worker, or an actor, that is not there
         return None
     return answer["result"] if answer["status"] == "OK" else None

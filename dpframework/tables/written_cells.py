@@ -24,7 +24,7 @@ from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import Column, as_column, as_numbers, is_textual, plain_cells
 from dpframework.tables.ids import SPACE, Ids, ids_of
 from dpframework.tables.sources import Source
-from dpframework.tables.written_dates import dated, numbers_of_times, times_of_texts
+from dpframework.tables.written_dates import date_number, numbers_of_times, times_of_texts
 
 if TYPE_CHECKING:
     import polars as pl
@@ -222,7 +222,7 @@ def _numbers_of_objects(
     options: ColumnOptions, cells: Sequence[Any], where: str
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the numbers of Python objects that are no texts, and which cells hold something else."""
-    times = [dated(cell, options.unit) if options.is_date else None for cell in cells]
+    times = [date_number(cell, options.unit) if options.is_date else None for cell in cells]
     column = as_column([None if time is not None else cell for cell, time in zip(cells, times, strict=True)], where)
     numbers, strange = as_numbers(column.series)
     if options.is_date:
@@ -240,18 +240,18 @@ def _labels(options: ColumnOptions, values: Any, where: str) -> Column:
     cells, categories = plain_cells(values, where)
     if isinstance(cells, pl.Series):
         column = as_column(cells, where)
-        found = _relabelled(options, column.series, styled=True)
+        found = _relabel(options, column.series, styled=True)
         return Column(found, column.foreign, categories or column.categories)
     given = np.array([isinstance(cell, str) for cell in cells], dtype=np.bool_)  # what is no text has no style
     texts = as_column([cell if text else None for cell, text in zip(cells, given, strict=True)], where)
     others = as_column([None if text else cell for cell, text in zip(cells, given, strict=True)], where)
-    found = _relabelled(options, texts.series, styled=True)
-    found = found.zip_with(pl.Series(given), _relabelled(options, others.series, styled=False))
+    found = _relabel(options, texts.series, styled=True)
+    found = found.zip_with(pl.Series(given), _relabel(options, others.series, styled=False))
     masks = [column.foreign for column in (texts, others) if column.foreign is not None]
     return Column(found, np.logical_or.reduce(masks) if masks else None, categories)
 
 
-def _relabelled(options: ColumnOptions, series: pl.Series, *, styled: bool) -> pl.Series:
+def _relabel(options: ColumnOptions, series: pl.Series, *, styled: bool) -> pl.Series:
     """Return the labels of cells. Texts that are `styled` write numbers as the options say, others as programs do."""
     import polars as pl
 

@@ -39,7 +39,7 @@ def times_of_texts(texts: pl.Series, formats: Sequence[str], unit: DateUnit) -> 
     import polars as pl
 
     found = pl.Series([None], dtype=pl.Float64).new_from_index(0, len(texts))
-    for times in parsed_times(texts, formats or (ISO,)):
+    for times in parse_times(texts, formats or (ISO,)):
         numbers = numbers_of_times(times, unit)
         if numbers is not None:
             found = found.fill_null(numbers) if found.null_count() < len(found) else numbers
@@ -53,13 +53,13 @@ def days_of_texts(texts: pl.Series, formats: Sequence[str]) -> pl.Series:
     import polars as pl
 
     found = pl.Series([None], dtype=pl.Date).new_from_index(0, len(texts))
-    for times in parsed_times(texts, formats or (ISO,)):
+    for times in parse_times(texts, formats or (ISO,)):
         if times.dtype != pl.Time:
             found = found.fill_null(times.cast(pl.Date))
     return found
 
 
-def parsed_times(texts: pl.Series, formats: Sequence[str]) -> Iterator[pl.Series]:
+def parse_times(texts: pl.Series, formats: Sequence[str]) -> Iterator[pl.Series]:
     """Yield the dates, points in time, or times of day of texts by one format after another, null where none fits."""
     import polars as pl
 
@@ -117,7 +117,7 @@ def numbers_of_times(series: pl.Series, unit: DateUnit) -> pl.Series | None:
     return series.cast(pl.Date).cast(pl.Int32) + seconds / 86400
 
 
-def dated(cell: Any, unit: DateUnit) -> float | None:
+def date_number(cell: Any, unit: DateUnit) -> float | None:
     """Return the number of one Python object, None if it is no date or time that becomes one."""
     if is_missing(cell):
         return None

@@ -86,14 +86,14 @@ class Case:
 
     def plan(self, relation: Relation, delta: Fraction) -> Plan:
         """Return the plan under a relation, the same one each time."""
-        return self._planned(self.node, relation, delta)
+        return self._plan(self.node, relation, delta)
 
     def made(self, relation: Relation, delta: Fraction) -> Plan:
         """Return the plan whose outputs are listed: a miner's spending of the blocks, or the plan itself."""
-        return self._planned(self.node if self.spent is None else self.spent, relation, delta)
+        return self._plan(self.node if self.spent is None else self.spent, relation, delta)
 
     @functools.lru_cache(maxsize=1024)  # noqa: B019 the cases are module constants
-    def _planned(self, node: Node, relation: Relation, delta: Fraction) -> Plan:
+    def _plan(self, node: Node, relation: Relation, delta: Fraction) -> Plan:
         facts, budget = PublicFacts.of(SCHEMA), Budget(1, delta)
         return Plan(sequential(node), relation, facts, budget, SCHEMA, unit=self.unit)
 

@@ -105,7 +105,7 @@ class _AccountantCheck:
         self.claimed: set[str] = set()
         self.faults: dict[tuple[str, Relation], str] = {}
         self.others: dict[str, str] = {}
-        self.deltas = self._admitted(deltas)
+        self.deltas = self._total_deltas(deltas)
 
     def report(self) -> AccountantReport:
         all_cases = cases()
@@ -122,15 +122,15 @@ class _AccountantCheck:
         unclaimed = [rule for rule in MISTAKES if rule in rules - self.claimed]
         return AccountantReport(self.name, self.tried, (*self.others.values(), *self._sentences()), tuple(unclaimed))
 
-    def _admitted(self, deltas: Sequence[Fraction]) -> list[Fraction]:
+    def _total_deltas(self, deltas: Sequence[Fraction]) -> list[Fraction]:
         """Return the deltas of its totals in studies of some deltas."""
         found = [
-            self._tried(f"delta_for({decimal_text(delta)})", functools.partial(self.kind.delta_for, delta))
+            self._try(f"delta_for({decimal_text(delta)})", functools.partial(self.kind.delta_for, delta))
             for delta in deltas
         ]
         return list(dict.fromkeys(delta for delta in found if delta is not None))
 
-    def _tried(self, what: str, call: Callable[[], Any]) -> Any:
+    def _try(self, what: str, call: Callable[[], Any]) -> Any:
         """Return the result of a call of the accountant, None if it fails."""
         try:
             return call()
@@ -158,7 +158,7 @@ class _AccountantCheck:
 
     def _total(self, case: Case, plan: Plan, delta: Fraction) -> PrivacyLoss | None:
         what = f"the total of {case.text} under {plan.relation}"
-        total = self._tried(what, lambda: self.kind(plan.relation, delta=delta).total(plan))
+        total = self._try(what, lambda: self.kind(plan.relation, delta=delta).total(plan))
         if isinstance(total, PrivacyLoss) and total.delta > delta:
             held, asked = decimal_text(total.delta), decimal_text(delta)
             self.others.setdefault(what, f"accountant '{self.name}': {what} holds at delta {held}, above {asked}")
@@ -214,7 +214,7 @@ class _AccountantCheck:
         """Return a plan's total as composed from the accountant's rules, whatever its `total` says."""
         try:
             accountant = self.kind(plan.relation, delta=self.kind.delta_for(plan.budget.delta) or 0)
-            return accountant.loss(_composed(accountant, plan.root, plan))
+            return accountant.loss(_compose(accountant, plan.root, plan))
         except Exception:  # a plugin's rules, which have failed before
             return None
 
@@ -239,7 +239,7 @@ class _AccountantCheck:
             if alone is None or alone.epsilon is None:
                 return ""
             both = attrs.evolve(count, root=sequential(count.root, histogram.root))
-            for again in (copy.copy, copy.deepcopy, _unpickled):
+            for again in (copy.copy, copy.deepcopy, _unpickle):
                 accountant = self.kind(relation, delta=delta)
                 accountant.open(count)
                 again(accountant).open(histogram)
@@ -257,7 +257,7 @@ class _AccountantCheck:
             return "a second plan is opened for which the budget has nothing left"
 
         try:
-            wrong = self._tried("opening two plans", spend)
+            wrong = self._try("opening two plans", spend)
         except PlanRefused as refused:
             wrong = f"a plan that fits the budget is refused: {refused}"
         if wrong:
@@ -275,7 +275,7 @@ def has_claim(plan: Plan) -> bool:
     return all(plan.calibration(step) is not None for step in plan.steps())
 
 
-def _unpickled(accountant: Accountant[Any]) -> Accountant[Any]:
+def _unpickle(accountant: Accountant[Any]) -> Accountant[Any]:
     """Return an accountant through pickle, or itself where its class cannot be imported."""
     try:
         pickled = pickle.dumps(accountant)
@@ -284,7 +284,7 @@ def _unpickled(accountant: Accountant[Any]) -> Accountant[Any]:
     return pickle.loads(pickled)  # type: ignore[no-any-return]
 
 
-def _composed(accountant: Accountant[Any], node: Node, plan: Plan) -> Any:
+def _compose(accountant: Accountant[Any], node: Node, plan: Plan) -> Any:
     """Return the cost of a node by an accountant's rules, node by node."""
-    parts = [_composed(accountant, child, plan) for child in node.children]
+    parts = [_compose(accountant, child, plan) for child in node.children]
     return kind_of(node).compose(node, parts, accountant, plan)

@@ -73,15 +73,15 @@ class _WorstGate(WatchedGate):
         if given is not None:
             return given(answer, calibration) if callable(given) else given
 
-        def lost(output: Any) -> float:
+        def lose(output: Any) -> float:
             self.tried[0] += 1
             here = mechanism.log_density(answer, output, calibration)
             loss = -math.inf if here == -math.inf else here - mechanism.log_density(other, output, calibration)
             return loss if loss <= most else -math.inf  # beside the core of a release with an exact delta
 
-        tried = [(lost(output), output) for output in outputs(mechanism, calibration, answer, other, self.rng)]
+        tried = [(lose(output), output) for output in outputs(mechanism, calibration, answer, other, self.rng)]
         if composite(tried[-1][1]) and not _is_number(answer):
-            tried += _crossed(tried, lost, self.rng)
+            tried += _cross(tried, lose, self.rng)
         losses = np.array([loss for loss, _ in tried])
         most = losses.max()
         near = np.flatnonzero(losses >= (most * NEARLY if most > 0 else most))
@@ -154,7 +154,7 @@ def composite(output: Any) -> bool:
     return isinstance(output, np.ndarray) and output.dtype.kind in "iu" and output.size > 1
 
 
-def _crossed(
+def _cross(
     tried: Sequence[tuple[float, Any]], lost: Callable[[Any], float], rng: np.random.Generator
 ) -> list[tuple[float, Any]]:
     """Put parts of some outputs into the worst one as long as that makes it worse, and return all that was tried."""

@@ -70,7 +70,7 @@ def answers_of(mechanism: Mechanism) -> tuple[Answers, ...]:
         for integer in (True, False)
         for words, declared in zip(("monotonic", "two-sided"), scored, strict=True)
     ]
-    return tuple(made_up(facts) for facts in (*of_counts, *of_scores) if _serves(mechanism, facts))
+    return tuple(invent_answers(facts) for facts in (*of_counts, *of_scores) if _serves(mechanism, facts))
 
 
 def _marginals() -> QueryFacts:
@@ -90,12 +90,12 @@ def _serves(mechanism: Mechanism, facts: QueryFacts) -> bool:
     return (facts.name == "scores") == (mechanism.norm is Norm.LINF)
 
 
-def made_up(facts: QueryFacts) -> Answers:
+def invent_answers(facts: QueryFacts) -> Answers:
     """Return answers that a mechanism of numbers, of scores, or of scores on an interval can take."""
-    return Answers(facts, lambda mechanism, calibration, relation: _made_up(mechanism, calibration, relation))
+    return Answers(facts, lambda mechanism, calibration, relation: _invent_answers(mechanism, calibration, relation))
 
 
-def _made_up(mechanism: Mechanism, calibration: Calibration, relation: Relation) -> Iterator[tuple[Any, Any]]:
+def _invent_answers(mechanism: Mechanism, calibration: Calibration, relation: Relation) -> Iterator[tuple[Any, Any]]:
     facts = calibration.facts
     scale = _deviation(mechanism, calibration)
     if facts.unlisted:
@@ -113,14 +113,14 @@ def _made_up(mechanism: Mechanism, calibration: Calibration, relation: Relation)
     if mechanism.norm is not Norm.LINF:
         base = np.array([5.0, -3.0])[: min(facts.answer_length or 2, 2)]
         for shift in shifts(facts, relation, len(base)):
-            yield _typed(base, facts), _typed(base + shift, facts)
+            yield _as_type(base, facts), _as_type(base + shift, facts)
         return
     size = min(facts.answer_length or 3, 3)
     for gaps in itertools.product(GAPS, repeat=size - 1):
         base = -np.array([0, *gaps]) * scale
         for shift in shifts(facts, relation, size):
             if mechanism.selects:
-                yield _typed(np.rint(base), facts), _typed(np.rint(base) + shift, facts)
+                yield _as_type(np.rint(base), facts), _as_type(np.rint(base) + shift, facts)
             else:
                 one, other = (np.resize(scores, len(BREAKS) - 1) for scores in (base, base + shift))
                 yield PiecewiseScores(BREAKS, one), PiecewiseScores(BREAKS, other)
@@ -145,7 +145,7 @@ def _of_histograms(sizes: Sequence[int], relation: Relation) -> Iterator[tuple[A
         yield (base, base + row) if relation is Relation.ADD_OR_REMOVE_ONE else (base, base - rows[0] + row)
 
 
-def _typed(numbers: Floats, facts: QueryFacts) -> NDArray[Any]:
+def _as_type(numbers: Floats, facts: QueryFacts) -> NDArray[Any]:
     return numbers.astype(np.int64) if facts.integer else numbers
 
 
@@ -189,7 +189,7 @@ def _deviation(mechanism: Mechanism, calibration: Calibration) -> float:
     return math.sqrt(scale) if mechanism.norm is Norm.SQUARED_L2 else scale  # an l2 scale is a variance
 
 
-def listed_outputs(
+def list_outputs(
     mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, patience: Patience | None = None
 ) -> tuple[Sequence[Any], Floats | float]:
     """Return outputs that two answers can both give, and the logarithm of how much of the whole each stands for.
@@ -205,7 +205,7 @@ def listed_outputs(
         return range(one.size), 0.0
     if isinstance(one, np.ndarray | int | float | np.generic) and np.size(one) in WIDTH and not mechanism.selects:
         return _grid(mechanism, calibration, np.asarray(one), np.asarray(other))
-    return _drawn(mechanism, calibration, one, other, patience), 0.0
+    return _draw_outputs(mechanism, calibration, one, other, patience), 0.0
 
 
 def _of_shown_keys(
@@ -214,7 +214,7 @@ def _of_shown_keys(
     """Return all keys that may be shown, with all counts that may be, if there are few; else some that are drawn."""
     keys = tuple(sorted({*one.keys, *other.keys}))
     if len(keys) not in WIDTH:
-        return _drawn(mechanism, calibration, one, other)
+        return _draw_outputs(mechanism, calibration, one, other)
     highest = int(max(one.counts.max(initial=0), other.counts.max(initial=0)))
     reach = min(math.ceil(WIDTH[len(keys)] * _deviation(mechanism, calibration)) + highest, MOST_POINTS[len(keys)])
     shown = itertools.product(range(reach + 1), repeat=len(keys))
@@ -248,7 +248,7 @@ def _grid(
     return points, base.size * math.log(stride)
 
 
-def _drawn(
+def _draw_outputs(
     mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, patience: Patience | None = None
 ) -> list[Any]:
     """Return distinct outputs, drawn with wide noise from either answer."""

@@ -26,13 +26,13 @@ from dpframework.verify.findings import AuditReport, Violation
 from dpframework.verify.hunt import TIGHT, Hunt
 from dpframework.verify.patience import Patience
 from dpframework.verify.replay import Weigher
-from dpframework.verify.search import MOST_SHRINKS, WorstPair, labelled_pair, shrunk
+from dpframework.verify.search import MOST_SHRINKS, WorstPair, label_pair, shrunk
 from dpframework.verify.steering import steered
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Rows, changes
 from dpframework.verify.tail import TailReport, check_tail_of
 from dpframework.verify.transcript import Transcript, record
-from dpframework.verify.witness_replay import Witnessed, witnessed
+from dpframework.verify.witness_replay import Witnessed, replay_witness
 
 FLATTENINGS = (1, 1, 3, 10)
 FEWEST_RUNS, MOST_RUNS = 8, 16
@@ -122,11 +122,11 @@ class _Audit:
         started = time.perf_counter()
         subject, behaviour = self.subject, self.behaviour
         transcripts = self._transcripts()
-        steered = self._steered()
+        steered = self._steer()
         claim, delta, worst, pair = 0.0, float(subject.exact_delta), 0.0, None
         if subject.claim is not None:
             claim = float(subject.claim)
-            witnessed = self._witnessed(subject.claim)
+            witnessed = self._replay_witnesses(subject.claim)
             worst, pair = self._largest_loss(transcripts, steered, subject.claim, witnessed)
             worst = max(worst, witnessed)
         tail = self._tail()
@@ -136,7 +136,7 @@ class _Audit:
             pair = Violation.on(on, f"the epsilon that the runs need is {worst:.6g} of {claim:.6g}", *telling.tables)
         lost = worst or (tail and any(Weigher(subject, one).loss(*tail.tables) for one in [*transcripts, *steered]))
         if claim and not lost and not behaviour.violations and not subject.patience.over:
-            behaviour.lost_nothing([*transcripts, *steered])
+            behaviour.note_no_loss([*transcripts, *steered])
         return AuditReport(
             subject.miner.name,
             subject.relation,
@@ -174,7 +174,7 @@ class _Audit:
             behaviour.examine_many(transcripts[0], self.most)
         return transcripts
 
-    def _steered(self) -> list[Transcript]:
+    def _steer(self) -> list[Transcript]:
         """Examine runs that reach code which drawn outputs hardly ever reach."""
         behaviour, found = self.behaviour, []
         self.tell("runs with outputs that are seldom drawn")
@@ -201,7 +201,7 @@ class _Audit:
         found = [(self.subject, tail)]
         for witness in self.witnesses:
             self.tell("how much probability lies beyond the claim, of a witness")
-            shown = witnessed(self.subject, witness, self.rng)
+            shown = replay_witness(self.subject, witness, self.rng)
             given: dict[str, Any] = {"runs": tail.runs, "seed": self.seed, "tests": 1 + len(self.witnesses)}
             of_witness = check_tail_of(shown.subject, tables=shown.tables, **given)
             if not of_witness.passed:
@@ -210,14 +210,14 @@ class _Audit:
             found.append((shown.subject, of_witness))
         return max(found, key=lambda one: (not one[1].passed, one[1].telling.tightness))
 
-    def _witnessed(self, claim: Fraction) -> float:
+    def _replay_witnesses(self, claim: Fraction) -> float:
         """Replay the witnesses, and return the largest loss that they show."""
         largest, violations = 0.0, self.behaviour.violations
         for witness in self.witnesses:
             self.tell("a witness")
             tried: list[Witnessed] = []
             while len(tried) < WITNESSED and (not tried or max(tried, key=_loss).loss < TIGHT * float(claim)):
-                tried.append(witnessed(self.subject, witness, self.rng))
+                tried.append(replay_witness(self.subject, witness, self.rng))
             shown = max(tried, key=_loss)
             largest = max(largest, shown.loss)
             where = (*shown.tables, shown.transcript)
@@ -254,12 +254,12 @@ class _Audit:
         return worst, self._shrunk(what, found, telling, lambda loss: loss >= 0.999 * worst, SHOWN)
 
     def _claims(self, claim: Fraction) -> str:
-        return f"the plan claims {decimal_text(claim)}{self.subject.charged_by(self.subject.exact_delta)}"
+        return f"the plan claims {decimal_text(claim)}{self.subject.name_accountant(self.subject.exact_delta)}"
 
     def _shrunk(self, what: str, found: WorstPair, transcript: Transcript, enough: Any, most: int) -> Violation:
         """Keep the smallest tables on which a transcript's releases still lose enough."""
         weigher = Weigher(self.subject, transcript)
-        one, other = labelled_pair(found.pair)
+        one, other = label_pair(found.pair)
 
         def shows(one: Rows, other: Rows) -> bool:
             return not self.subject.patience.over and enough(weigher.loss(one, other))

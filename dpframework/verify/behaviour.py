@@ -17,14 +17,14 @@ import numpy as np
 
 from dpframework.facts.privacy import Relation
 from dpframework.queries.answers import answer_of
-from dpframework.verify.files_watched import watched_files
+from dpframework.verify.files_watched import watch_files
 from dpframework.verify.findings import Violation
 from dpframework.verify.hidden_state import HiddenState, is_cache
 from dpframework.verify.many import telling_kinds
 from dpframework.verify.patience import Patience
 from dpframework.verify.replay import Replayed, replay
 from dpframework.verify.sameness import same
-from dpframework.verify.search import Labelled, labelled, labelled_pair, last_before, shrunk, unlabelled
+from dpframework.verify.search import Labelled, drop_labels, label_pair, labelled, last_before, shrunk
 from dpframework.verify.small_tables import units_of
 from dpframework.verify.subject import SCOPE, Subject
 from dpframework.verify.tables import Pair, Rows, Sizes
@@ -98,7 +98,7 @@ class Behaviour:
             self.found("plan", transcript.refused, table, table, transcript)
         elif transcript.outcome.error is not None:
             self.found("error", f"the run fails with {transcript.outcome.error}", table, table, transcript)
-        here = self._replayed(transcript, table)
+        here = self._replay(transcript, table)
         if here.divergence is not None:
             kind, what = "refused", here.divergence
             if not here.refused:
@@ -110,19 +110,19 @@ class Behaviour:
         for other in self._neighbours(rows, most):
             if self.patience.over:
                 return
-            there = self._replayed(transcript, unlabelled(other))
+            there = self._replay(transcript, drop_labels(other))
             loss = there.loss(here)
             if there.divergence is not None:
-                self._diverged(_kind(there), f"on a neighbour, {there.divergence}", rows, other, transcript)
+                self._keep_divergence(_kind(there), f"on a neighbour, {there.divergence}", rows, other, transcript)
             elif loss > self.allowed:
                 what = f"a transcript loses {number(loss)}, the plan claims {number(float(self.subject.claim or 0))}"
-                self._diverged("loss", what, rows, other, transcript)
+                self._keep_divergence("loss", what, rows, other, transcript)
         for far in self._far_tables(table, most // 2):
             if self.patience.over:
                 return
-            there = self._replayed(transcript, far)
+            there = self._replay(transcript, far)
             if there.divergence is not None and _kind(there) not in self.violations:
-                self._walked(table, far, transcript)
+                self._walk(table, far, transcript)
 
     def examine_memory(self, table: Rows, transcript: Transcript) -> None:
         """Replay a transcript on several tables, each time with all that code can keep as it was before the first run.
@@ -133,7 +133,7 @@ class Behaviour:
         first: dict[str, str] | None = None
         for rows in (table, *(self._unlike(table, k) for k in range(FORGOTTEN))):
             self._hidden.put_back()
-            with watched_files() as files:
+            with watch_files() as files:
                 there = replay(self.subject, transcript, rows)
             kept = self._hidden.kept()
             first = kept if first is None else first
@@ -162,7 +162,7 @@ class Behaviour:
         answers(table)
         return not same(alone, answers(other))
 
-    def lost_nothing(self, transcripts: Sequence[Transcript]) -> None:
+    def note_no_loss(self, transcripts: Sequence[Transcript]) -> None:
         """Take note that no loss at all was found, and of the queries that answer the same on every table.
 
         Of queries that follow from the number of rows alone, no row in place of another can change the answer.
@@ -196,28 +196,30 @@ class Behaviour:
             if self.patience.over:
                 return
             row = bytes((kind,))
-            there = self._replayed(transcript, row * most)
+            there = self._replay(transcript, row * most)
             if there.divergence is None or (not there.refused and (alike or kind != first)):
                 continue
 
             def stops(size: int, row: bytes = row, refused: bool = there.refused) -> bool:
-                found = self._replayed(transcript, row * size)
+                found = self._replay(transcript, row * size)
                 return found.refused if refused else found.divergence is not None
 
             if not stops(0):
                 low = last_before(stops, most)
-                there = self._replayed(transcript, row * (low + 1))
+                there = self._replay(transcript, row * (low + 1))
                 self.found(_kind(there), f"on a neighbour, {there.divergence}", row * low, row * (low + 1), transcript)
             elif there.refused:
                 self.found("refused", f"on this table, {there.divergence}", row * most, row * most, transcript)
 
     def examine_pair(self, pair: Pair, transcript: Transcript) -> None:
         """Replay a transcript on both tables of a pair, miner and all, such as those on which it loses most."""
-        one, other = labelled_pair(pair)
+        one, other = label_pair(pair)
         for here, there in ((one, other), (other, one)):
-            replayed = self._replayed(transcript, unlabelled(there))
+            replayed = self._replay(transcript, drop_labels(there))
             if replayed.divergence is not None:
-                self._diverged(_kind(replayed), f"on a neighbour, {replayed.divergence}", here, there, transcript)
+                self._keep_divergence(
+                    _kind(replayed), f"on a neighbour, {replayed.divergence}", here, there, transcript
+                )
 
     def found(self, kind: str, what: str, one: Rows, other: Rows, transcript: Transcript | None) -> None:
         """Keep a violation, the first of its kind."""
@@ -227,15 +229,15 @@ class Behaviour:
         first = len(rows) % self.subject.together
         units = units_of(rows[first:], self.subject.together)  # rows that are sampled together stay together
         for order in (units[1:] + units[:1], units[::-1]):
-            other = _joined([rows[:first], *order])
-            there = self._replayed(transcript, unlabelled(other))
+            other = _join([rows[:first], *order])
+            there = self._replay(transcript, drop_labels(other))
             loss = there.loss(here)
             if there.divergence is not None or loss > self._tolerance:
                 how = there.divergence or f"a loss of {number(loss)}"
                 what = f"the order of the rows matters: with the rows in another order, {how}"
-                self._diverged("order", what, rows, other, transcript)
+                self._keep_divergence("order", what, rows, other, transcript)
 
-    def _replayed(self, transcript: Transcript, rows: Rows) -> Replayed:
+    def _replay(self, transcript: Transcript, rows: Rows) -> Replayed:
         self.reruns += 1
         return replay(self.subject, transcript, rows)
 
@@ -252,12 +254,12 @@ class Behaviour:
         else:
             units, size = units_of(rows, self.subject.together), self.subject.together
             if self.subject.schema.rows is None:
-                neighbours += [_joined(units[:k] + units[k + 1 :]) for k in range(len(units))]
+                neighbours += [_join(units[:k] + units[k + 1 :]) for k in range(len(units))]
             if number <= self.sizes.most:
                 least = min(number % size, 1)  # before a unit that has fewer rows there is none
                 for j, k in enumerate(self.rng.integers(least, len(units) + 1, most).tolist()):
                     added = tuple((number + i, kinds[1][(j + i) % len(kinds[1])]) for i in range(size))
-                    neighbours.append(_joined([*units[:k], added, *units[k:]]))
+                    neighbours.append(_join([*units[:k], added, *units[k:]]))
         return [neighbours[int(k)] for k in self.rng.permutation(len(neighbours))[:most]]
 
     def _far_tables(self, table: Rows, most: int) -> Iterator[Rows]:
@@ -275,7 +277,7 @@ class Behaviour:
         size = len(table) if alike else min(self.sizes.most, k * (len(table) + 1))
         return bytes((k + j * (k + 1)) % self.subject.universe.kinds for j in range(size))
 
-    def _walked(self, table: Rows, far: Rows, transcript: Transcript) -> None:
+    def _walk(self, table: Rows, far: Rows, transcript: Transcript) -> None:
         """Go from one table to another, neighbour by neighbour, to where a replay begins to differ."""
         alike = len(far) == len(table)
         steps = (
@@ -284,7 +286,7 @@ class Behaviour:
             else [table[k:] for k in range(len(table) + 1)] + [far[:k] for k in range(len(far) + 1)]
         )
         for one, other in itertools.pairwise(steps):
-            there = self._replayed(transcript, other)
+            there = self._replay(transcript, other)
             if there.divergence is None:
                 continue
             shared = labelled(one)
@@ -297,16 +299,16 @@ class Behaviour:
                 beside = shared[1:]
             else:
                 beside = (*shared, (len(one), other[-1]))
-            self._diverged(_kind(there), f"on a neighbour, {there.divergence}", shared, beside, transcript)
+            self._keep_divergence(_kind(there), f"on a neighbour, {there.divergence}", shared, beside, transcript)
             return
 
-    def _diverged(self, kind: str, what: str, one: Labelled, other: Labelled, transcript: Transcript) -> None:
+    def _keep_divergence(self, kind: str, what: str, one: Labelled, other: Labelled, transcript: Transcript) -> None:
         """Keep the smallest tables of which a transcript can be replayed on one, and differs as much on the other."""
         if kind in self.violations:
             return
 
         def shows(rows: Rows, neighbour: Rows) -> bool:
-            here, there = self._replayed(transcript, rows), self._replayed(transcript, neighbour)
+            here, there = self._replay(transcript, rows), self._replay(transcript, neighbour)
             if here.divergence is not None:
                 return False
             loss = there.loss(here)
@@ -316,7 +318,7 @@ class Behaviour:
                 return there.refused
             return there.divergence is not None or (kind == "order" and loss > self._tolerance)
 
-        tables = unlabelled(one), unlabelled(other)
+        tables = drop_labels(one), drop_labels(other)
         if self.subject.together == 1:  # a row less would leave other units in a table that samples them
             tables = shrunk(one, other, shows, self.sizes.least)
         self.found(kind, what, *tables, transcript)
@@ -326,7 +328,7 @@ def _kind(replayed: Replayed) -> str:
     return "refused" if replayed.refused else "control"
 
 
-def _joined(units: Sequence[Labelled]) -> Labelled:
+def _join(units: Sequence[Labelled]) -> Labelled:
     return tuple(itertools.chain.from_iterable(units))
 
 

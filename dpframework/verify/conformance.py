@@ -127,7 +127,7 @@ class MinerConformance:
         """Make one test an example, or an example and relation."""
         examples = cls.miner.examples()
         if "relation" in metafunc.fixturenames:
-            claimed = _claimed(cls.miner)
+            claimed = _find_claims(cls.miner)
             given = [(examples[name], relation) for name, relation in claimed]
             metafunc.parametrize(("example", "relation"), given, ids=[f"{name}-{rel}" for name, rel in claimed])
         elif "example" in metafunc.fixturenames:
@@ -233,7 +233,7 @@ class MinerConformance:
 
 
 @functools.cache
-def _claimed(miner: type[Miner]) -> list[tuple[str, Relation]]:
+def _find_claims(miner: type[Miner]) -> list[tuple[str, Relation]]:
     """Return the examples of a miner by name, with each relation under which they claim something."""
     return [
         (name, relation)
@@ -299,13 +299,13 @@ class QueryConformance:
         engine = SmallTables(universe)
         answer = answer_of(query, engine, engine.hold(rows), inputs)
         backwards = answer_of(query, engine, engine.hold(rows[::-1]), inputs)
-        assert _unchanged(query, answer, backwards), f"{query.name} answers otherwise on the rows in another order"
+        assert _is_unchanged(query, answer, backwards), f"{query.name} answers otherwise on the rows in another order"
         threads = _Together()
         loaded = threads.load(universe.table(rows))
         in_blocks = answer_of(query, threads, loaded, inputs)
-        assert _unchanged(query, answer, in_blocks), f"{query.name} answers otherwise on three blocks of the rows"
+        assert _is_unchanged(query, answer, in_blocks), f"{query.name} answers otherwise on three blocks of the rows"
         for again in answers_of(threads, [(query, loaded, inputs), (query, loaded, inputs)]):
-            assert _unchanged(query, answer, again), f"{query.name} answers otherwise beside another query"
+            assert _is_unchanged(query, answer, again), f"{query.name} answers otherwise beside another query"
 
     def test_its_tables_give_what_it_counts(self, given: tuple[Query, Schema, Any]) -> None:
         """The same answer from the cross tables that the query names, if it names any (see `Query.tables`)."""
@@ -316,7 +316,7 @@ class QueryConformance:
             pytest.skip("the query names no cross tables; engines that count nothing else refuse it")
         table = Universe(schema).table(_rows(schema))
         answers = [answer_of(query, one, one.load(table), inputs) for one in (_Together(), ByTables())]
-        assert _unchanged(query, *answers), f"{query.name} answers otherwise from the tables that it names"
+        assert _is_unchanged(query, *answers), f"{query.name} answers otherwise from the tables that it names"
 
     def test_answers_are_the_same_in_another_process(self) -> None:
         """All queries are asked again in one new process, where nothing is kept from this one."""
@@ -336,7 +336,7 @@ def _rows(schema: Schema) -> bytes:
     return bytes(k % kinds for k in range(Sizes.of(schema, Relation.ADD_OR_REMOVE_ONE, 30).most))
 
 
-def _unchanged(query: Query, answer: Any, again: Any) -> bool:
+def _is_unchanged(query: Query, answer: Any, again: Any) -> bool:
     if not isinstance(answer, PiecewiseScores):
         answer, again = query.coordinates(answer), query.coordinates(again)
         if np.shape(answer) != np.shape(again):

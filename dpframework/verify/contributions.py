@@ -149,7 +149,7 @@ def check_bounding(
             for turn in range(tables):
                 kind = POOLS[turn % len(POOLS)]
                 people = _People.draw(universe, unit, people_of(kind, turn // len(POOLS)), rng)
-                found = _compared(reader, people, schema, unit, Path(folder), rng)
+                found = _compare(reader, people, schema, unit, Path(folder), rng)
                 if found is None:
                     continue
                 tried, loss = tried + 1, max(loss, found.loss)
@@ -177,7 +177,7 @@ class _People:
         whose = np.repeat(np.arange(len(people)), rng.integers(1, MOST_ROWS + 1, len(people)))
         rng.shuffle(whose)
         whose[rng.random(len(whose)) < MISSING] = -1
-        columns: dict[str, list[Any]] = {str(unit.id): [_written(people, k, rng) for k in whose.tolist()]}
+        columns: dict[str, list[Any]] = {str(unit.id): [_spell(people, k, rng) for k in whose.tolist()]}
         table = universe.table(bytes(rng.integers(0, universe.kinds, len(whose)).tolist()))
         for attribute, codes in zip(universe.schema, table.columns, strict=True):
             values, keys = table.values.get(attribute.name), table.keys.get(attribute.name)
@@ -190,7 +190,7 @@ class _People:
         return {name: [cells[k] for k in others] for name, cells in self.columns.items()}
 
 
-def _written(people: Sequence[Person], whose: int, rng: np.random.Generator) -> Any:
+def _spell(people: Sequence[Person], whose: int, rng: np.random.Generator) -> Any:
     """Return a person's id in one of its spellings, or None for nobody's."""
     return None if whose < 0 else people[whose][int(rng.integers(len(people[whose])))]
 
@@ -212,7 +212,7 @@ class _Found:
     loss: float
 
 
-def _compared(
+def _compare(
     reader: UnitReader, people: _People, schema: Schema, unit: PrivacyUnit, folder: Path, rng: np.random.Generator
 ) -> _Found | None:
     """Read a table with and without each person by several keys, or return None if it cannot be held."""

@@ -122,10 +122,10 @@ class _Checking:
         self.changes = {relation.value: 0 for relation in Relation}
         self._alone: list[Columns | None] = []
         for kind in range(self._kinds.number):
-            self._alone.append(self._derived(np.array([kind])))
+            self._alone.append(self._derive(np.array([kind])))
             self._require_in_domain(self._alone[-1])
 
-    def _derived(self, kinds: NDArray[np.intp]) -> Columns | None:
+    def _derive(self, kinds: NDArray[np.intp]) -> Columns | None:
         """Return the derived columns of some rows, or None where rows went or came."""
         found = self._deriving(self._schema, self._kinds.columns(kinds))
         if any(len(found[name].codes) != len(kinds) for name in self._schema.names):
@@ -149,10 +149,10 @@ class _Checking:
         other, row = rows.copy(), int(rng.integers(self._kinds.number))
         other[int(rng.integers(len(rows)))] = row
         neighbours = {Relation.ADD_OR_REMOVE_ONE: np.append(rows, row), Relation.REPLACE_ONE: other}
-        found = self._derived(rows)
+        found = self._derive(rows)
         self._compare(rows, found)
         for relation, changed in neighbours.items():
-            made = self._derived(changed)
+            made = self._derive(changed)
             self._compare(changed, made)
             for column in self._schema.derive if found is not None and made is not None else ():
                 both = ((found or {})[column.name], (made or {})[column.name])

@@ -95,7 +95,7 @@ def distinguish(
     best = Distinguished(0.0, delta, "", 0, 0, half, 1 - FALSE_ALARM)
     chosen: tuple[float, _Event, int] | None = None
     for event in _events(outputs[0][:half] + outputs[1][:half], names):
-        counts = [sum(map(event.happened, side[:half])) for side in outputs]
+        counts = [sum(map(event.occurs_in, side[:half])) for side in outputs]
         for k in (0, 1):
             promise = _bound(counts[k], counts[1 - k], half, delta, 0.05)
             if chosen is None or promise > chosen[0]:
@@ -103,7 +103,7 @@ def distinguish(
     if chosen is None:
         return best
     _, event, k = chosen
-    counts = [sum(map(event.happened, side[half:])) for side in outputs]
+    counts = [sum(map(event.occurs_in, side[half:])) for side in outputs]
     epsilon = _bound(counts[k], counts[1 - k], half, delta, FALSE_ALARM)
     return Distinguished(max(epsilon, 0.0), delta, event.text, counts[0], counts[1], half, 1 - FALSE_ALARM)
 
@@ -126,7 +126,7 @@ class _Event:
     value: Any
     below: bool
 
-    def happened(self, output: Mapping[str, Any]) -> bool:
+    def occurs_in(self, output: Mapping[str, Any]) -> bool:
         if self.name not in output:
             return False
         held = output[self.name]

@@ -42,7 +42,7 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
         The scale of the noise, in units of the answer.
     """
     for private in (False, True):
-        once, again = (_drawn(mechanism, answer, calibration, private=private) for _ in range(2))
+        once, again = (_draw_all(mechanism, answer, calibration, private=private) for _ in range(2))
         if not same(once, again):
             yield f"the same {'private' if private else 'seeded'} randomness gives other draws: it draws elsewhere, too"
             return
@@ -51,7 +51,7 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
         return
     try:
         if mechanism.in_score_order or not mechanism.selects:
-            yield from _mixed_up(mechanism, numbers, calibration, scale)
+            yield from _mix_up(mechanism, numbers, calibration, scale)
         if not mechanism.selects:
             yield from _cut_off(mechanism, numbers, calibration)
         yield from _at_length(mechanism, numbers, calibration)
@@ -61,7 +61,7 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
         yield f"a release fails with {type(error).__name__}: {error}"
 
 
-def _drawn(mechanism: Mechanism, answer: Any, calibration: Calibration, *, private: bool) -> list[Any]:
+def _draw_all(mechanism: Mechanism, answer: Any, calibration: Calibration, *, private: bool) -> list[Any]:
     source = SeededRandomness(0)
     source.private = private  # what a mechanism may ask, to draw otherwise in a private run
     handed = source.handed(mechanism.assumptions)
@@ -69,7 +69,7 @@ def _drawn(mechanism: Mechanism, answer: Any, calibration: Calibration, *, priva
     return alone + list(mechanism.release_many([answer] * REPEATED, calibration, handed))
 
 
-def _mixed_up(mechanism: Mechanism, one: NDArray[Any], calibration: Calibration, scale: float) -> Iterator[str]:
+def _mix_up(mechanism: Mechanism, one: NDArray[Any], calibration: Calibration, scale: float) -> Iterator[str]:
     """Draw for two answers that are far from each other, together, and compare each output with its own answer."""
     if mechanism.selects:
         one = np.where(np.arange(one.size) == 0, int(np.ceil(FAR * scale)), 0).astype(one.dtype)
@@ -93,7 +93,7 @@ def _mixed_up(mechanism: Mechanism, one: NDArray[Any], calibration: Calibration,
         right = all(bool(found[:, moved].all()) for found in nearer)
     if not right:
         yield "of releases that are drawn together, one gets the output for the answer of another"
-    elif not mechanism.selects and _correlated(*(found[:, 0] for found in errors)):
+    elif not mechanism.selects and _are_correlated(*(found[:, 0] for found in errors)):
         yield "releases of different answers that are drawn together share their noise"
 
 
@@ -182,7 +182,7 @@ def _errors(outputs: Sequence[Any], answer: NDArray[Any]) -> NDArray[np.float64]
     return drawn - np.asarray(answer, dtype=np.float64).ravel()
 
 
-def _correlated(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+def _are_correlated(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
     from scipy.stats import spearmanr
 
     return bool(np.ptp(one) and np.ptp(other) and spearmanr(one, other).pvalue < FALSE_ALARM)

@@ -114,14 +114,14 @@ class EngineConformance(PeopleConformance):
         if found != expected:
             self._require(False, f"{what}: {miscount(found, expected)}")
 
-    def _opened(self, files: TableFiles) -> tuple[Rows, Rows]:
+    def _open_both(self, files: TableFiles) -> tuple[Rows, Rows]:
         """Return a table's rows on the engine, and in memory."""
         return self._open(files), InMemory().open(files)
 
     @pytest.mark.parametrize("sizes", [(40,), (7, 0, 90), (0,)], ids=["a file", "three files", "no rows"])
     def test_counts_are_those_of_one_block_in_memory(self, sizes: tuple[int, ...], tmp_path: Path) -> None:
         """Counts agree for all rows, parts, parts of parts, and derived attributes."""
-        rows, expected = self._opened(write(tmp_path, sizes))
+        rows, expected = self._open_both(write(tmp_path, sizes))
         told = self.engine.number(rows)
         self._require(told == sum(sizes), f"number says that there are {told} rows of {sum(sizes)}")
         problem = difference(all_counts(self.engine, rows), all_counts(InMemory(), expected))
@@ -130,7 +130,7 @@ class EngineConformance(PeopleConformance):
 
     def test_large_blocks_lose_no_row_and_counts_have_no_end(self, tmp_path: Path) -> None:
         """Tables of more than 10^4 rows, and one cell with more than 2^16."""
-        rows, expected = self._opened(write(tmp_path, LARGE, common=0.95))
+        rows, expected = self._open_both(write(tmp_path, LARGE, common=0.95))
         self._require_same(histograms(self.engine, rows)[1], histograms(InMemory(), expected)[1], "large blocks")
         parts = zip(self.engine.split(rows, CASES), InMemory().split(expected, CASES), strict=True)
         for k, (part, right) in enumerate(parts):
@@ -148,7 +148,7 @@ class EngineConformance(PeopleConformance):
 
     def test_labels_and_numbers_that_databases_confuse(self, tmp_path: Path) -> None:
         """Labels that a collation merges, cells that are null, and sums beyond 32 bits that no float adds up."""
-        rows, expected = self._opened(write_odd(tmp_path, ODD_ROWS))
+        rows, expected = self._open_both(write_odd(tmp_path, ODD_ROWS))
         problem = difference(odd_counts(self.engine, rows), odd_counts(InMemory(), expected))
         self._require(problem is None, str(problem))
         self.engine.drop(rows)
@@ -169,18 +169,20 @@ class EngineConformance(PeopleConformance):
         self._require(found == expected, "counts_of does not give each rows the counts that they have alone")
         self.engine.drop(rows)
 
-    def _sampled(self, rows: Rows, expected: Rows, masks: Callable[[int], NDArray[np.bool_]], what: str) -> Rows:
+    def _compare_samples(
+        self, rows: Rows, expected: Rows, masks: Callable[[int], NDArray[np.bool_]], what: str
+    ) -> Rows:
         """Sample rows by masks of their number, and compare with the same sample in memory."""
         before, there, samples = JOINT.evaluate(self.engine, rows).tolist(), self.engine.number(rows), []
         for engine, own in ((InMemory(), expected), (self.engine, rows)):
             asked: list[int] = []
 
-            def drawn(number: int, asked: list[int] = asked) -> NDArray[np.bool_]:
+            def draw(number: int, asked: list[int] = asked) -> NDArray[np.bool_]:
                 start = sum(asked)
                 asked.append(number)
                 return masks(start + number)[start:]
 
-            samples.append(engine.sample(own, drawn))
+            samples.append(engine.sample(own, draw))
             self._require(sum(asked) == there, f"{what} is drawn for {sum(asked)} rows of {there}")
         same = JOINT.evaluate(self.engine, rows).tolist() == before
         self._require(same, f"{what} changed the rows that it was drawn from")
@@ -192,16 +194,16 @@ class EngineConformance(PeopleConformance):
         """A sample of rows, of a part or of a sample follows the draws in the rows' order, again and again."""
         if type(self.engine).sample is Engine.sample:
             pytest.skip("the engine draws no samples; plans that have one are refused")
-        rows, expected = self._opened(write(tmp_path, (40, 0, 25)))
+        rows, expected = self._open_both(write(tmp_path, (40, 0, 25)))
         generator = np.random.default_rng(1)
         once = generator.random(self.engine.number(rows)) < 0.6
-        first = self._sampled(rows, expected, lambda n: once[:n], "a sample")
+        first = self._compare_samples(rows, expected, lambda n: once[:n], "a sample")
         counts = JOINT.evaluate(self.engine, first).tolist()
-        self._sampled(
+        self._compare_samples(
             rows, expected, lambda n: ~once[:n], "a second sample of the same rows (as if the first were reused)"
         )
-        self._sampled(rows, expected, lambda n: np.zeros(n, dtype=np.bool_), "a sample of no row")
-        self._sampled(rows, expected, lambda n: np.arange(n) % 3 == 0, "a sample of every third row")
+        self._compare_samples(rows, expected, lambda n: np.zeros(n, dtype=np.bool_), "a sample of no row")
+        self._compare_samples(rows, expected, lambda n: np.arange(n) % 3 == 0, "a sample of every third row")
         same = JOINT.evaluate(self.engine, first).tolist() == counts
         self._require(same, "a sample changes when another is drawn")
         self.engine.drop(rows)
@@ -214,12 +216,12 @@ class EngineConformance(PeopleConformance):
         for engine in (InMemory(), self.engine):
             generator = np.random.default_rng(1)
 
-            def drawn(rows: int, generator: np.random.Generator = generator) -> NDArray[np.bool_]:
+            def draw(rows: int, generator: np.random.Generator = generator) -> NDArray[np.bool_]:
                 return generator.random(rows) < 0.6
 
             rows = self._open(files) if engine is self.engine else engine.open(files)
-            first, second = engine.sample(rows, drawn), engine.sample(engine.split(rows, SCHEMA["ill"])[0], drawn)
-            parts = engine.split(engine.sample(first, drawn), CASES)
+            first, second = engine.sample(rows, draw), engine.sample(engine.split(rows, SCHEMA["ill"])[0], draw)
+            parts = engine.split(engine.sample(first, draw), CASES)
             derived = engine.derive(second, GROUP, CASES)
             counts = [JOINT.evaluate(engine, one).tolist() for one in (first, second, first, *parts)]
             counts.append(JointHistogram([GROUP]).evaluate(engine, derived).tolist())
@@ -271,7 +273,7 @@ class EngineConformance(PeopleConformance):
         """Of all rows, of parts and of samples, for an engine that gathers."""
         if not self.engine.gathers:
             pytest.skip("the engine gathers no rows")
-        rows, expected = self._opened(write(tmp_path, (40, 9)))
+        rows, expected = self._open_both(write(tmp_path, (40, 9)))
         pairs = {"all rows": (rows, expected)}
         for name, cut in CUTS.items():
             pairs[f"a part by {name}"] = (self.engine.split(rows, cut)[0], InMemory().split(expected, cut)[0])

@@ -69,9 +69,9 @@ def write_visits(folder: Path, schema: Schema, unit: PrivacyUnit) -> TableFiles:
             "person": pl.Series(ids, dtype=pl.String),
             "day": pl.Series([DAYS[k] for k in rng.integers(0, len(DAYS), rows)], dtype=pl.String),
             "ill": pl.Series(rng.random(rows) < 0.6, dtype=pl.Boolean),
-            "ward": _drawn(["x", "y", None], rows, rng),
+            "ward": _draw(["x", "y", None], rows, rng),
             "cost": pl.Series(rng.uniform(-10, 110, rows), dtype=pl.Float64),
-            "town": _drawn(["Ulm", "Bonn", "Kiel", None], rows, rng),
+            "town": _draw(["Ulm", "Bonn", "Kiel", None], rows, rng),
         }
         pl.DataFrame(columns).write_parquet(folder / f"{file}.parquet")
     return TableFiles(folder, schema, unit=unit, key=KEY)
@@ -89,7 +89,7 @@ def write_views(folder: Path) -> TableFiles:
             columns = (
                 {"ill": pl.Series(rng.random(rows) < 0.4, dtype=pl.Boolean), "age": rng.uniform(0, 100, rows)}
                 if side == 0
-                else {"ward": _drawn(["x", "y", None], rows, rng), "cost": rng.uniform(-10, 110, rows)}
+                else {"ward": _draw(["x", "y", None], rows, rng), "cost": rng.uniform(-10, 110, rows)}
             )
             listed = pl.Series([ids[k] for k in own.tolist()], dtype=pl.String)
             pl.DataFrame({"person": listed, **columns}).write_parquet(folder / name / f"{file}.parquet")
@@ -97,7 +97,7 @@ def write_views(folder: Path) -> TableFiles:
     return TableFiles(left, VIEWS, right=str(right), id="person", unit=PrivacyUnit("person"), key=KEY)
 
 
-def _drawn(texts: Sequence[str | None], rows: int, rng: np.random.Generator) -> pl.Series:
+def _draw(texts: Sequence[str | None], rows: int, rng: np.random.Generator) -> pl.Series:
     return pl.Series([texts[k] for k in rng.integers(0, len(texts), rows)], dtype=pl.String)
 
 

@@ -99,7 +99,7 @@ class Oracle:
             case Parallel():
                 return max(self.value((*split, *rest), p, q) for split in _splits(node, before, after))
             case Sample():
-                return self._over(self._sampled(node, before, after), rest, p, q)
+                return self._over(self._sample(node, before, after), rest, p, q)
         raise AssertionError(node)
 
     def _over(self, atoms: Atoms, rest: tuple[NodeOnRows, ...], p: float, q: float) -> float:
@@ -113,11 +113,11 @@ class Oracle:
         assert calibration is not None
         one, other = (np.atleast_1d(_answer(part.node.query, rows)) for rows in (part.before, part.after))
         if part.node.mechanism.selects:
-            return _chosen(calibration, tuple(one.tolist()), tuple(other.tolist()))
+            return _choice_probabilities(calibration, tuple(one.tolist()), tuple(other.tolist()))
         changed = (_noisy(calibration, x, y) for x, y in zip(one.tolist(), other.tolist(), strict=True) if x != y)
         return functools.reduce(_together, changed, ((1.0, 1.0),))  # noise is drawn for each number alone
 
-    def _sampled(self, node: Sample, before: Rows, after: Rows) -> Atoms:
+    def _sample(self, node: Sample, before: Rows, after: Rows) -> Atoms:
         """Return the probabilities of all outputs from a sample, on both tables, added up for equal ratios."""
         known = _SAMPLED.setdefault(self.plan, {})
         if (key := (id(node), before, after)) not in known:
@@ -203,20 +203,20 @@ def _answer(query: Query, rows: Rows) -> Any:
 @functools.lru_cache(maxsize=1 << 14)
 def _together(one: Atoms, other: Atoms) -> Atoms:
     """Return the probabilities of two outputs that are drawn apart."""
-    return _merged((a * c, b * d) for (a, b), (c, d) in itertools.product(one, other))
+    return _merge((a * c, b * d) for (a, b), (c, d) in itertools.product(one, other))
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def _chosen(calibration: Calibration, one: tuple[int, ...], other: tuple[int, ...]) -> Atoms:
+def _choice_probabilities(calibration: Calibration, one: tuple[int, ...], other: tuple[int, ...]) -> Atoms:
     """Return the probabilities of each choice."""
-    return _merged(_densities(calibration, [(np.array(one), np.array(other), k) for k in range(len(one))]))
+    return _merge(_densities(calibration, [(np.array(one), np.array(other), k) for k in range(len(one))]))
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def _noisy(calibration: Calibration, x: int, y: int) -> Atoms:
     """Return the probabilities of a number's noisy values."""
     reach = range(min(x, y) - FURTHEST, max(x, y) + FURTHEST + 1)
-    return _merged(_densities(calibration, [(np.array([x]), np.array([y]), np.array([k])) for k in reach]))
+    return _merge(_densities(calibration, [(np.array([x]), np.array([y]), np.array([k])) for k in reach]))
 
 
 def _densities(calibration: Calibration, outputs: Iterable[tuple[Any, Any, Any]]) -> Iterator[tuple[float, float]]:
@@ -233,7 +233,7 @@ def _log_ratio(p: float, q: float) -> float:
     return math.log(p / q) if p and q else math.copysign(math.inf, p - q)
 
 
-def _merged(atoms: Iterable[tuple[float, float]]) -> Atoms:
+def _merge(atoms: Iterable[tuple[float, float]]) -> Atoms:
     """Add up outputs that tell the same."""
     sums: dict[float, tuple[float, float]] = {}
     for p, q in atoms:

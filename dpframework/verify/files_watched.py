@@ -45,7 +45,7 @@ def _is_new(name: str) -> bool:
 
 
 @contextlib.contextmanager
-def watched_files() -> Iterator[set[str]]:
+def watch_files() -> Iterator[set[str]]:
     """Yield a set that fills with the files that are opened to be written, or that an earlier run may have written.
 
     Files that are gone at the end, as temporary ones are, do not count. Nor do folders, which are opened for a file

@@ -62,15 +62,15 @@ class HiddenState:
 
     def put_back(self) -> None:
         """Restore the snapshot."""
-        for _, value, held in self._changed():
+        for _, value, held in self._find_changes():
             _restore(value, held)
 
     def kept(self) -> dict[str, str]:
         """Return a digest of the contents of each place, by its name, where they differ from the snapshot."""
         digests = {}
-        for place, value, held in self._changed():
+        for place, value, held in self._find_changes():
             if isinstance(value, types.ModuleType | type) or place == ENVIRONMENT:
-                before, now = dict(held), dict(self._held(value) or [])
+                before, now = dict(held), dict(self._contents_of(value) or [])
                 parts = [name for name in before | now if before.get(name) is not now.get(name)]
                 digests.update({_place(place, value, name): self._digest(now.get(name)) for name in parts})
             else:
@@ -89,17 +89,17 @@ class HiddenState:
                     continue
                 seen[id(value)] = value  # itself, so that its id stays its own
                 name = f"{CACHE} '{value.__qualname__}'" if _is_cache(value) else name
-                held = self._held(value)
+                held = self._contents_of(value)
                 if held is not None:
                     found.append((name, value, held))
                     children = [named for named in held if not isinstance(named[1], types.ModuleType)]
                     left += [(_place(name, value, label), child) for label, child in reversed(children)]
         return found
 
-    def _changed(self) -> list[tuple[str, Any, Held]]:
-        return [one for one in self._known if not _alike(one[2], self._held(one[1]) or [])]
+    def _find_changes(self) -> list[tuple[str, Any, Held]]:
+        return [one for one in self._known if not _alike(one[2], self._contents_of(one[1]) or [])]
 
-    def _held(self, value: Any) -> Held | None:
+    def _contents_of(self, value: Any) -> Held | None:
         """Return the contents of a value, or None where a run cannot change them."""
         match value:
             case types.ModuleType() | type():
@@ -162,7 +162,7 @@ class HiddenState:
                 digest.update(repr(value).encode())
             elif id(value) not in seen:
                 seen[id(value)] = value
-                held = self._held(value) or []
+                held = self._contents_of(value) or []
                 digest.update(str(len(held)).encode())
                 if isinstance(value, set | frozenset):
                     held = sorted(held, key=repr)
@@ -240,11 +240,11 @@ def _modules_of(kinds: Iterable[type[Any]], packages: set[str]) -> list[types.Mo
         name = left.pop()
         if name in known and name not in found:
             found[name] = known[name]
-            left += (other for held in list(vars(known[name]).values()) for other in _named_by(held))
+            left += (other for held in list(vars(known[name]).values()) for other in _modules_behind(held))
     return list(found.values())
 
 
-def _named_by(held: Any) -> Iterable[str]:
+def _modules_behind(held: Any) -> Iterable[str]:
     """Return the names of the modules that a module's global leads to."""
     if isinstance(held, types.ModuleType):
         return (held.__name__,)

@@ -100,7 +100,7 @@ class Hunt:
         reached
             The largest loss that is known before.
         """
-        found, patience = self._drawn(transcripts, steered, pairs), self._subject.patience
+        found, patience = self._weigh_draws(transcripts, steered, pairs), self._subject.patience
         games = 0
         while (not games or self.tried < pairs) and not patience.over:
             most = max(found[0].loss, reached)
@@ -117,7 +117,7 @@ class Hunt:
                 break
         return found
 
-    def _drawn(
+    def _weigh_draws(
         self, transcripts: list[Transcript], steered: list[Transcript], pairs: int
     ) -> tuple[WorstPair, Transcript]:
         """Weigh drawn transcripts, all on random pairs, some on all small ones, the longest on many equal rows."""
@@ -139,19 +139,19 @@ class Hunt:
 
     def _game(self, pair: Pair, pairs: int) -> tuple[WorstPair, Transcript]:
         """Choose outputs for tables, and tables for outputs, by turns, as long as the loss grows."""
-        best, tired = self._chosen_for(pair), 0
+        best, tired = self._choose_pair_for(pair), 0
         patience = self._subject.patience
         while not patience.over and tired < TIRED and self.tried < pairs and best[0].loss < self._enough:
             found, transcript = best
             weigher = Weigher(self._subject, transcript)
             climbed = self._search.climb(weigher.loss, found.pair, MOVES, enough=self._enough)
-            again = self._chosen_for(climbed.pair)
+            again = self._choose_pair_for(climbed.pair)
             reached = max(best, (climbed, transcript), again, key=lambda one: one[0].loss)
             tired = 0 if reached[0].loss > found.loss * (1 + 1e-6) else tired + 1
             best = reached
         return best
 
-    def _chosen_for(self, pair: Pair) -> tuple[WorstPair, Transcript]:
+    def _choose_pair_for(self, pair: Pair) -> tuple[WorstPair, Transcript]:
         """Return a pair with the worst outputs for it, either way round."""
         chosen = []
         for one, other in (pair.tables, pair.tables[::-1]):

@@ -34,7 +34,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import PiecewiseScores
-from dpframework.verify.answers import WIDTH, Answers, answers_of, listed_outputs
+from dpframework.verify.answers import WIDTH, Answers, answers_of, list_outputs
 from dpframework.verify.findings import reach
 from dpframework.verify.patience import Patience
 from dpframework.verify.refusals import refusal
@@ -278,7 +278,7 @@ class _Checked:
                 return
             if k < TRIED:
                 self._release(f"{asked.facts.text}, {relation}", [one, other, *_of_many_rows(one)], calibration)
-            outputs, log_size = listed_outputs(self.mechanism, calibration, one, other, self.patience.part(PAIR))
+            outputs, log_size = list_outputs(self.mechanism, calibration, one, other, self.patience.part(PAIR))
             here, there = (
                 np.array([self.mechanism.log_density(answer, output, calibration) for output in outputs]) + log_size
                 for answer in (one, other)

@@ -138,7 +138,7 @@ def differences(asked: Sequence[AskedHere], other: OtherProcess | None = None) -
     for k, answer in zip(sent, answers or [], strict=False):
         if answer is not None and not _same(asked[k].answer, answer):
             found[k] = (
-                f"answers {_shown(asked[k].answer)} here and {_shown(answer)} in a new process, on the same rows: it "
+                f"answers {_show(asked[k].answer)} here and {_show(answer)} in a new process, on the same rows: it "
                 "reads something that this process keeps, such as a global that `mine` sets, and the workers of an "
                 "engine do not have it"
             )
@@ -177,7 +177,7 @@ def _same(one: Any, other: Any) -> bool:
     return measure(one, other)["linf"] <= ROUNDING * size
 
 
-def _shown(answer: Any) -> str:
+def _show(answer: Any) -> str:
     numbers = answer if isinstance(answer, str) else np.ravel(getattr(answer, "scores", answer))
     if isinstance(numbers, str):
         return numbers

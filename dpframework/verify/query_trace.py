@@ -13,7 +13,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.queries import Query
 from dpframework.queries.answers import answer_of
-from dpframework.verify.answers import Answers, made_up
+from dpframework.verify.answers import Answers, invent_answers
 from dpframework.verify.probes import probes
 from dpframework.verify.samplers import serves
 from dpframework.verify.small_tables import Held
@@ -75,14 +75,14 @@ def call_answers(subject: Subject, asked: QueryCall, tables: Sequence[tuple[Rows
     """Return a query's facts with pairs of answers, on given pairs of tables or on made-up ones."""
     facts = asked.query.facts()
     if takes_any_answers(asked.mechanism):
-        return made_up(facts)
+        return invent_answers(facts)
 
-    def evaluated(mechanism: Mechanism, calibration: Calibration, relation: Relation) -> Iterator[tuple[Any, Any]]:
+    def evaluate_each(mechanism: Mechanism, calibration: Calibration, relation: Relation) -> Iterator[tuple[Any, Any]]:
         for pair in dict.fromkeys(tables):
             one, other = (evaluate(subject, asked, rows) for rows in pair)
             yield one, other
 
-    return Answers(facts, evaluated)
+    return Answers(facts, evaluate_each)
 
 
 def evaluate(subject: Subject, asked: QueryCall, rows: Rows) -> Any:

@@ -145,11 +145,11 @@ def check_reading(
             rng = random.Random(seed)
             found: list[str] = []
             for number in range(tables + LONG):
-                rows, more = _drawn(schema, rng)
+                rows, more = _draw_rows(schema, rng)
                 if number >= tables:
                     rows = (rows or [more]) * (MANY_ROWS // len(rows or [more]))
                 place = rng.randrange(len(rows) + 1)
-                wrong = _compared(reader, schema, rows, more, place, Path(folder))
+                wrong = _compare(reader, schema, rows, more, place, Path(folder))
                 if wrong is not None:
                     found.append(wrong)
             violations |= dict.fromkeys(sorted(found, key=len)[:SHOWN])
@@ -159,7 +159,7 @@ def check_reading(
 Row: TypeAlias = tuple[Any, ...]
 
 
-def _compared(reader: Reader, schema: Schema, rows: Sequence[Row], more: Row, place: int, folder: Path) -> str | None:
+def _compare(reader: Reader, schema: Schema, rows: Sequence[Row], more: Row, place: int, folder: Path) -> str | None:
     """Return the change that one more row makes to the others, or None without one or if nothing can hold such rows."""
     held: list[Any] = []
     for table in (list(rows), [*rows[:place], more, *rows[place:]]):
@@ -205,7 +205,7 @@ def _read_of(table: Table, position: int) -> NDArray[Any]:
 # Cells
 
 
-def _drawn(schema: Schema, rng: random.Random) -> tuple[list[Row], Row]:
+def _draw_rows(schema: Schema, rng: random.Random) -> tuple[list[Row], Row]:
     """Return some rows whose columns are of one type each, mostly, and one more, whose cells may be of any."""
     number = rng.randrange(MOST_ROWS + 1)
     columns, more = [], []

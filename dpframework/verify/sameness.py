@@ -60,7 +60,7 @@ class _Comparison:
             return bool(one == other) and _order(one) == _order(other) and self._same_held(one, other, depth)
         if callable(one) and hasattr(one, "__qualname__"):
             return self._same_functions(one, other, depth)
-        if _held(one) or _held(other):
+        if _fields_of(one) or _fields_of(other):
             return self._same_held(one, other, depth)
         return bool(one == other) or (_is_compared_by_identity(type(one)) and self._same_states(one, other, depth))
 
@@ -81,7 +81,7 @@ class _Comparison:
         """Compare the contents of two objects. Cached ones count only where both objects have them."""
         if type(one) in PLAIN:
             return True
-        held, held_by_other = _held(one), _held(other)
+        held, held_by_other = _fields_of(one), _fields_of(other)
         for name in held.keys() ^ held_by_other.keys():
             if _is_kept(type(one), name):
                 held.pop(name, None)
@@ -104,7 +104,7 @@ class _Comparison:
 
     def _same_functions(self, one: Any, other: Any, depth: int) -> bool:
         return bool(one.__qualname__ == other.__qualname__) and all(
-            self.same(a, b, depth) for a, b in zip(_remembered(one), _remembered(other), strict=True)
+            self.same(a, b, depth) for a, b in zip(_memory_of(one), _memory_of(other), strict=True)
         )
 
 
@@ -113,7 +113,7 @@ def _order(values: Set[Any]) -> list[Any]:
     return list(values) if all(isinstance(value, str | bytes | int | float | None) for value in values) else []
 
 
-def _remembered(function: Any) -> Iterator[Any]:
+def _memory_of(function: Any) -> Iterator[Any]:
     """Yield the code of a function or class, and the values that it holds beside its name."""
     if isinstance(function, type):
         said = {name: value for name, value in vars(function).items() if not name.startswith("__")}
@@ -135,7 +135,7 @@ def _content(cell: Any) -> Any:
         return None
 
 
-def _held(thing: Any) -> dict[str, Any]:
+def _fields_of(thing: Any) -> dict[str, Any]:
     """Return an object's fields and other attributes."""
     kind = type(thing)
     own = dict(getattr(thing, "__dict__", {}))

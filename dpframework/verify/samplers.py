@@ -5,7 +5,7 @@ probability of 1e-6, and a noise scale 30 % off is accepted with at most that pr
 
 An answer whose differences drown in the noise would need millions of draws to tell a scale 30 % off. Such an answer is
 drawn from twice: as it is, which tells noise that is far too small, and with the noise of a smaller declared
-sensitivity, at the mechanism's own privacy parameter, which tells 30 % (`_sharpened`).
+sensitivity, at the mechanism's own privacy parameter, which tells 30 % (`_sharpen`).
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def check_sampler(
         If the mechanism serves none of the probes.
     """
     try:
-        return _sampled(
+        return _test_draws(
             mechanism,
             probes() if given is None else given,
             sources or (SystemRandomness(), SeededRandomness(1)),
@@ -128,7 +128,9 @@ def check_sampler(
         return SamplerReport(mechanism.name, (), (str(error),), 0)
 
 
-def _sampled(mechanism: Mechanism, given: Sequence[Probe], sources: Sequence[Randomness], draws: int) -> SamplerReport:
+def _test_draws(
+    mechanism: Mechanism, given: Sequence[Probe], sources: Sequence[Randomness], draws: int
+) -> SamplerReport:
     served = [probe for probe in given if serves(mechanism, probe)]
     if not served:
         raise InputError(f"mechanism '{mechanism.name}' serves none of the probes; give one with given=[Probe(...)]")
@@ -136,7 +138,7 @@ def _sampled(mechanism: Mechanism, given: Sequence[Probe], sources: Sequence[Ran
     tested: list[str] = []
     drawn = 0
     for asked in served:
-        sharp = _sharpened(mechanism, asked)
+        sharp = _sharpen(mechanism, asked)
         for probe in dict.fromkeys((asked, sharp)):
             text = probe.facts.text if probe is asked else f"{probe.facts.text} (a smaller sensitivity)"
             samples = []
@@ -175,7 +177,7 @@ def serves(mechanism: Mechanism, probe: Probe) -> bool:
     return True
 
 
-def _sharpened(mechanism: Mechanism, probe: Probe) -> Probe:
+def _sharpen(mechanism: Mechanism, probe: Probe) -> Probe:
     """Return a probe that shows the noise, with the declared sensitivity or a half, a quarter and so on of it.
 
     Without a declared sensitivity at which the draws tell, the one at which they tell most.
@@ -183,7 +185,7 @@ def _sharpened(mechanism: Mechanism, probe: Probe) -> Probe:
     found: list[tuple[float, Probe]] = []
     for halvings in range(MOST_HALVINGS):
         share = Fraction(1, 2**halvings)
-        declared = [_scaled(sensitivity, share) for sensitivity in probe.facts.sensitivities]
+        declared = [_scale_sensitivity(sensitivity, share) for sensitivity in probe.facts.sensitivities]
         smaller = attrs.evolve(probe, facts=attrs.evolve(probe.facts, sensitivities=declared)) if halvings else probe
         if not serves(mechanism, smaller):
             break
@@ -195,7 +197,7 @@ def _sharpened(mechanism: Mechanism, probe: Probe) -> Probe:
     return max(found, key=lambda one: one[0])[1] if found else probe
 
 
-def _scaled(sensitivity: Sensitivity, share: Fraction) -> Sensitivity:
+def _scale_sensitivity(sensitivity: Sensitivity, share: Fraction) -> Sensitivity:
     factor = share**2 if sensitivity.norm is Norm.SQUARED_L2 else share  # an l2 sensitivity is a square
     sizes = {name: getattr(sensitivity, name) for name in ("add_or_remove_one", "replace_one", "rise", "fall")}
     return attrs.evolve(sensitivity, **{name: size and size * factor for name, size in sizes.items()})

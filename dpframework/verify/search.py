@@ -104,7 +104,7 @@ class Search:
         for _ in range(number - 1):
             if best.loss >= enough or self._patience.over:
                 break
-            pair = self._moved(best.pair)
+            pair = self._move(best.pair)
             self.tried += 1
             reached = loss(*pair.tables)
             if reached >= best.loss:
@@ -123,7 +123,7 @@ class Search:
                 break
         return best
 
-    def _moved(self, pair: Pair) -> Pair:
+    def _move(self, pair: Pair) -> Pair:
         rows, rng = pair.shared, self._rng
         move, copies = rng.integers(0, 5), COPIES[int(rng.integers(len(COPIES)))]
         if move == 0:
@@ -172,15 +172,15 @@ def shrunk(
                 continue
             tried += max(len(shared) / ROWS_OF_A_TRY, 1.0)
             if tried > most:
-                return unlabelled(one), unlabelled(other)
+                return drop_labels(one), drop_labels(other)
             smaller = [tuple(row for row in rows if row[0] not in dropped) for rows in (one, other)]
-            if shows(unlabelled(smaller[0]), unlabelled(smaller[1])):
+            if shows(drop_labels(smaller[0]), drop_labels(smaller[1])):
                 one, other = smaller
                 left_out = True
                 break
         if not left_out:
             chunk //= 2
-    return unlabelled(one), unlabelled(other)
+    return drop_labels(one), drop_labels(other)
 
 
 def last_before(stops: Callable[[int], bool], most: int) -> int:
@@ -203,13 +203,13 @@ def labelled(rows: Rows, first: int = 0) -> Labelled:
     return tuple(enumerate(rows, start=first))
 
 
-def labelled_pair(pair: Pair) -> tuple[Labelled, Labelled]:
+def label_pair(pair: Pair) -> tuple[Labelled, Labelled]:
     """Return both tables of a pair with labels, equal for the rows that they share."""
     shared = labelled(pair.shared)
     one = (*shared, *labelled(pair.one, len(shared)))
     return one, (*shared, *labelled(pair.other, len(one)))
 
 
-def unlabelled(table: Labelled) -> Rows:
+def drop_labels(table: Labelled) -> Rows:
     """Return the rows without their labels."""
     return bytes(map(_KIND, table))

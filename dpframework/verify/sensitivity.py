@@ -241,7 +241,7 @@ class _Searched:
         elif self.changes:
             self.search.worst(self._ratio, self._one_row())
             self.search.exhaustive(self._ratio, self.pairs // 3)
-            found = self._steered(self.pairs // 3)
+            found = self._steer(self.pairs // 3)
             if not self.wrong and not self._tight():
                 self.search.climb(self._ratio, found, self.pairs // 3)
             self.search.worst(self._ratio, self._many())
@@ -265,7 +265,7 @@ class _Searched:
 
     def _one_row(self) -> Iterator[Pair]:
         """Yield the smallest tables that differ by a unit: all, or the ones that change the answer most."""
-        shared = self._sized(b"")
+        shared = self._resize(b"")
         if len(self.changes) <= max(self.pairs, MOST_KINDS):
             return (Pair(shared, *change) for change in self.changes)
         first, units = self.changes, {unit for change in self.changes for unit in change}
@@ -282,8 +282,8 @@ class _Searched:
     def _cut_into_blocks(self) -> None:
         """Compare the answers of some rows in one block and in two, as threads and files have them."""
         for number in (BLOCKS, self.sizes.most):
-            rows = self._sized(bytes(k % self.universe.kinds for k in range(number)))
-            held = self._held(rows)
+            rows = self._resize(bytes(k % self.universe.kinds for k in range(number)))
+            held = self._hold(rows)
             try:
                 whole, cut = (answer_of(self.query, e, held, self.inputs) for e in (self.engine, Halves(self.universe)))
                 change = change_of(*map(self._coordinates, (whole, cut)))
@@ -315,10 +315,10 @@ class _Searched:
         if rows not in self.answers:
             if len(self.answers) > 10_000:
                 self.answers.clear()
-            self.answers[rows] = answer_of(self.query, self.engine, self._held(rows), self.inputs)
+            self.answers[rows] = answer_of(self.query, self.engine, self._hold(rows), self.inputs)
         return self.answers[rows]
 
-    def _held(self, rows: Rows) -> Held:
+    def _hold(self, rows: Rows) -> Held:
         held = self.engine.hold(rows)
         return Held(rows, self.derived, 0, held.units, held.places)
 
@@ -347,7 +347,7 @@ class _Searched:
                 self.largest[norm] = changed[norm], one, other
         return max(changed[norm] / bound if bound else changed[norm] for norm, bound in self.declared.items())
 
-    def _steered(self, number: int) -> Pair:
+    def _steer(self, number: int) -> Pair:
         """Let Hypothesis look for larger changes on larger tables, and return the pair with the largest."""
         from hypothesis import HealthCheck, Phase, given, settings, strategies as st, target
 
@@ -375,7 +375,7 @@ class _Searched:
             if self.patience.over:
                 return
             rows = b"".join(bytes((kind,)) * times for kind, times in repeated)
-            pair = Pair(self._sized(rows), *change)
+            pair = Pair(self._resize(rows), *change)
             self.search.tried += 1
             reached = self._ratio(*pair.tables)
             target(reached)
@@ -386,6 +386,6 @@ class _Searched:
             steer()
         return best[0][1]
 
-    def _sized(self, rows: Rows) -> Rows:
+    def _resize(self, rows: Rows) -> Rows:
         lacking = self.sizes.least - len(rows)
         return rows[: self.sizes.most] + bytes(max(lacking, 0))

@@ -106,7 +106,7 @@ def steered(
             return
         aims, rows = left.pop(0), tables[k % len(tables)]
         gate = _SteeringGate(subject.engine, SeededRandomness(k), aims=aims)
-        with _traced(packages) as here:
+        with _trace(packages) as here:
             outcome, refused = run_through(subject, gate, rows)
         here.update(_paths(gate.events))
         new, reached = not here <= reached, reached | here
@@ -172,7 +172,7 @@ def _branches(code: types.CodeType) -> bool:
 
 
 @contextlib.contextmanager
-def _traced(packages: set[str]) -> Iterator[set[Any]]:
+def _trace(packages: set[str]) -> Iterator[set[Any]]:
     """Yield a set that fills with the operations that code of some packages executes, as coverage tools do it."""
     reached: set[Any] = set()
     calls = collections.Counter[types.CodeType]()
@@ -183,7 +183,7 @@ def _traced(packages: set[str]) -> Iterator[set[Any]]:
             reached.add((frame.f_code, frame.f_lasti))
         return inside
 
-    def called(frame: types.FrameType, event: str, _: Any) -> Any:
+    def call(frame: types.FrameType, event: str, _: Any) -> Any:
         if frame.f_globals.get("__name__", "").partition(".")[0] not in packages:
             return None
         code = frame.f_code
@@ -194,7 +194,7 @@ def _traced(packages: set[str]) -> Iterator[set[Any]]:
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return inside
 
-    sys.settrace(called)
+    sys.settrace(call)
     try:
         yield reached
     finally:

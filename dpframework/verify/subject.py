@@ -129,7 +129,7 @@ class Subject:
 
     def total_at(self, delta: Fraction) -> PrivacyLoss | None:
         """Return the total that a study with a delta would charge the plan, or None without a claim."""
-        return self._charged_at(delta).smallest_total()
+        return self._plan_at(delta).smallest_total()
 
     def claim_at(self, delta: Fraction) -> Fraction | None:
         """Return the smallest epsilon that the plan claims at a delta in any notion of loss, or None."""
@@ -138,11 +138,11 @@ class Subject:
 
     def accountant_at(self, delta: Fraction) -> type[Accountant[Any]]:
         """Return the accountant that gives the plan its total at a delta."""
-        return type(self._charged_at(delta).accountant())
+        return type(self._plan_at(delta).accountant())
 
-    def charged_by(self, delta: Fraction) -> str:
+    def name_accountant(self, delta: Fraction) -> str:
         """Say which accountant gives the plan its total, and the charge of built-in ones, if that is a plugin's."""
-        kind, plan = self.accountant_at(delta), self._charged_at(delta)
+        kind, plan = self.accountant_at(delta), self._plan_at(delta)
         if kind in BUILT_IN:
             return ""
         known = AccountedPlan(plan.root, plan.relation, plan.facts, plan.budget, plan.schema, unit=plan.unit)
@@ -150,7 +150,7 @@ class Subject:
         charge = "have no total" if total is None or total.epsilon is None else f"charge {decimal_text(total.epsilon)}"
         return f", as accountant '{kind.name}' totals it; the built-in accountants {charge}"
 
-    def _charged_at(self, delta: Fraction) -> AccountedPlan:
+    def _plan_at(self, delta: Fraction) -> AccountedPlan:
         """Return the plan in a study of a delta, with the accountants that may total it."""
         if delta not in self._charged:
             self._charged[delta] = self._new_charged(delta)

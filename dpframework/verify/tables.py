@@ -265,7 +265,7 @@ def changes(universe: Universe, relation: Relation, by: UnitChange = ONE_ROW) ->
     """
     kinds = [bytes((kind,)) for kind in range(universe.kinds)]
     alike = [kind * by.rows for kind in kinds]
-    mixed = _mixed(universe.kinds, by.rows)
+    mixed = _mix(universe.kinds, by.rows)
     if relation is Relation.ADD_OR_REMOVE_ONE:
         return [(b"", unit) for unit in (*alike, *mixed)]
     pairs = list(itertools.combinations(alike, 2))
@@ -276,7 +276,7 @@ def changes(universe: Universe, relation: Relation, by: UnitChange = ONE_ROW) ->
     return pairs + ([(b"", unit) for unit in (*alike, *mixed)] if by.resizes else [])
 
 
-def _mixed(kinds: int, rows: int) -> list[Rows]:
+def _mix(kinds: int, rows: int) -> list[Rows]:
     """Return units of several rows that are not all equal."""
     if rows == 1 or kinds == 1:
         return []

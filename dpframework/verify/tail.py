@@ -203,7 +203,7 @@ def check_tail_of(
             raise InputError(
                 f"miner '{subject.miner.name}' claims no finite epsilon under {subject.relation}, not even with a delta"
             )
-        points.append((float(total), float(delta), subject.charged_by(delta)))
+        points.append((float(total), float(delta), subject.name_accountant(delta)))
     rng = np.random.default_rng(seed)
     if tables is None:
         tables = _worst_pair(subject, rng, searched=runs // TRANSCRIPTS)
@@ -213,7 +213,7 @@ def check_tail_of(
     tails = []
     for epsilon, claimed, by in points:
         found = _beyond(losses, epsilon)
-        tails.append(Tail(epsilon, claimed, found, max(found - slack, 0.0), _needed(losses, claimed), by))
+        tails.append(Tail(epsilon, claimed, found, max(found - slack, 0.0), _smallest_epsilon(losses, claimed), by))
     one, other = (tuple(subject.universe.describe(rows)) for rows in tables)
     return TailReport(subject.miner.name, subject.relation, tuple(tails), runs, one, other, tables)
 
@@ -236,7 +236,7 @@ def _beyond(losses: NDArray[np.float64], epsilon: float) -> float:
     return float(np.mean(np.maximum(0.0, -np.expm1(epsilon - np.maximum(losses, epsilon)))))
 
 
-def _needed(losses: NDArray[np.float64], delta: float) -> float:
+def _smallest_epsilon(losses: NDArray[np.float64], delta: float) -> float:
     """Return the smallest epsilon with at most delta beyond it, infinite if there is none."""
     low, high = 0.0, max(float(losses.max(initial=0.0)), 0.0)
     if math.isinf(high):

@@ -249,7 +249,7 @@ def record(subject: Subject, rows: Rows, seed: int, *, flattening: int = 1) -> T
 def run_through(subject: Subject, gate: Gate, rows: Rows) -> tuple[RunOutcome, str | None]:
     """Run a miner through a gate, and return its outcome and the refusal that ended it, if any."""
     result, error, refused = None, None, None
-    with _heard() as said:
+    with _listen() as said:
         run = subject.begin()
         table = PrivateTable(subject.schema, subject.engine.hold(rows), run.scope(), gate)
         try:
@@ -284,7 +284,7 @@ class _Logged(logging.Handler):
 
 
 @contextlib.contextmanager
-def _heard() -> Iterator[Any]:
+def _listen() -> Iterator[Any]:
     """Catch prints, logs and warnings, and yield a function that returns them."""
     printed = io.StringIO()
     root, logged = logging.getLogger(), _Logged(printed)

@@ -66,10 +66,10 @@ class UnitChecking:
         more, place = self._unit(rng), int(rng.integers(len(units)))
         other = [more if k == place else unit for k, unit in enumerate(units)]
         order = rng.permutation(sum(map(len, units)))
-        found = self._made(units, order, rng)
+        found = self._make(units, order, rng)
         neighbours = {
-            Relation.ADD_OR_REMOVE_ONE: self._made([*units, more], _extended(order, len(more), rng), rng),
-            Relation.REPLACE_ONE: self._made(other, rng.permutation(sum(map(len, other))), rng),
+            Relation.ADD_OR_REMOVE_ONE: self._make([*units, more], _extend(order, len(more), rng), rng),
+            Relation.REPLACE_ONE: self._make(other, rng.permutation(sum(map(len, other))), rng),
         }
         for relation, changed in neighbours.items():
             if found is None or changed is None:
@@ -87,7 +87,7 @@ class UnitChecking:
         """Return the kinds of a unit's rows, in their order."""
         return rng.integers(0, self._kinds.number, int(rng.integers(1, MOST_ROWS + 1)))
 
-    def _made(
+    def _make(
         self, units: Sequence[NDArray[np.intp]], order: NDArray[np.intp], rng: np.random.Generator
     ) -> Columns | None:
         """Return the columns of a table whose rows lie in some order, each unit's in its own, once they are checked."""
@@ -119,7 +119,7 @@ class UnitChecking:
         return found
 
 
-def _extended(order: NDArray[np.intp], more: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def _extend(order: NDArray[np.intp], more: int, rng: np.random.Generator) -> NDArray[np.intp]:
     """Return an order with further rows in it, the others in theirs."""
     places = rng.integers(0, len(order) + 1, more)
     return np.insert(order, np.sort(places), np.arange(len(order), len(order) + more))

@@ -54,14 +54,14 @@ def assert_units_sampled(
     """
     rng = np.random.default_rng(seed)
     for _ in range(tables):
-        rows = _opened(engine, _people(rng), source)
+        rows = _open(engine, _people(rng), source)
         for where, part in [("a table", rows), *(("a part of one", own) for own in engine.split(rows, PART))]:
             problem = _problem(engine, part, rng)
             assert problem is None, f"engine '{engine.name}', {where}: {problem}"
         engine.drop(rows)
 
 
-def _opened(engine: Engine, people: Table, source: Callable[[TableFiles], Any] | None) -> Rows:
+def _open(engine: Engine, people: Table, source: Callable[[TableFiles], Any] | None) -> Rows:
     """Return a table's rows on an engine, from a file if it reads tables itself."""
     if not engine.reads_itself:
         return engine.load(people)
@@ -91,30 +91,30 @@ def _people(rng: np.random.Generator) -> Table:
 
 def _problem(engine: Engine, rows: Rows, rng: np.random.Generator) -> str | None:
     """Describe the problem with samples of some rows."""
-    there = _counted(engine, rows)
+    there = _count_people(engine, rows)
     present = int((there > 0).sum())
     for chosen in _draws(present, rng):
         asked: list[int] = []
 
-        def drawn(number: int, chosen: NDArray[np.bool_] = chosen, asked: list[int] = asked) -> NDArray[np.bool_]:
+        def draw(number: int, chosen: NDArray[np.bool_] = chosen, asked: list[int] = asked) -> NDArray[np.bool_]:
             asked.append(number)
             return np.resize(chosen, number)
 
-        sample = engine.sample_units(rows, drawn)
-        counts = _counted(engine, sample)
+        sample = engine.sample_units(rows, draw)
+        counts = _count_people(engine, sample)
         if ((counts > 0) & (counts < there)).any():
             return "a sample holds some rows of a person, and not the others"
         if asked != [present]:
             return "a sample is not drawn by one draw for each person with a row there"
         if (counts > 0).sum() != chosen.sum() or (counts > there).any():
             return "a sample is not of as many people as were drawn"
-        parts = np.sum([_counted(engine, part) for part in engine.split(sample, PART)], axis=0)
+        parts = np.sum([_count_people(engine, part) for part in engine.split(sample, PART)], axis=0)
         if not np.array_equal(parts, counts):
             return "the parts of a sample are not its rows"
     return None
 
 
-def _counted(engine: Engine, rows: Rows) -> Any:
+def _count_people(engine: Engine, rows: Rows) -> Any:
     return Histogram(WHOSE).evaluate(engine, rows)
 
 

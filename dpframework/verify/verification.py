@@ -140,7 +140,7 @@ class _Verifying:
         told_apart = None
         if self._runs and report.worst_pair is not None:
             self._tell(f"telling tables apart, {where}")
-            told_apart = _told_apart(subject, report.worst_pair.tables, report.delta, self._runs, patience.part(1 / 2))
+            told_apart = _tell_apart(subject, report.worst_pair.tables, report.delta, self._runs, patience.part(1 / 2))
             if told_apart is None:
                 self._left_out.append(f"telling tables apart by runs of {where}, which take too long")
         self._audits.append(Audited(name, subject.relation, report, told_apart, example.loose))
@@ -163,7 +163,7 @@ class _Verifying:
         )
 
 
-def _told_apart(
+def _tell_apart(
     subject: Subject, tables: tuple[Rows, Rows], delta: float, runs: int, patience: Patience
 ) -> Distinguished | None:
     """Run a miner on two tables and tell them apart, or return None if there is no time."""

@@ -42,7 +42,7 @@ class Witnessed:
     divergence: str | None
 
 
-def witnessed(subject: Subject, witness: Witness, rng: np.random.Generator) -> Witnessed:
+def replay_witness(subject: Subject, witness: Witness, rng: np.random.Generator) -> Witnessed:
     """Replay a witness, and return the larger loss of its outputs of the two directions.
 
     A witness under another relation than the subject's shows nothing of it. For a unit of several rows, the row that

@@ -23,7 +23,7 @@ import dpframework as dpf
 from dpframework.accountant import BUILT_IN, PLDAccountant, PureAccountant
 from dpframework.accountant.base import Accountant
 from dpframework.accountant.distributions import AnyRho
-from dpframework.accountant.pld import _joined
+from dpframework.accountant.pld import _join
 from dpframework.accountant.zcdp import zcdp_to_epsilon
 from dpframework.facts.errors import DPFrameworkError, PlanRefused, ReleaseRefused
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
@@ -354,7 +354,7 @@ def test_rhos_that_are_added_up_are_never_less_than_their_sum() -> None:
     """Of floats, whose products and sums are rounded: exactly."""
     for k in range(1, 200):
         counts = {AnyRho(k / 7): 3, AnyRho(1 / k): k}
-        (joined,) = _joined(counts)
+        (joined,) = _join(counts)
         assert Fraction(joined.rho) >= sum(Fraction(event.rho) * times for event, times in counts.items())
         assert joined.rho <= (3 * k / 7 + 1) * (1 + 1e-14)
 

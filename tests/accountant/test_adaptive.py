@@ -454,7 +454,7 @@ def test_a_sample_loses_the_smallest_of_its_three_bounds() -> None:
     gaussian = accountant.sample(release(None, "1/100"), half)
     assert gaussian.at(Fraction(3)) == ByRelation(Fraction(3, 100), None)
     rows = accountant.sample_of_rows(release("1"), half, 2)
-    pair = composition.sampled_rows(both(Fraction(1)), half, 2).add_or_remove_one
+    pair = composition.amplify_rows(both(Fraction(1)), half, 2).add_or_remove_one
     assert pair is not None
     assert rows.at(Fraction(100)) == ByRelation(pair, None)
     assert rows.at(Fraction(2)) == ByRelation(pair**2, None)

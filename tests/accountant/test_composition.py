@@ -27,7 +27,14 @@ from dpframework.accountant.distributions import (
     distribution,
     from_bound,
 )
-from dpframework.accountant.pld import AnyPure as PldAnyPure, Events, PLDAccountant, _composed, _counted, _dominating
+from dpframework.accountant.pld import (
+    AnyPure as PldAnyPure,
+    Events,
+    PLDAccountant,
+    _compose,
+    _count_events,
+    _dominating,
+)
 from dpframework.accountant.zcdp import zcdp_to_epsilon
 from dpframework.facts import ByRelation
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PermuteAndFlip
@@ -86,7 +93,7 @@ def test_amplification_of_nothing_and_of_what_no_double_holds() -> None:
     assert composition.amplified(Fraction(0), half) == 0
     assert composition.amplified(Fraction(501), half) == 501
     assert composition.sampled(ByRelation(None, Fraction(1)), half) == ByRelation(None, None)
-    rows = composition.sampled_rows(ByRelation(Fraction(3), Fraction(3)), half, 3)
+    rows = composition.amplify_rows(ByRelation(Fraction(3), Fraction(3)), half, 3)
     assert rows == ByRelation(3 * composition.amplified(Fraction(1), half), None)
 
 
@@ -103,7 +110,7 @@ def test_accountants_of_amounts_compose_by_the_rules() -> None:
         assert accountant.repeat(one, 3) == ByRelation(Fraction(3), Fraction(6))
     pure, zcdp = PureAccountant(ADD), ZCDPAccountant(ADD, delta=MILLIONTH)
     assert pure.sample(one, half) == composition.sampled(one, half)
-    assert pure.sample_of_rows(one, half, 3) == composition.sampled_rows(one, half, 3)
+    assert pure.sample_of_rows(one, half, 3) == composition.amplify_rows(one, half, 3)
     assert zcdp.sample(one, half) == zcdp.sample_of_rows(one, half, 3) == ByRelation(Fraction(1), None)
     assert zcdp.loss(one) == dpf.PrivacyLoss(zcdp_to_epsilon(Fraction(1), MILLIONTH), rho=1, delta=MILLIONTH)
     assert zcdp.loss(ByRelation(None, Fraction(1))) is pure.loss(ByRelation(None, Fraction(1))) is None
@@ -249,12 +256,12 @@ def test_events_are_counted_and_composed_in_one_form() -> None:
 
     one, two = PldAnyPure(0.5), PldAnyPure(0.7)
     nested = SelfComposedDpEvent(ComposedDpEvent([one, SelfComposedDpEvent(two, 3), NoOpDpEvent()]), 2)
-    assert _counted([nested, one]) == {one: 3, two: 6}
-    assert _composed([]) == NoOpDpEvent()
-    assert _composed([one]) == one
-    assert _composed([one, one]) == SelfComposedDpEvent(one, 2)
-    assert _composed([two, one]) == _composed([one, two]) == ComposedDpEvent([one, two])
-    assert _composed([one, None]) is None
+    assert _count_events([nested, one]) == {one: 3, two: 6}
+    assert _compose([]) == NoOpDpEvent()
+    assert _compose([one]) == one
+    assert _compose([one, one]) == SelfComposedDpEvent(one, 2)
+    assert _compose([two, one]) == _compose([one, two]) == ComposedDpEvent([one, two])
+    assert _compose([one, None]) is None
 
 
 def test_the_event_that_dominates_has_all_that_others_have_and_more() -> None:
@@ -270,8 +277,8 @@ def test_the_event_that_dominates_has_all_that_others_have_and_more() -> None:
         ([SelfComposedDpEvent(small, 2), large], None),
         ([SelfComposedDpEvent(large, 2), large, small], SelfComposedDpEvent(large, 2)),
         ([thick, large], None),
-        ([_composed([thick, large]), large, thick], _composed([thick, large])),
-        ([_composed([thick, large]), SelfComposedDpEvent(thick, 2)], None),
+        ([_compose([thick, large]), large, thick], _compose([thick, large])),
+        ([_compose([thick, large]), SelfComposedDpEvent(thick, 2)], None),
         ([small, None], None),
         ([], None),
     ):
@@ -325,7 +332,7 @@ def test_events_of_a_sample_are_of_rows_that_are_added_or_removed() -> None:
         ByRelation(Fraction(1, 10), Fraction(3, 10)),
     )
     pure, amplified = ByRelation(Fraction(1), Fraction(3)), composition.amplified(Fraction(1), half)
-    part = Events(_composed([AnyPure(1.0), DiscreteGaussianEvent(2.0)]), AnyPure(3.0), pure, rho)
+    part = Events(_compose([AnyPure(1.0), DiscreteGaussianEvent(2.0)]), AnyPure(3.0), pure, rho)
     sampled = accountant.sample(part, half)
     events = ((AnyPure(1.0), 1), (DiscreteGaussianEvent(2.0), 1))
     assert sampled == Events(
@@ -334,7 +341,7 @@ def test_events_of_a_sample_are_of_rows_that_are_added_or_removed() -> None:
     unclaimed = accountant.sample(Events(None, AnyPure(3.0), ByRelation(None, Fraction(3)), rho), half)
     assert unclaimed == Events(None, None, ByRelation(None, None), ByRelation(Fraction(1, 10), None))
     of_rows = accountant.sample_of_rows(part, half, 2)
-    pair = composition.sampled_rows(pure, half, 2).add_or_remove_one
+    pair = composition.amplify_rows(pure, half, 2).add_or_remove_one
     assert of_rows.pure == ByRelation(pair, None)
     assert of_rows.zcdp == ByRelation(Fraction(1, 10), None)
     assert isinstance(of_rows.add_or_remove_one, AnyPure)
@@ -349,7 +356,7 @@ def test_pure_parts_may_be_added_to_the_epsilon_of_the_rest() -> None:
     rest = DiscreteGaussianEvent(10.0)
     alone = distribution({rest: 1}, fine=True).get_epsilon_for_delta(1e-6)
     for epsilon in (0.5, 700.0, 701.0, 5000.0):
-        both = Events(_composed([PldAnyPure(epsilon), rest]), None, ByRelation(None, None), ByRelation(None, None))
+        both = Events(_compose([PldAnyPure(epsilon), rest]), None, ByRelation(None, None), ByRelation(None, None))
         total = accountant.loss(both)
         assert total is not None
         assert total.epsilon is not None
@@ -402,7 +409,7 @@ def epsilon_of_responses(times: int, epsilon: float, delta: float) -> float:
 def test_pld_totals_hold_at_every_delta(times: int, epsilon: float, delta: str) -> None:
     """Losses between two points of the grid: placed exactly while doubles can, and rounded up below that."""
     unclaimed = ByRelation(None, None)
-    events = Events(_composed([AnyPure(epsilon)] * times), None, unclaimed, unclaimed)
+    events = Events(_compose([AnyPure(epsilon)] * times), None, unclaimed, unclaimed)
     total = PLDAccountant(ADD, delta=delta).loss(events)
     assert total is not None
     over = float(total.epsilon or 0) - epsilon_of_responses(times, epsilon, float(delta))

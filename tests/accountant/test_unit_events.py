@@ -14,7 +14,7 @@ from accountant.test_units import planned
 import dpframework as dpf
 from dpframework.accountant import PLDAccountant
 from dpframework.accountant.distributions import AnyPure, AnyRho, SampledEvent, distribution
-from dpframework.accountant.pld import _counted
+from dpframework.accountant.pld import _count_events
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace
 from dpframework.mechanisms.gaussian import DiscreteGaussianEvent, FineGaussianEvent
 from dpframework.mechanisms.shifts import unit_shifts
@@ -85,7 +85,7 @@ def test_where_no_event_is_proved_the_bounds_of_epsilon_and_rho_count() -> None:
         for relation in (ADD, REPLACE) if name == "mixed" else (ADD,):
             plan = planned(node, relation, unit, delta=str(DELTA))
             events = PLDAccountant(relation, delta=str(DELTA)).amount_of(plan.root, plan).under(relation)
-            found[name, relation] = set(map(type, _counted([events])))
+            found[name, relation] = set(map(type, _count_events([events])))
             pairs = pairs_of(plan, few=True)
             assert delta_at(plan, pld(plan), pairs) <= DELTA
     assert found["mixed", ADD] == {AnyPure, DiscreteGaussianEvent}

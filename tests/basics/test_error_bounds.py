@@ -14,7 +14,7 @@ from scipy import stats
 
 import dpframework as dpf
 from dpframework.basics.counts import count_estimate, whole_estimate
-from dpframework.basics.means import _kept_within, _variance
+from dpframework.basics.means import _error_within, _variance
 from dpframework.basics.shares import _chance_above, share_error
 from dpframework.mechanisms.laws import LaplaceLaw, NormalLaw
 from dpframework.results.error_bounds import BoundKind, ErrorBound, TableSize
@@ -147,7 +147,7 @@ def test_a_number_that_is_kept_within_bounds_is_off_by_no_more_than_the_worst_pl
 
     errors = np.linspace(0, width, 301)
     least = min(e for e in errors.tolist() if beyond(e) <= 0.05)
-    assert _kept_within(noise, width) * width == pytest.approx(least, abs=0.0101)
+    assert _error_within(noise, width) * width == pytest.approx(least, abs=0.0101)
 
 
 def test_the_interval_of_a_variance_holds_that_of_every_table_in_its_box() -> None:

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 import dpframework as dpf
 from dpframework.basics import MarginalsMiner
-from dpframework.basics.largest_variance import GAP, for_largest, least_largest, predicted_largest, weights_of_largest
+from dpframework.basics.largest_variance import GAP, for_largest, least_largest, predict_largest, weights_of_largest
 from dpframework.basics.workloads import Workload, all_sets
 from dpframework.queries.base import Norm
 
@@ -118,7 +118,7 @@ def test_blocks_are_taken_where_they_are_predicted_to_be_better() -> None:
     laplace = least_largest(workload, in_blocks=False)
     assert any(group.query.norm is Norm.BLOCKS for group in groups)
     assert all(group.query.norm is Norm.L1 for group in laplace)
-    assert predicted_largest(workload, groups) < 0.7 * predicted_largest(workload, laplace)
+    assert predict_largest(workload, groups) < 0.7 * predict_largest(workload, laplace)
     schema = schema_of([2] * 12)
     parameters: dict[str, Any] = {"epsilon": 1, "objective": "largest"}
     study = dpf.Study(schema, epsilon=1)
@@ -126,7 +126,7 @@ def test_blocks_are_taken_where_they_are_predicted_to_be_better() -> None:
     plan = study.plan()
     noise = {one.name: own for one in plan.steps() if (own := plan.calibration(one)) is not None}
     found = max(MarginalsMiner(**parameters).variances(schema, noise).values())
-    assert math.isclose(found, predicted_largest(workload, groups), rel_tol=0.01)
+    assert math.isclose(found, predict_largest(workload, groups), rel_tol=0.01)
 
 
 def test_weights_do_not_change_what_is_released() -> None:

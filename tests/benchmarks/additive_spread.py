@@ -63,7 +63,7 @@ def main() -> None:
         for epsilon in args.epsilon:
             for rule in args.rules:
                 design.SPREAD_OF_MANY = rule
-                perturbation._tuned.cache_clear()
+                perturbation._tune.cache_clear()
                 found = scores(table, target, epsilon, args.fits)
                 shown = f"auc {found['auc']:.3f}  log-loss {found['log-loss']:.3f}  constant {constant:.3f}"
                 print(f"{name:15} epsilon {epsilon:<4g} {rule:<4g} / k^2  {shown}", flush=True)

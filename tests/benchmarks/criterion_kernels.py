@@ -127,7 +127,7 @@ class Timed:
 
     def __init__(self, of: CriterionKernels) -> None:
         self.seconds = 0.0
-        self.kernels = CriterionKernels(*map(self._timed, of))
+        self.kernels = CriterionKernels(*map(self._run_timed, of))
 
     def _timed(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any) -> Any:

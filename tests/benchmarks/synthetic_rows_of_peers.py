@@ -2,7 +2,8 @@
 
     git clone https://github.com/ryan112358/private-pgm
     python -m venv peers
-    peers/bin/pip install 'opendp[mbi,polars]' networkx scipy 'pandas<3' jax==0.7.0 jaxlib==0.7.0 chex==0.1.90 matplotlib
+    peers/bin/pip install 'opendp[mbi,polars]' networkx scipy 'pandas<3' jax==0.7.0 jaxlib==0.7.0 chex==0.1.90 \\
+        matplotlib
     peers/bin/python synthetic_rows_of_peers.py private-pgm mbi-mst ROWS.npz OUT.npz EPSILON DELTA SEED LIMIT
     peers/bin/python synthetic_rows_of_peers.py private-pgm check
 

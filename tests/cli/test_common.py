@@ -132,14 +132,14 @@ def test_readers_of_options() -> None:
     assert [common.whole_number(text) for text in ("-3", "0", 7)] == [-3, 0, 7]
     assert [common._seed(text) for text in ("0", "12")] == [0, 12]
     assert common.one_of(Word)("two") is Word.TWO
-    assert common.given_path("~/a") == Path.home() / "a"
+    assert common.read_path("~/a") == Path.home() / "a"
     assert common.ledger_and_data_set(Path("l"), "d") == (Path("l"), "d")
     for read, text, words in (
         (common.whole_number, "1.5", "'1.5' is not a whole number"),
         (common._seed, "-1", "-1 is negative; a seed is a whole number from 0 on"),
         (common.one_of(Word), "three", "'three' is unknown; accepted are one, two"),
-        (common.given_path, " ", "a name is expected, not an empty text"),
-        (common.given_path, "-", "standard input and output are no files"),
+        (common.read_path, " ", "a name is expected, not an empty text"),
+        (common.read_path, "-", "standard input and output are no files"),
     ):
         with pytest.raises(typer.BadParameter, match=words):
             read(text)

@@ -84,8 +84,8 @@ def test_a_cap_in_words(changes: dict[str, Any], text: str) -> None:
 
 
 def test_what_is_spent_without_a_finite_total_is_nothing() -> None:
-    assert tables.spent_text(data_set(spent=PrivacyLoss())) == "0.0"
-    assert tables.spent_text(data_set(spent=PrivacyLoss("1/3"))) == "~0.3333"
+    assert tables.text_of_loss(data_set(spent=PrivacyLoss())) == "0.0"
+    assert tables.text_of_loss(data_set(spent=PrivacyLoss("1/3"))) == "~0.3333"
 
 
 def test_an_approval_is_of_any_data_or_one_and_may_be_taken_back() -> None:

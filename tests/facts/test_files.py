@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.files import require_writable, staged
+from dpframework.facts.files import require_writable, stage_folder
 
 NAMES = ["results.json", "plan.json", "log.txt"]
 
@@ -17,7 +17,7 @@ def written(out: Path) -> dict[str, str]:
 
 
 def write(out: Path, names: list[str]) -> None:
-    with staged(out, NAMES) as stage:
+    with stage_folder(out, NAMES) as stage:
         assert stage.parent == out.parent
         for name in names:
             (stage / name).write_text(name)
@@ -40,7 +40,7 @@ def test_a_block_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
         (stage / NAMES[0]).write_text("")
         raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError), staged(tmp_path / "out", NAMES) as stage:
+    with pytest.raises(ZeroDivisionError), stage_folder(tmp_path / "out", NAMES) as stage:
         fail(stage)
     assert list(tmp_path.iterdir()) == []
 
@@ -53,7 +53,7 @@ def test_what_cannot_be_moved_is_kept_and_the_error_says_where(tmp_path: Path) -
         out.mkdir()
         (out / NAMES[1]).write_text("of another run")
 
-    with pytest.raises(InputError, match="what was to go there is in ") as failed, staged(out, NAMES) as stage:
+    with pytest.raises(InputError, match="what was to go there is in ") as failed, stage_folder(out, NAMES) as stage:
         meanwhile(stage)
     kept = Path(str(failed.value).rpartition(" is in ")[2])
     assert written(kept) == {NAMES[0]: "paid for"}

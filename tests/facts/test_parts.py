@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dpframework.facts import parts
-from dpframework.facts.interrupts import interrupted_later, uninterrupted
+from dpframework.facts.interrupts import delay_interrupts, uninterrupted
 from dpframework.facts.parts import PLACES, Part, new_part_file, new_part_folder
 from dpframework.facts.process import this_process
 
@@ -171,12 +171,12 @@ def heard() -> Iterator[list[int]]:
 
 
 def test_an_interrupt_waits_until_the_block_has_ended_and_is_heard_once(heard: list[int]) -> None:
-    with interrupted_later():
+    with delay_interrupts():
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
         assert heard == []
     assert heard == [signal.SIGINT]
-    with interrupted_later():
+    with delay_interrupts():
         pass
     assert heard == [signal.SIGINT]
 
@@ -198,14 +198,14 @@ def test_what_stood_before_decides_what_becomes_of_an_interrupt(
     told: list[int] = []
     real, mine = signal.raise_signal, signal.signal(signal.SIGINT, before)
     monkeypatch.setattr(signal, "raise_signal", told.append)
-    with interrupted_later():
+    with delay_interrupts():
         real(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) == after
     assert (told, heard) == (raised, [])
     signal.signal(signal.SIGINT, mine)
 
 
-@pytest.mark.parametrize("block", [interrupted_later, uninterrupted])
+@pytest.mark.parametrize("block", [delay_interrupts, uninterrupted])
 def test_a_handler_that_python_did_not_set_becomes_the_usual_one(block: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     told = []
     monkeypatch.setattr(signal, "signal", lambda number, handler: told.append(handler))
@@ -215,7 +215,7 @@ def test_a_handler_that_python_did_not_set_becomes_the_usual_one(block: Any, mon
     assert len(told) == 2
 
 
-@pytest.mark.parametrize("block", [interrupted_later, uninterrupted])
+@pytest.mark.parametrize("block", [delay_interrupts, uninterrupted])
 def test_a_thread_leaves_handlers_alone(block: Any, heard: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Any] = []
     ran: list[bool] = []

@@ -18,7 +18,7 @@ from dpframework.facts.privacy import (
     ByRelation,
     PrivacyLoss,
     Relation,
-    converted_above,
+    convert_above,
     decimal_text,
     exact,
     float_above,
@@ -29,8 +29,8 @@ from dpframework.facts.privacy import (
     readable,
     rho_below,
     root_below,
-    rounded_down,
-    rounded_up,
+    round_down,
+    round_up,
 )
 from dpframework.facts.unit import GROUPS, PrivacyUnit, UnitChange, unit_of_groups
 from dpframework.facts.values import (
@@ -135,7 +135,7 @@ def test_float_above_is_the_smallest_one(value: Fraction) -> None:
 def test_conversions_round_up(value: float) -> None:
     assert rational_above(value) == Fraction(value) * Fraction(2**40 + 1, 2**40)  # the margin that proofs count on
     assert (
-        Fraction(value) <= converted_above(value) <= Fraction(value) * Fraction(10**11 + 1, 10**11) + Fraction(1, 10**9)
+        Fraction(value) <= convert_above(value) <= Fraction(value) * Fraction(10**11 + 1, 10**11) + Fraction(1, 10**9)
     )
 
 
@@ -155,7 +155,7 @@ def test_nine_digits_below_and_above(value: float) -> None:
         unit /= 10
     assume(value < unit * (10**9 - Fraction(1, 1000)))  # the logarithm of what is all but a power of ten is rounded up
     assert last_digit(value, 9) == unit
-    below, above = rounded_down(value), rounded_up(value)
+    below, above = round_down(value), round_up(value)
     assert below % unit == above % unit == 0
     assert below <= Fraction(value) * (1 - Fraction(1, 2**40)) < below + unit
     assert above >= Fraction(value) * (1 + Fraction(1, 2**40)) > above - unit
@@ -171,7 +171,7 @@ def test_the_root_below_is_the_nearest_of_twelve_decimals(square: Fraction) -> N
 @given(st.integers(0, 10**12), st.fractions(0, 1))
 def test_a_converted_loss_is_the_next_one_of_nine_decimals(whole: int, part: Fraction) -> None:
     value = float(whole + part) / 10**9
-    above, margin = converted_above(value), Fraction(value) * (1 + Fraction(1, 2**40))
+    above, margin = convert_above(value), Fraction(value) * (1 + Fraction(1, 2**40))
     assert (above * 10**9).denominator == 1
     assert above - Fraction(1, 10**9) < margin <= above
 

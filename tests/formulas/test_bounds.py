@@ -10,7 +10,16 @@ import pytest
 import dpframework as dpf
 from dpframework.formulas.claims import LAST_INCREMENT, Change, Claim, Neighbours, bound_at, norm_claims, score_claims
 from dpframework.formulas.formula import as_formula, cells, form, rows, x_log2_x
-from dpframework.formulas.rounding import UNIT_ROUNDOFF, _Error, _error, _extreme, _product, _quotient, _shared, _sum
+from dpframework.formulas.rounding import (
+    UNIT_ROUNDOFF,
+    _Error,
+    _error,
+    _extreme,
+    _product,
+    _quotient,
+    _share_error,
+    _sum,
+)
 from dpframework.queries import Histogram
 
 SHAPE = Histogram(dpf.Boolean("ill")).scored_formulas[0].shape
@@ -78,19 +87,19 @@ def test_claims_and_pairs_of_tables_say_what_they_are() -> None:
 def test_errors_are_added_up_as_shares_or_as_sizes() -> None:
     """Each rule by hand, in unit roundoffs, for values whose largest sizes, signs and errors all differ."""
     u, F = UNIT_ROUNDOFF, Fraction
-    one, other = _shared(F(6), 1, F(3)), _shared(F(5), 1, F(4))
-    minus, unknown = _shared(F(5), -1, F(4)), _Error(F(5), 1, 7 * u, None)
+    one, other = _share_error(F(6), 1, F(3)), _share_error(F(5), 1, F(4))
+    minus, unknown = _share_error(F(5), -1, F(4)), _Error(F(5), 1, 7 * u, None)
     assert (one.largest, one.sign, one.absolute, one.share) == (6, 1, 18 * u, 3)
     assert _sum(one, other) == _Error(F(11), 1, (18 + 20 + 11) * u, F(5))
     assert _sum(one, minus) == _Error(F(11), 0, (18 + 20 + 11) * u, None)
     assert _sum(one, unknown) == _sum(unknown, one) == _Error(F(11), 1, (18 + 7 + 11) * u, None)
-    whole, half = _shared(F(6), 1, F(0)), _shared(F(1, 2), 1, F(0))
+    whole, half = _share_error(F(6), 1, F(0)), _share_error(F(1, 2), 1, F(0))
     assert _sum(whole, whole) == _Error(F(12), 1, F(0), F(0))
     assert _sum(whole, half) == _Error(F(13, 2), 1, F(13, 2) * u, F(1))  # no whole number
     assert _sum(whole, one) == _Error(F(12), 1, (18 + 12) * u, F(4))
     limit = 1 / u
     for size, exact in ((limit - 7, True), (limit - 6, False)):  # 2**53 and more need not be exact
-        assert _sum(whole, _shared(size, 1, F(0))).share == (0 if exact else 1)
+        assert _sum(whole, _share_error(size, 1, F(0))).share == (0 if exact else 1)
     assert _product(one, other) == _Error(F(30), 1, (18 * 5 + 20 * 6 + 30) * u + 18 * 20 * u**2, F(8))
     assert _product(one, minus).sign == -1
     assert _product(unknown, one).share is _product(one, unknown).share is None
@@ -102,10 +111,10 @@ def test_errors_are_added_up_as_shares_or_as_sizes() -> None:
 
 def test_a_quotient_is_by_a_constant_or_by_a_whole_number() -> None:
     u, F = UNIT_ROUNDOFF, Fraction
-    top, below = _shared(F(6), 1, F(3)), _shared(F(5), 1, F(0))
-    assert _quotient(1 / rows, top, below) == _shared(F(6), 1, F(4))
-    assert _quotient(rows / 4, top, _shared(F(4), 1, F(0))) == _shared(F(6, 4), 1, F(4))
-    assert _quotient(rows / -4, top, _shared(F(4), -1, F(0))) == _shared(F(6, 4), -1, F(4))
+    top, below = _share_error(F(6), 1, F(3)), _share_error(F(5), 1, F(0))
+    assert _quotient(1 / rows, top, below) == _share_error(F(6), 1, F(4))
+    assert _quotient(rows / 4, top, _share_error(F(4), 1, F(0))) == _share_error(F(6, 4), 1, F(4))
+    assert _quotient(rows / -4, top, _share_error(F(4), -1, F(0))) == _share_error(F(6, 4), -1, F(4))
     loose = _Error(F(6), 1, 9 * u, None)
     assert _quotient(rows / 4, loose, _Error(F(4), 1, 2 * u, F(1, 2))) == _Error(
         F(3, 2), 1, 2 * (9 * u + F(3, 2) * 2 * u) / 4 + F(3, 2) * u, None
@@ -118,19 +127,19 @@ def test_a_quotient_is_by_a_constant_or_by_a_whole_number() -> None:
 
 def test_the_error_of_each_operation_is_known() -> None:
     u, F = UNIT_ROUNDOFF, Fraction
-    count, all_rows = cells("a")[0], _shared(F(100), 1, F(0))
+    count, all_rows = cells("a")[0], _share_error(F(100), 1, F(0))
     for formula, expected in (
-        (as_formula(F(1, 4)), _shared(F(1, 4), 1, F(0))),
-        (as_formula(F(1, 3)), _shared(F(1, 3), 1, F(1))),
-        (as_formula(-3), _shared(F(3), -1, F(0))),
-        (as_formula(0), _shared(F(0), 1, F(0))),
+        (as_formula(F(1, 4)), _share_error(F(1, 4), 1, F(0))),
+        (as_formula(F(1, 3)), _share_error(F(1, 3), 1, F(1))),
+        (as_formula(-3), _share_error(F(3), -1, F(0))),
+        (as_formula(0), _share_error(F(0), 1, F(0))),
         (count, all_rows),
-        (x_log2_x(count), _shared(F(700), 1, F(10))),
-        (count + F(1, 3), _sum(all_rows, _shared(F(1, 3), 1, F(1)))),
-        (count * F(1, 3), _product(all_rows, _shared(F(1, 3), 1, F(1)))),
+        (x_log2_x(count), _share_error(F(700), 1, F(10))),
+        (count + F(1, 3), _sum(all_rows, _share_error(F(1, 3), 1, F(1)))),
+        (count * F(1, 3), _product(all_rows, _share_error(F(1, 3), 1, F(1)))),
         (
             count * -1 + count,
-            _sum(_product(all_rows, _shared(F(1), -1, F(0))), _shared(F(100), 1, F(0))),
+            _sum(_product(all_rows, _share_error(F(1), -1, F(0))), _share_error(F(100), 1, F(0))),
         ),
     ):
         assert _error(formula, F(100), 2) == expected, formula

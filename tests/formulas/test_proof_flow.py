@@ -27,7 +27,7 @@ from dpframework.formulas import (
 from dpframework.formulas.arguments import Argument, Rule
 from dpframework.formulas.goals_of_cells import cell_goals, range_goals
 from dpframework.formulas.goals_of_parts import part_goals
-from dpframework.formulas.proofs import ProofSummary, proved_facts, vacuous
+from dpframework.formulas.proofs import ProofSummary, prove_facts, vacuous
 
 RISE = Claim("rise", 1)
 Answer = Callable[[str, str], bool]
@@ -123,7 +123,7 @@ def test_a_replacement_is_proved_after_the_rise_and_the_fall_which_are_proved_on
     proofs = prove(GINI, [replaced, rise, fall])
     assert [proof.claim for proof in proofs] == [replaced, rise, fall]
     assert {proof.verdict for proof in proofs} == {Verdict.PROVED}
-    goals = part_goals(GINI, rise, {one: [f.text for f in facts] for one, facts in proved_facts(GINI).items()}, False)
+    goals = part_goals(GINI, rise, {one: [f.text for f in facts] for one, facts in prove_facts(GINI).items()}, False)
     assert [goal for solver, goal in told.asked if solver == "z3" and goal == goals[0]] == [goals[0]] * 2
     argument = proofs[0].argument
     assert argument is not None
@@ -200,15 +200,15 @@ def test_a_problem_of_the_ground_test_is_told_and_the_next_way_is_tried(
 def test_facts_are_kept_that_both_solvers_prove_each_with_those_before(asked: Any) -> None:
     (aggregate,) = GINI.body.leaves("sum")  # type: ignore[arg-type]
     asked(everything)
-    (facts,) = proved_facts(GINI).values()
+    (facts,) = prove_facts(GINI).values()
     assert [fact.text for fact in facts] == ["(>= {s} 0.0)", "(>= {s} {rest})", "(<= {s} {phi})"]
     assert {fact.aggregate for fact in facts} == {aggregate}
     assert [len(fact.goals) for fact in facts] == [2, 2, 2]
     for doubts in solvers.SOLVERS:
         asked(lambda solver, goal: solver != doubts or "(not (>= (+ s" not in goal)  # noqa: B023
-        (left,) = proved_facts(GINI).values()
+        (left,) = prove_facts(GINI).values()
         assert [fact.text for fact in left] == ["(<= {s} {phi})"]
-    assert proved_facts(GAIN) == dict.fromkeys(GAIN.body.leaves("sum"), ())  # type: ignore[arg-type]
+    assert prove_facts(GAIN) == dict.fromkeys(GAIN.body.leaves("sum"), ())  # type: ignore[arg-type]
 
 
 def test_goals_that_no_table_fits_are_vacuous() -> None:

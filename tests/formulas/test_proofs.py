@@ -203,10 +203,10 @@ def test_the_ground_test_sees_goals_that_say_something_else(name: str) -> None:
 @needs_solvers
 def test_facts_of_a_sum_are_not_proved_of_the_largest() -> None:
     """The largest of n over classes is less than their rows together: goals that say otherwise fit few tables."""
-    from dpframework.formulas.proofs import proved_facts
+    from dpframework.formulas.proofs import prove_facts
 
-    (of_largest,) = ([one.text for one in found] for found in proved_facts(MAX).values())
-    (of_sum,) = ([one.text for one in found] for found in proved_facts(GINI).values())
+    (of_largest,) = ([one.text for one in found] for found in prove_facts(MAX).values())
+    (of_sum,) = ([one.text for one in found] for found in prove_facts(GINI).values())
     assert "(>= {s} {rest})" in of_sum
     assert "(>= {s} {rest})" not in of_largest
 

@@ -24,8 +24,8 @@ from dpframework.formulas.small_tables import (
     nearest_neighbours,
     part_changes,
     refuting,
+    search_change,
     searched,
-    searched_change,
     settings,
     tables_of,
 )
@@ -137,7 +137,7 @@ def test_a_climb_ends_where_no_step_leads_further() -> None:
     ids=str,
 )
 def test_a_search_finds_the_largest_change(shape: Cells, change: Change, group: int, largest: Any) -> None:
-    found = searched_change(shape, change, group)
+    found = search_change(shape, change, group)
     assert found.change == largest
     claim = Claim(change, largest, group)
     assert refuting(shape, claim) is None

@@ -340,7 +340,7 @@ def test_changes_of_cells_are_exact_on_small_tables_and_limits_beyond(monkeypatc
         """The claim where the largest change is on tables of so many rows, and less on smaller ones."""
         found = Neighbours((F(low), F(0)), (F(high), F(0)), change)
         left = iter(gaps)
-        monkeypatch.setattr(derivation, "searched_change", lambda *_: found)
+        monkeypatch.setattr(derivation, "search_change", lambda *_: found)
         monkeypatch.setattr(derivation, "climb", lambda *given: asked.append((given[2].tolist(), given[4])) or given[2])
         monkeypatch.setattr(derivation, "cell_gaps", lambda *_: [[next(left)]])
         derived = derivation._of_cells(shape, Change.RISE, group)
@@ -379,7 +379,7 @@ def test_kernels_are_kept_where_a_file_can_be_written(monkeypatch: pytest.Monkey
     for able in (True, False):
         monkeypatch.setattr(kernels, "write_kept", lambda path, text, able=able: written.append((path, text)) or able)
         path = tmp_path / "kernels" / f"{hashlib.sha256(b'a text').hexdigest()}.py"
-        assert kernels._kept("a text") == (path if able else None)
+        assert kernels._source_file("a text") == (path if able else None)
     assert written == [(path, "a text")] * 2
 
 

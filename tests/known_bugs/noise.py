@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 import dpframework as dpf
-from dpframework.facts.privacy import ByRelation, rounded_up
+from dpframework.facts.privacy import ByRelation, round_up
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace, Losses, PermuteAndFlip
 from dpframework.queries import Norm, Query, Sensitivity
 from known_bugs.catalogue import KnownBug, Number, Tool, drawn
@@ -206,7 +206,7 @@ class ThresholdWithDelta(Threshold):
 
     def losses(self, change, scale):
         beyond = self.threshold - (1 if self.whole else 0)
-        delta = rounded_up(float(at_most(-beyond, float(scale))))  # noise is symmetric
+        delta = round_up(float(at_most(-beyond, float(scale))))  # noise is symmetric
         return attrs.evolve(super().losses(change, scale), delta=ByRelation(delta, delta))
 
 

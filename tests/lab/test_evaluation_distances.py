@@ -14,7 +14,7 @@ from scipy.stats import pearsonr
 
 import dpframework as dpf
 from dpframework.lab.evaluation import Trial
-from dpframework.lab.evaluation.distances import adjusted_for_chance, chance_f_score, f_score, l1, pearson
+from dpframework.lab.evaluation.distances import adjust_for_chance, chance_f_score, f_score, l1, pearson
 
 
 def random_distances(seed, size=6):
@@ -56,9 +56,9 @@ def test_the_f_score_of_chance_is_the_mean_over_all_contexts(others):
 def test_f_scores_by_hand():
     assert f_score("abc", "cde") == pytest.approx(1 / 3)
     assert math.isnan(f_score([], []))
-    assert adjusted_for_chance(0.25, 0.25) == 0
-    assert adjusted_for_chance(1, 0.25) == 1
-    assert adjusted_for_chance(1, 1) == 1
+    assert adjust_for_chance(0.25, 0.25) == 0
+    assert adjust_for_chance(1, 0.25) == 1
+    assert adjust_for_chance(1, 1) == 1
     for true in (0, 4):
         with pytest.raises(dpf.InputError, match="from 1 to 3 attributes"):
             chance_f_score(true, 3)

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 import dpframework as dpf
 from dpframework.lab.evaluation.correlation import correlations
-from dpframework.lab.evaluation.distances import adjusted_for_chance, chance_f_score, f_score, l1, pearson
+from dpframework.lab.evaluation.distances import adjust_for_chance, chance_f_score, f_score, l1, pearson
 from dpframework.lab.evaluation.redescriptions import RedescriptionQuality
 
 
@@ -109,8 +109,8 @@ def test_the_score_of_a_random_context_is_the_mean_over_all_contexts() -> None:
     for wrong in (0, 4):
         with pytest.raises(dpf.InputError, match="from 1 to 3 attributes here"):
             chance_f_score(wrong, 3)
-    assert [adjusted_for_chance(score, 0.5) for score in (0.5, 1, 0)] == [0, 1, -1]
-    assert adjusted_for_chance(0.3, 1) == 1
+    assert [adjust_for_chance(score, 0.5) for score in (0.5, 1, 0)] == [0, 1, -1]
+    assert adjust_for_chance(0.3, 1) == 1
 
 
 def test_changes_of_measures_are_correlated_over_levels_of_noise() -> None:

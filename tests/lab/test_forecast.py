@@ -18,7 +18,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.lab import forecast as forecasts
-from dpframework.lab.forecast import Forecast, TriedRun, forecast, made_up_table
+from dpframework.lab.forecast import Forecast, TriedRun, forecast, invent_table
 
 SCHEMA = dpf.Schema(
     [
@@ -54,7 +54,7 @@ def study(schema: dpf.Schema = SCHEMA, miner: str = "histogram", **params: Any) 
     ids=["codes", "values", "tree", "views", "units", "periods", "keys"],
 )
 def test_made_up_rows_can_be_mined(of: dpf.Study) -> None:
-    table = made_up_table(of, 60)
+    table = invent_table(of, 60)
     assert table.rows == 60
     assert of.run(table, seed=1)["it"] is not None
 
@@ -80,7 +80,7 @@ def test_a_forecast_is_found_in_another_process_and_its_trials_grow_to_the_rows_
     ],
 )
 def test_the_last_two_trials_are_continued(points: list[tuple[int, float]], target: int, found: float) -> None:
-    assert forecasts._continued(points, target) == pytest.approx(found, rel=1e-12)
+    assert forecasts._continue_line(points, target) == pytest.approx(found, rel=1e-12)
 
 
 def test_what_does_not_end_is_refused() -> None:
@@ -209,13 +209,13 @@ def test_memory_is_compared_with_that_of_the_machine(monkeypatch: pytest.MonkeyP
 
 def test_made_up_rows_have_all_codes_units_of_the_most_rows_and_a_thousand_keys() -> None:
     of = study(attribute="c", unit="who", rows_per_unit=3)
-    table = made_up_table(of, 300)
+    table = invent_table(of, 300)
     for attribute, codes in zip(SCHEMA, table.columns, strict=True):
         assert set(codes.tolist()) == set(range(attribute.size))
     assert table.unit_codes is not None
     assert np.bincount(table.unit_codes).tolist() == [3] * 100
-    keyed = made_up_table(study(OPEN, "keys", attribute="word", delta="1e-6"), 20_000)
+    keyed = invent_table(study(OPEN, "keys", attribute="word", delta="1e-6"), 20_000)
     keys = set(map(int, keyed.keys["word"].texts()))
     assert (min(keys), max(keys), len(keys)) == (0, 999, 1_000)
-    values = made_up_table(study(miner="mean", attribute="age", bounds=[0, 100]), 60).values["age"]
+    values = invent_table(study(miner="mean", attribute="age", bounds=[0, 100]), 60).values["age"]
     assert {*values[~np.isnan(values)].tolist()} == {10.0, 30.0, 50.0, 70.0, 90.0}

@@ -38,7 +38,7 @@ from dpframework.mechanisms import (
     with_relative_error,
 )
 from dpframework.mechanisms.lattice import LatticePoints
-from dpframework.mechanisms.losses import doubled_at_most
+from dpframework.mechanisms.losses import double_at_most
 from dpframework.mechanisms.randomness import Noise, Randomness, Samplers, SeededRandomness, SystemRandomness
 from dpframework.mechanisms.shifts import unit_changes
 from dpframework.queries import Sensitivity
@@ -899,9 +899,9 @@ def test_interval_draws_stay_in_the_interval_and_off_empty_pieces() -> None:
 
 def test_a_replacement_is_at_most_a_removal_and_an_addition() -> None:
     for replaced, bound in ((None, 6), (7, 6), (Fraction(9, 2), Fraction(9, 2))):
-        found = doubled_at_most(ByRelation(Fraction(3), None if replaced is None else Fraction(replaced)))
+        found = double_at_most(ByRelation(Fraction(3), None if replaced is None else Fraction(replaced)))
         assert found == ByRelation(Fraction(3), Fraction(bound))
-    assert doubled_at_most(ByRelation(None, Fraction(3))) == ByRelation(None, Fraction(3))
+    assert double_at_most(ByRelation(None, Fraction(3))) == ByRelation(None, Fraction(3))
 
 
 @pytest.mark.parametrize(

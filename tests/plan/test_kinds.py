@@ -19,7 +19,7 @@ from dpframework.reports.difference import difference
 from dpframework.reports.drawing import difference_tree
 from dpframework.reports.formats import ReportFormat
 from dpframework.reports.html import html_difference, html_report
-from dpframework.reports.report_files import laid_out
+from dpframework.reports.report_files import lay_out
 from dpframework.run.state import SequentialState, state_of
 
 SCHEMA = dpf.Schema([dpf.Boolean("a")])
@@ -134,7 +134,7 @@ def test_a_new_kind_appears_everywhere(twice: Callable[[str], Node], plan_of: Ca
     label = "twice, since it matters"
     for text in (tree(plan), mermaid(plan), dot(plan), markdown_report(plan), html_report(plan)):
         assert label in text
-    assert label in laid_out(ReportFormat.TERMINAL, plan, title="it")
+    assert label in lay_out(ReportFormat.TERMINAL, plan, title="it")
     assert label in [text for _, text in plan.graph().nodes(data="label")]
     assert TWICE.rule[plan.relation] in html_report(plan)
     assert TWICE.icon in html_report(plan)

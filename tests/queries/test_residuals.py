@@ -13,7 +13,7 @@ import dpframework as dpf
 from dpframework.basics.workloads import Workload, all_sets, marginal_of
 from dpframework.facts.errors import InputError
 from dpframework.queries import Norm, Residuals, residual_changes
-from dpframework.queries.residual_changes import is_bound, replaced_change, subsets
+from dpframework.queries.residual_changes import change_by_replacement, is_bound, subsets
 
 NORMS = (Norm.SQUARED_L2, Norm.L1, Norm.BLOCKS)
 
@@ -82,21 +82,21 @@ def test_the_worst_neighbour_is_found_by_number_or_bounded(norm: Norm, monkeypat
         workload = Workload(of, dict.fromkeys(all_sets(number, 2), 1.0), rows_known=False)
         query = (workload.gaussian() if norm is Norm.SQUARED_L2 else workload.laplace()[0]).query
         facts = query.sizes, query.sets, query.weights, norm
-        by_number = replaced_change(*facts)
-        replaced_change.cache_clear()
+        by_number = change_by_replacement(*facts)
+        change_by_replacement.cache_clear()
         assert query.sensitivities[0].source.endswith("all sets of attributes that differ were tried")
         with monkeypatch.context() as patched:
             patched.setattr(residual_changes, "_symmetric", lambda *_: False)
-            assert replaced_change(*facts) == by_number
-            replaced_change.cache_clear()
+            assert change_by_replacement(*facts) == by_number
+            change_by_replacement.cache_clear()
             patched.setattr(residual_changes, "MOST_TRIED", 1)
             assert is_bound(*facts[:3])
             assert "tried" not in query.sensitivities[0].source
-            assert replaced_change(*facts) >= by_number
+            assert change_by_replacement(*facts) >= by_number
             assert "added up" in query.sensitivities[0].source
-        replaced_change.cache_clear()
+        change_by_replacement.cache_clear()
     pairs = query_of((2,) * 8, all_sets(8, 2), Norm.SQUARED_L2)
-    equal = replaced_change(pairs.sizes, pairs.sets, (1,) * len(pairs.sets), Norm.SQUARED_L2)
+    equal = change_by_replacement(pairs.sizes, pairs.sets, (1,) * len(pairs.sets), Norm.SQUARED_L2)
     assert equal == 80  # four or five differ; eight that differ change 32
 
 

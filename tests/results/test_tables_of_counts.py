@@ -13,7 +13,7 @@ from drawn import Axes
 
 import dpframework as dpf
 from dpframework.results import Noisy
-from dpframework.results.alignment import TextTable, aligned
+from dpframework.results.alignment import TextTable, align_columns
 from dpframework.results.by_key import ByKey
 from dpframework.results.estimates import Estimate, QuantileEstimate
 from dpframework.results.frequencies import Frequencies
@@ -295,7 +295,7 @@ def test_results_by_key_end_with_those_of_all_others(monkeypatch: pytest.MonkeyP
 
 
 def test_tables_of_text() -> None:
-    assert aligned([("a", "bb"), ("ccc", "")]) == ["a    bb", "ccc"]
+    assert align_columns([("a", "bb"), ("ccc", "")]) == ["a    bb", "ccc"]
     assert TextTable(["a"], [("1",)], 0).text() == "a\n1"
     assert TextTable(["a"], [("1",)], 1).text() == "a\n1\nand 1 more, in to_frame and to_json"
     assert TextTable(["a"], [("1",)], -3).text() == "a\n1"

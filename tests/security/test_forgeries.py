@@ -23,7 +23,7 @@ from dpframework.cli import main
 from dpframework.ledger import LedgerTampered, Pin, read_signers
 from dpframework.ledger.chain import _OBJECTS, Chain, canonical, chained
 from dpframework.ledger.records import Records
-from dpframework.ledger.signatures import signed_text
+from dpframework.ledger.signatures import text_to_sign
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("old")])
 TABLE = dpf.Table.from_codes(SCHEMA, [[0, 1, 1], [1, 0, 1]])
@@ -136,7 +136,7 @@ class World:
         self, key: str, entries: list[Entry], kind: str, content: Content, namespace: str = "dpframework-approval"
     ) -> str:
         """Sign an entry that is to follow others, as whoever has the key can."""
-        text = signed_text(entries[0].content["id"], self.previous(entries), kind, content)
+        text = text_to_sign(entries[0].content["id"], self.previous(entries), kind, content)
         command = ["ssh-keygen", "-Y", "sign", "-f", str(self.key(key)), "-n", namespace]
         return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
 
@@ -560,7 +560,7 @@ def test_each_forgery_runs_where_its_guard_is_missing(world: World, name: str, m
     guard, forge = FORGERIES[name]
     forge(world)
     if guard == SIGNATURES:
-        monkeypatch.setattr(Records, "_signed_by", lambda *_: None)
+        monkeypatch.setattr(Records, "_signer_of", lambda *_: None)
     elif guard == TABLES:
         monkeypatch.setattr(Chain, "_require_ours", lambda *_: None)
     assert attempt(world, pinned=False)

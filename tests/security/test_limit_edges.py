@@ -19,7 +19,7 @@ from dpframework_trees.weights import require_feasible
 import dpframework as dpf
 from dpframework.basics.workloads import Workload
 from dpframework.facts.expression_cells import labels_of
-from dpframework.facts.expressions import parsed
+from dpframework.facts.expressions import parse
 from dpframework.facts.public_tables import as_public_table
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.unit_expressions import aggregate
@@ -114,7 +114,7 @@ LIMITS = {
         lambda n: as_public_table({str(k): k for k in range(n)}), 3, "more than 3 keys",
         f"{ABOUT}.public_tables.MOST_KEYS",
     ),
-    "letters of an expression": Limit(lambda n: parsed("1".rjust(n)), 4_000, "more than 4,000 letters"),
+    "letters of an expression": Limit(lambda n: parse("1".rjust(n)), 4_000, "more than 4,000 letters"),
     "letters of an aggregate": Limit(lambda n: aggregate("count()".rjust(n)), 4_000, "more than 4,000 letters"),
     "lines above a table": Limit(lambda n: ReadOptions(skip=n), 1_000, "from 0 to 1,000"),
     "a power": Limit(lambda n: derived(f"n ** {n}", [TEN]), 8, "from 1 to 8"),

@@ -17,7 +17,7 @@ import dpframework as dpf
 from dpframework.cli import main
 from dpframework.facts import limits
 from dpframework.facts.json_text import parsed_json
-from dpframework.facts.toml import parsed_toml
+from dpframework.facts.toml import parse_toml
 from dpframework.plan import Budget, PublicFacts
 from dpframework.plan.nodes import either, parallel, repeat, sequential
 from dpframework.tables import parquet_files, table_builder
@@ -85,16 +85,16 @@ def test_keys_alone_are_counted(parts, dot, text):
     form += f"z = \"\"\"{dot.join('b' * 40)}\"\"\"\nw = '''{dot.join('b' * 40)}'''\nk.{dot.join(parts)} = 1\n"
     if len(parts) + 1 > limits.MOST_KEY_PARTS:
         with pytest.raises(dpf.InputError, match="a key of more than"):
-            parsed_toml(form)
+            parse_toml(form)
     else:
-        assert parsed_toml(form)["x"] == text
+        assert parse_toml(form)["x"] == text
 
 
 @pytest.mark.parametrize("text", ["x" * 3_000_000, '"' * 999_999, "'" * 999_999, '"\\' * 999_999, "a." * 999_999])
 def test_a_key_is_looked_for_in_a_time_that_grows_with_the_file(text):
     began = time.process_time()
     with pytest.raises(dpf.InputError):
-        parsed_toml(text + "." * 40)
+        parse_toml(text + "." * 40)
     assert time.process_time() - began < SECONDS
 
 
@@ -102,9 +102,9 @@ def test_a_key_is_looked_for_in_a_time_that_grows_with_the_file(text):
 def test_what_is_nested_too_deep_is_refused(depth):
     for form in ("[" * depth + "]" * depth, "{a=" * depth + "1" + "}" * depth):
         with pytest.raises(dpf.InputError, match="is nested deeper than"):
-            parsed_toml(f"b = [{form}]")
+            parse_toml(f"b = [{form}]")
     with pytest.raises(dpf.InputError, match="is nested deeper than"):
-        parsed_toml("b = " + "{a.a.a.a.a.a.a.a=" * (depth // 8 + 1) + "1" + "}" * (depth // 8 + 1))
+        parse_toml("b = " + "{a.a.a.a.a.a.a.a=" * (depth // 8 + 1) + "1" + "}" * (depth // 8 + 1))
     deep = "[" * (depth + limits.MOST_NESTED_JSON) + "]" * (depth + limits.MOST_NESTED_JSON)
     with pytest.raises(dpf.InputError, match="is nested deeper than"):
         parsed_json(deep)
@@ -112,7 +112,7 @@ def test_what_is_nested_too_deep_is_refused(depth):
 
 def test_what_is_nested_as_deep_as_may_be_is_read():
     depth = limits.MOST_NESTED
-    assert parsed_toml("b = " + "[" * depth + "]" * depth)
+    assert parse_toml("b = " + "[" * depth + "]" * depth)
     assert parsed_json("[" * limits.MOST_NESTED_JSON + "]" * limits.MOST_NESTED_JSON)
 
 

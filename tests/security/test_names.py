@@ -28,7 +28,7 @@ from dpframework.reports import drawing
 from dpframework.reports.formats import ReportFormat
 from dpframework.reports.html import html_difference
 from dpframework.reports.markdown import cell
-from dpframework.reports.report_files import laid_out
+from dpframework.reports.report_files import lay_out
 
 HOSTILE = (
     "a\x1b[2K\x1b[1Ahidden",
@@ -96,7 +96,7 @@ def cut_by_labels(labels: tuple[str, ...]) -> dpf.StudyPlan:
 
 def formats(plan: dpf.StudyPlan, results: dpf.Results, parted: dpf.StudyPlan) -> dict[str, str]:
     """Return every text that the project shows of a study."""
-    found = {f"report {form}": laid_out(form, plan, results, title="study") for form in ReportFormat}
+    found = {f"report {form}": lay_out(form, plan, results, title="study") for form in ReportFormat}
     for name, one in (("study", plan), ("parts", parted)):
         for draw in (drawing.tree, drawing.mermaid, drawing.dot):
             found[f"{draw.__name__} {name}"] = draw(one)

@@ -162,7 +162,7 @@ def test_a_host_that_stops_after_the_footer_uses_up_the_approval(rows: bytes, mo
     def refused(*_: object) -> None:
         raise ConnectionRefusedError("a text that may quote a cell")
 
-    monkeypatch.setattr(parquet_files, "_collected", refused)
+    monkeypatch.setattr(parquet_files, "_collect", refused)
     monkeypatch.setattr(parquet_files.ParquetFile, "_scan", lambda self: pl.LazyFrame({"ill": [True], "age": [1]}))
     with pytest.raises(dpf.InputError) as caught:
         list(source.blocks(["ill"]))

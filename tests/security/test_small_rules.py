@@ -18,12 +18,12 @@ from dpframework.facts.json_text import parsed_json
 from dpframework.facts.limits import MOST_KEY_PARTS, MOST_NESTED, MOST_NESTED_JSON, MOST_TOML_BYTES
 from dpframework.facts.outputs import IN_OWN_FOLDER, FileKind, require_output
 from dpframework.facts.toml import (
-    expanded,
-    parsed_toml,
+    expand,
+    parse_toml,
     refuse_unknown,
-    required_table,
-    required_text,
-    resolved_path,
+    require_table,
+    require_text,
+    resolve_path,
     toml_lines,
 )
 from dpframework.study.owner_places import VARIABLE, owner_places
@@ -96,24 +96,24 @@ def test_toml_is_read_to_its_limits() -> None:
     def key(parts: int) -> str:
         return ".".join(["a"] * parts) + " = 1\n"
 
-    assert parsed_toml("#" * MOST_TOML_BYTES) == {}
+    assert parse_toml("#" * MOST_TOML_BYTES) == {}
     with pytest.raises(dpf.InputError, match=f"^is larger than the {MOST_TOML_BYTES / 2**20:g} MiB"):
-        parsed_toml("#" * (MOST_TOML_BYTES + 1))
+        parse_toml("#" * (MOST_TOML_BYTES + 1))
     many = MOST_KEY_PARTS + 1  # and so MOST_KEY_PARTS dots
     for text in (key(many), f"x = 1\n{key(many)}", f'"b" = "c" # d\n{key(many)}y = 2\n'):
         with pytest.raises(dpf.InputError, match=f"^has a key of more than {MOST_KEY_PARTS} parts"):
-            parsed_toml(text)
+            parse_toml(text)
     dots = "." * (2 * MOST_KEY_PARTS)
-    assert parsed_toml(f'x = "{dots}" # {dots}\n') == {"x": dots}
-    assert parsed_toml("x = " + "[" * MOST_NESTED + "]" * MOST_NESTED) != {}
+    assert parse_toml(f'x = "{dots}" # {dots}\n') == {"x": dots}
+    assert parse_toml("x = " + "[" * MOST_NESTED + "]" * MOST_NESTED) != {}
     with pytest.raises(dpf.InputError, match="nested deeper"):
-        parsed_toml("x = " + "[" * (MOST_NESTED + 1) + "]" * (MOST_NESTED + 1))
+        parse_toml("x = " + "[" * (MOST_NESTED + 1) + "]" * (MOST_NESTED + 1))
 
 
 def test_what_is_written_as_toml_is_read_again_and_shows_every_character() -> None:
     form = {"a": True, "b": False, "c": [1, "x", [2.5]], "d": 'é\x7f\u200b\U000e0001\U0001f600"\\\n\t'}
     lines = toml_lines(form)
-    assert parsed_toml(lines) == form
+    assert parse_toml(lines) == form
     assert lines.splitlines()[:3] == ["a = true", "b = false", 'c = [1, "x", [2.5]]']
     assert lines.splitlines()[3] == r'd = "é\u007f\u200b\U000e0001😀\"\\\n\t"'
 
@@ -121,14 +121,14 @@ def test_what_is_written_as_toml_is_read_again_and_shows_every_character() -> No
 def test_variables_are_replaced_or_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DPF_SOME", "x")
     monkeypatch.delenv("DPF_NONE", raising=False)
-    assert expanded("a $DPF_SOME ${DPF_SOME} 5$") == "a x x 5$"
+    assert expand("a $DPF_SOME ${DPF_SOME} 5$") == "a x x 5$"
     for text in ("$DPF_NONE", "a${DPF_NONE}b"):
         with pytest.raises(dpf.InputError, match=r"^a text uses the environment variable DPF_NONE, which is not set$"):
-            expanded(text)
-    assert resolved_path("$DPF_SOME/y", tmp_path) == tmp_path / "x" / "y"
-    assert resolved_path("~/y", tmp_path) == Path.home() / "y"
+            expand(text)
+    assert resolve_path("$DPF_SOME/y", tmp_path) == tmp_path / "x" / "y"
+    assert resolve_path("~/y", tmp_path) == Path.home() / "y"
     with pytest.raises(dpf.InputError, match="NUL"):
-        resolved_path("a\0", tmp_path)
+        resolve_path("a\0", tmp_path)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="files have no owners here")
@@ -198,18 +198,18 @@ def test_what_may_be_replaced_is_of_its_kind_and_of_its_size(monkeypatch: pytest
 
 def test_keys_of_toml_are_there_and_of_their_type() -> None:
     form = {"table": {"a": 1}, "text": " x ", "blank": " ", "number": 1}
-    assert required_table(form, "table") == {"a": 1}
-    assert required_text(form, "text", "here: ") == " x "
+    assert require_table(form, "table") == {"a": 1}
+    assert require_text(form, "text", "here: ") == " x "
     for key, says in (("none", r"^has no \[none\] table$"), ("text", r"written as \[text\], not a text$")):
         with pytest.raises(dpf.InputError, match=says):
-            required_table(form, key)
+            require_table(form, key)
     for key, says in (
         ("none", "has no 'none'$"),
         ("number", "number must be a text, not a number$"),
         ("blank", "blank must not be blank$"),
     ):
         with pytest.raises(dpf.InputError, match=f"^here: {says}"):
-            required_text(form, key, "here: ")
+            require_text(form, key, "here: ")
     refuse_unknown(form, form, "an unknown key")
     with pytest.raises(dpf.InputError, match=r"^an unknown key 'text'; "):
         refuse_unknown(form, ("table", "blank", "number"), "an unknown key")

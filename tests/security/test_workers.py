@@ -15,7 +15,7 @@ from dpframework.facts.errors import DoesNotFit, NotOpened
 from dpframework.tables.encoding import Unfit
 from dpframework.tables.shuffle import IdFinding, ShuffleFindings
 from dpframework.tables.table_builder import RowFindings
-from dpframework.tables.worker_answers import Absent, Failed, Read, Shuffled, Unreached, answer_of, packed_answer
+from dpframework.tables.worker_answers import Absent, Failed, Read, Shuffled, Unreached, answer_of, pack_answer
 
 msgpack = pytest.importorskip("msgpack", reason="the extra 'dask' is not installed")
 
@@ -50,7 +50,7 @@ class Touches:
     ids=lambda answer: type(answer).__name__,  # a set in an answer has no order to be named by
 )
 def test_an_answer_is_read_as_it_was_written(answer: Any) -> None:
-    found = answer_of(packed_answer(answer))
+    found = answer_of(pack_answer(answer))
     if isinstance(answer, Failed) and answer.error is not None:
         assert isinstance(found, Failed)
         assert type(found.error) is type(answer.error)
@@ -61,7 +61,7 @@ def test_an_answer_is_read_as_it_was_written(answer: Any) -> None:
 
 
 def test_arrays_are_read_as_they_were_written() -> None:
-    found = answer_of(packed_answer(ARRAYS))
+    found = answer_of(pack_answer(ARRAYS))
     assert isinstance(found, list)
     for one, other in zip(ARRAYS, found, strict=True):
         assert (one.dtype, one.shape) == (other.dtype, other.shape)

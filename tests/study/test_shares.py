@@ -344,7 +344,7 @@ def test_a_study_file_with_a_wrong_share_is_one_sentence(write, capsys, old, new
 
 
 def test_shares_of_an_absurd_epsilon_add_up_and_nothing_is_searched(monkeypatch):
-    monkeypatch.setattr(shares_module.Shares, "_searched", lambda *_: pytest.fail("searched"))
+    monkeypatch.setattr(shares_module.Shares, "_search", lambda *_: pytest.fail("searched"))
     study = dpf.Study(COLOURS, epsilon=2**63, delta=DELTA)
     for k in range(2):
         study.add(f"step {k}", dpf.share("0.5", "histogram", attribute=f"colour {k}"))
@@ -685,8 +685,8 @@ def test_an_error_is_met_where_the_bound_is_within_it():
     within = plan.previews()["step 0/counts"].within
     for step in ("step 0", "step 0/counts"):
         for of in (miner, None):
-            assert accuracy._Wanted("step 0", step, None, within).met(plan, of)
-            assert not accuracy._Wanted("step 0", step, None, within * 0.999).met(plan, of)
+            assert accuracy._Wanted("step 0", step, None, within).is_met(plan, of)
+            assert not accuracy._Wanted("step 0", step, None, within * 0.999).is_met(plan, of)
 
 
 def test_no_budget_is_enough_for_other_steps_beside_shares_of_all_of_it():
@@ -714,7 +714,7 @@ def test_the_noise_of_every_release_is_compared():
 @pytest.mark.parametrize(("epsilon", "searched"), [(500, True), (501, False)])
 def test_totals_are_searched_up_to_an_epsilon_of_500(epsilon, searched, monkeypatch):
     asked = []
-    monkeypatch.setattr(shares_module.Shares, "_searched", lambda self, allowed, first: asked.append(allowed) or first)
+    monkeypatch.setattr(shares_module.Shares, "_search", lambda self, allowed, first: asked.append(allowed) or first)
     study = dpf.Study(COLOURS, epsilon=epsilon)
     study.add("step", dpf.share(1, "histogram", attribute="colour 0"))
     assert study.plan().total().epsilon == epsilon

@@ -323,9 +323,9 @@ def test_keys_that_nobody_lists_come_back_with_their_counts(engine: dpf.Dask, tm
 def test_an_answer_by_key_is_checked_field_by_field() -> None:
     import msgpack
 
-    from dpframework.tables.worker_answers import Tallied, packed_answer
+    from dpframework.tables.worker_answers import Tallied, pack_answer
 
-    found = answer_of(packed_answer(Tallied({"red": 3})))
+    found = answer_of(pack_answer(Tallied({"red": 3})))
     assert isinstance(found, Tallied)
     assert found.counts == {"red": 3}
     assert "red" not in repr(found)
@@ -448,14 +448,14 @@ def traffic(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
 def test_no_row_value_or_code_travels(engine: dpf.Dask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No cell's text, no value's bytes or digits, no run of codes; and answers do not grow with the rows."""
     schema = dpf.Schema(SCHEMA.attributes)
-    sizes, answers, waited = [], [], dpf.Dask._waited
+    sizes, answers, waited = [], [], dpf.Dask._wait_for
 
     def counted(*given: Any) -> bytes | None:
         answer = waited(*given)
         answers.append(len(answer or b""))
         return answer
 
-    monkeypatch.setattr(dpf.Dask, "_waited", counted)
+    monkeypatch.setattr(dpf.Dask, "_wait_for", counted)
     for rows in (200, 4000):
         files = TableFiles(written(tmp_path / str(rows), rows), schema)
         made = dpf.Study(schema, epsilon=9)

@@ -550,12 +550,12 @@ def test_what_a_lost_worker_held_is_made_anew_by_all(
     """Also if three take over from two, so that there are other buckets. What the other one holds is kept as it is."""
     files = of_people[kind]
     rows = engine.open(files)
-    before, kept = len(cluster.asked("settle")), rows.table.held_by("b")
+    before, kept = len(cluster.asked("settle")), rows.table.pieces_of("b")
     cluster.live[:] = ["b", "c", "d"]
     assert people(engine, rows, files) == in_memory(files)
     assert len(cluster.asked("settle")) == before + before - len(kept)
     assert len(cluster.asked("spread")) == 2 * before
-    assert set(kept) <= set(rows.table.held_by("b"))
+    assert set(kept) <= set(rows.table.pieces_of("b"))
     assert set(cluster.asked("settle")[before:]) == {"c", "d"}
     require_nothing_left(cluster)
 

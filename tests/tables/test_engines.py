@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
 from dpframework.tables import block_parts, engines
-from dpframework.tables.blocks import TILE, Block, HiddenColumn, PackedIndex, cells_of, packed
+from dpframework.tables.blocks import TILE, Block, HiddenColumn, PackedIndex, cells_of, pack_index
 from dpframework.tables.built_in import BUILT_IN
 from dpframework.tables.counts import wide
 from dpframework.tables.silence import silenced
@@ -179,13 +179,13 @@ def test_counts_are_summed_in_64_bits(kind: str) -> None:
 @pytest.mark.parametrize("length", [1, 31, 32, 33, 64, 1000])
 def test_positions_are_packed_where_that_takes_less_memory_and_unpacked_as_they_were(length: int) -> None:
     two = np.arange(2, dtype=np.int32)
-    assert [isinstance(packed(two, rows), PackedIndex) for rows in (63, 64, 65)] == [True, False, False]
+    assert [isinstance(pack_index(two, rows), PackedIndex) for rows in (63, 64, 65)] == [True, False, False]
     rng = np.random.default_rng(length)
     for share in (0, 0.02, 0.5, 1):
         index = np.flatnonzero(rng.random(length) < share).astype(np.int32)
-        kept = packed(index, length)
+        kept = pack_index(index, length)
         assert isinstance(kept, PackedIndex) == (4 * len(index) > length / 8)
-        other = packed(np.arange(length, dtype=np.int32), length)
+        other = pack_index(np.arange(length, dtype=np.int32), length)
         for one in (kept, other, kept):  # the one that was unpacked last is kept, and another unpacks anew
             expected = np.arange(length) if one is other else index
             found = one.index if isinstance(one, PackedIndex) else one
@@ -317,7 +317,7 @@ def test_tiles_are_consecutive_rows(rows: int) -> None:
     whole = attrs.evolve(whole, unit_codes=np.arange(7, dtype=np.uint32))
     block = whole.with_derived(dpf.Boolean("told"), dpf.Cases([dpf.Equals("ill", "true")]))
     part = block.at(np.array([0, 2, 3, 6], dtype=np.int32))
-    for one, length in ((block, 7), (part, 4), (part.at(packed(part.index, 7)), 4)):
+    for one, length in ((block, 7), (part, 4), (part.at(pack_index(part.index, 7)), 4)):
         tiles = list(one.tiles(rows))
         assert [tile.rows for tile in tiles] == [rows] * (length // rows) + [length % rows] * (length % rows > 0)
         assert (tiles == [one]) == (length <= rows)

@@ -18,7 +18,7 @@ from dpframework.facts.unit import ROW
 from dpframework.study import load_study
 from dpframework.tables import csv_file, parquet_files
 from dpframework.tables.contributions import RowChoice
-from dpframework.tables.progress import watched
+from dpframework.tables.progress import watch_progress
 from dpframework.tables.sources import open_source
 
 SCHEMA = dpf.Schema(
@@ -276,7 +276,7 @@ def test_whoever_watches_is_told_of_files_and_never_of_rows(tmp_path: Path) -> N
     for k, rows in enumerate((3, 0, 50)):
         pl.DataFrame({"ill": pl.Series([True] * rows, dtype=pl.Boolean)}).write_parquet(tmp_path / f"{k}.parquet")
     told: list[tuple[float, int]] = []
-    with watched(lambda *numbers: told.append(numbers)):
+    with watch_progress(lambda *numbers: told.append(numbers)):
         dpf.read_table(tmp_path, dpf.Schema([dpf.Boolean("ill")]))
     assert list(dict.fromkeys(told)) == [(0, 3), (1, 3), (2, 3), (3, 3)]
     number = len(told)
@@ -297,7 +297,7 @@ def test_whoever_watches_is_told_which_share_of_a_file_was_read_but_not_of_its_r
         text = frame.write_csv().encode()
         place.write_bytes(gzip.compress(text) if kind == "csv.gz" else text)
     told: list[tuple[float, int]] = []
-    with watched(lambda *numbers: told.append(numbers)):
+    with watch_progress(lambda *numbers: told.append(numbers)):
         dpf.read_table([place, place], dpf.Schema([dpf.Boolean("ill")]))
     done = [files for files, _ in told]
     assert done == sorted(done)

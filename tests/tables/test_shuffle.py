@@ -30,7 +30,7 @@ from dpframework.tables.shuffle import (
     ShuffleFindings,
     frames_of,
     numbers_by_hash,
-    packed_frames,
+    pack_frames,
 )
 from dpframework.tables.shuffled_columns import RowsOfUnits
 from dpframework.tables.shuffled_units import BoundedRows, IdRows
@@ -333,7 +333,7 @@ def test_ranges_of_no_numbers_are_none() -> None:
 def test_a_message_holds_frames_as_they_are() -> None:
     one = pl.DataFrame({"id": ["\0b61", None, "\u00e9"], "x": [-0.0, float("nan"), 5e-324]})
     other = pl.DataFrame({"k": pl.Series([], dtype=pl.UInt8)})
-    found = frames_of(packed_frames(one, other))
+    found = frames_of(pack_frames(one, other))
     assert [frame.schema for frame in found] == [one.schema, other.schema]
     assert found[0].equals(one)
     assert np.array_equal(found[0]["x"].to_numpy().view(np.int64), one["x"].to_numpy().view(np.int64))
@@ -443,7 +443,7 @@ class ColumnsOfEachPiece(RowsOfUnits):
 
     def gather(self, messages: Sequence[bytes]) -> tuple[list[bytes], ShuffleFindings]:
         answers = [super(ColumnsOfEachPiece, self).gather([message])[0] for message in messages]
-        return [packed_frames(*(frames_of(own[k])[0] for own in answers)) for k in range(self.pieces)], (
+        return [pack_frames(*(frames_of(own[k])[0] for own in answers)) for k in range(self.pieces)], (
             ShuffleFindings()
         )
 
@@ -459,7 +459,7 @@ class JoinsTwice(JoinedRows):
     """An id that occurs twice in one piece is taken for one that occurs once."""
 
     def gather(self, messages: Sequence[bytes]) -> tuple[list[bytes], ShuffleFindings]:
-        once = [packed_frames(frames_of(one)[0].with_columns(pl.lit(1, pl.Int64).alias("rows"))) for one in messages]
+        once = [pack_frames(frames_of(one)[0].with_columns(pl.lit(1, pl.Int64).alias("rows"))) for one in messages]
         return super().gather(once)
 
 
@@ -475,7 +475,7 @@ class JoinsAnyRight(JoinedRows):
             rows.filter(pl.col("of") == k).drop("of").with_columns(pl.lit(1, pl.Int64).alias("rows"))
             for k in range(len(right))
         ]
-        return super().gather([*left, *map(packed_frames, once)])
+        return super().gather([*left, *map(pack_frames, once)])
 
 
 def planted(kind: type[Any]) -> Any:

@@ -35,24 +35,24 @@ Patch = Callable[[Any, str, Any], None]
 
 
 def nulls_join_nothing(patch: Patch) -> None:
-    looked_up = sql_reading.SourceEncoder._looked_up
+    looked_up = sql_reading.SourceEncoder._look_up
 
     def inner(*given: Any) -> Any:
         found = looked_up(*given)
         return attrs.evolve(found, joined=found.joined.replace("left join", "join"))
 
     patch(DuckDBConnection, "lookups", lambda *given: None)
-    patch(sql_reading.SourceEncoder, "_looked_up", inner)
+    patch(sql_reading.SourceEncoder, "_look_up", inner)
 
 
 def nulls_are_a_group_of_the_first_code(patch: Patch) -> None:
-    looked_up = sql_reading.SourceEncoder._looked_up
+    looked_up = sql_reading.SourceEncoder._look_up
 
     def first(*given: Any) -> Any:
         found = looked_up(*given)
         return attrs.evolve(found, code=re.sub("is null then [0-9]+", "is null then 0", found.code))
 
-    patch(sql_reading.SourceEncoder, "_looked_up", first)
+    patch(sql_reading.SourceEncoder, "_look_up", first)
 
 
 def collation(patch: Patch) -> None:
@@ -87,14 +87,14 @@ def float_sums(patch: Patch) -> None:
 
 
 def reused_sample(patch: Patch) -> None:
-    sampled, kept = SqlEngine._sampled, dict[str, Any]()
+    sampled, kept = SqlEngine._sample, dict[str, Any]()
 
     def first(self: SqlEngine, rows: Any, *given: Any) -> Any:
         if rows.table.name not in kept:
             kept[rows.table.name] = sampled(self, rows, *given)
         return kept[rows.table.name]
 
-    patch(SqlEngine, "_sampled", first)
+    patch(SqlEngine, "_sample", first)
 
 
 def rows_of_units(patch: Patch) -> None:

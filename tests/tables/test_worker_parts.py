@@ -29,8 +29,8 @@ from dpframework.tables.shuffle import (
     findings_of,
     frames_of,
     numbers_by_hash,
-    packed,
-    packed_frames,
+    pack,
+    pack_frames,
     require_all_fit,
     unpacked,
 )
@@ -44,7 +44,7 @@ from dpframework.tables.worker_answers import (
     Tallied,
     Unreached,
     answer_of,
-    packed_answer,
+    pack_answer,
     require_answer,
 )
 
@@ -69,7 +69,7 @@ ANSWERS: list[Any] = [
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: type(answer).__name__)
 def test_an_answer_is_read_as_it_was_packed(answer: Any) -> None:
-    found = answer_of(packed_answer(answer))
+    found = answer_of(pack_answer(answer))
     if isinstance(answer, Failed):
         assert (found.kind, type(found.error), str(found.error)) == (answer.kind, type(answer.error), str(answer.error))
         assert getattr(found.error, "kind", "") == getattr(answer.error, "kind", "")
@@ -86,7 +86,7 @@ def test_an_answer_is_read_as_it_was_packed(answer: Any) -> None:
 def test_counts_travel_with_their_shape_and_type(shape: tuple[int, ...], dtype: str) -> None:
     counts = np.arange(int(np.prod(shape)), dtype=dtype).reshape(shape)
     turned = counts.T
-    found = answer_of(packed_answer([counts, turned]))
+    found = answer_of(pack_answer([counts, turned]))
     assert [one.tolist() for one in found] == [counts.tolist(), turned.tolist()]
     assert [(one.dtype, one.shape) for one in found] == [(counts.dtype, shape), (counts.dtype, shape[::-1])]
     assert all(one.flags.writeable for one in found)
@@ -133,7 +133,7 @@ def counts_form(name: Any = "int64", shape: Any = (1,), content: Any = bytes(8))
 def test_what_no_worker_writes_is_refused_in_one_sentence(form: Any) -> None:
     with pytest.raises(dpf.InputError, match="in a form that dpframework does not write; is it another program"):
         answer_of(msgpack.packb(form))
-    for content in (None, "text", bytearray(packed_answer(1)), b"\xc1"):
+    for content in (None, "text", bytearray(pack_answer(1)), b"\xc1"):
         with pytest.raises(dpf.InputError, match="in a form that dpframework does not write"):
             answer_of(content)
 
@@ -295,12 +295,12 @@ def test_findings_are_of_a_side_and_refuse_by_attribute() -> None:
 
 def test_messages_are_unpacked_as_they_were_packed() -> None:
     for parts in ([], [b""], [b"a"], [b"ann", b"", b"bob" * 100], [bytes(range(256))] * 3):
-        message = packed(parts)
+        message = pack(parts)
         assert unpacked(message) == parts
         assert len(message) == 8 + 8 * len(parts) + sum(map(len, parts))
     frames = [pl.DataFrame({"a": [1, None]}), pl.DataFrame({"b": pl.Series([], dtype=pl.String)})]
-    assert [one.to_dict(as_series=False) for one in frames_of(packed_frames(*frames))] == [{"a": [1, None]}, {"b": []}]
-    assert [one.dtypes for one in frames_of(packed_frames(*frames))] == [one.dtypes for one in frames]
+    assert [one.to_dict(as_series=False) for one in frames_of(pack_frames(*frames))] == [{"a": [1, None]}, {"b": []}]
+    assert [one.dtypes for one in frames_of(pack_frames(*frames))] == [one.dtypes for one in frames]
 
 
 def test_a_number_by_hash_follows_from_the_id_the_key_and_the_use() -> None:

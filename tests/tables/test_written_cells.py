@@ -26,7 +26,7 @@ from dpframework.tables.inference import draft_schema, infer_schema
 from dpframework.tables.new_rows import NewRows
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
 from dpframework.tables.written_cells import read_cells
-from dpframework.tables.written_dates import dated
+from dpframework.tables.written_dates import date_number
 
 from .messy import COLUMNS, LEFT_OUT, write_messy
 
@@ -145,13 +145,13 @@ def test_one_number(options, cell, number) -> None:
 
 def test_a_date_is_one_number_as_text_as_cell_and_as_object() -> None:
     day = datetime.datetime(2024, 2, 29, 13, 45, 59, 250000)
-    assert dated(day.replace(tzinfo=datetime.timezone.max), dpf.facts.DateUnit.DAYS) == dated(
+    assert date_number(day.replace(tzinfo=datetime.timezone.max), dpf.facts.DateUnit.DAYS) == date_number(
         day, dpf.facts.DateUnit.DAYS
     )
     for unit in dpf.facts.DateUnit:
         options = ColumnOptions(date_unit=unit)
         found = read_cells(dpf.Numeric("x", 0, 1, bins=1), options, pl.Series([day]), "x").series[0]
-        assert found == dated(day, unit)
+        assert found == date_number(day, unit)
         assert found == read_cells(dpf.Numeric("x", 0, 1, bins=1), options, [str(day)], "x").series[0]
 
 

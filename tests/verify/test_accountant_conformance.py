@@ -144,10 +144,10 @@ class RowsOfASample(Pure):
     """A sample of whole units charged as a sample of rows."""
 
     def sample(self, part: ByRelation, rate: Fraction) -> ByRelation:
-        return composition.sampled_rows(part, rate, 2)
+        return composition.amplify_rows(part, rate, 2)
 
     def sample_of_rows(self, part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
-        return composition.sampled_rows(part, rate, 2 * rows)
+        return composition.amplify_rows(part, rate, 2 * rows)
 
 
 class NoRelation(Pure):

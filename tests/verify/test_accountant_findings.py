@@ -150,12 +150,12 @@ def test_calls_that_fail_are_told_once_and_refusals_are_passed_on() -> None:
     def fail(error: Exception) -> Any:
         raise error
 
-    assert check._tried("a call", lambda: 5) == 5
-    assert check._tried("a call", lambda: fail(KeyError("x"))) is None
-    assert check._tried("a call", lambda: fail(ValueError("y"))) is None
+    assert check._try("a call", lambda: 5) == 5
+    assert check._try("a call", lambda: fail(KeyError("x"))) is None
+    assert check._try("a call", lambda: fail(ValueError("y"))) is None
     assert check.others == {"a call": "accountant 'planted': a call fails with KeyError: 'x'"}
     with pytest.raises(PlanRefused):
-        check._tried("a call", lambda: fail(PlanRefused("no")))
+        check._try("a call", lambda: fail(PlanRefused("no")))
 
 
 def test_deltas_are_those_that_the_accountant_admits_each_once() -> None:
@@ -322,10 +322,10 @@ def test_charges_are_not_tried_without_a_total() -> None:
 
 def test_an_accountant_that_cannot_be_pickled_is_tried_as_it_is() -> None:
     own = type("Own", (Pure,), {"__reduce__": lambda self: (type("Nowhere", (), {}), ())})(ADD)
-    assert accountants._unpickled(own) is own
+    assert accountants._unpickle(own) is own
     plain = PureAccountant(ADD)
     plain.open(COUNT.plan(ADD, NONE))
-    again = accountants._unpickled(plain)
+    again = accountants._unpickle(plain)
     assert again.spent == plain.spent == PrivacyLoss(epsilon="0.5")
 
 

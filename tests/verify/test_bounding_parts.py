@@ -18,7 +18,7 @@ from dpframework.mechanisms import DiscreteLaplace
 from dpframework.tables.ids import ids_of
 from dpframework.tables.reading import table_from_columns
 from dpframework.verify import UnitReader, check_bounding, contributions, unit_readers
-from dpframework.verify.contributions import _compared, _People, _Release, _rows, _units, _written
+from dpframework.verify.contributions import _compare, _People, _Release, _rows, _spell, _units
 from dpframework.verify.people import BIG, LONG, PAIRS, POOLS, SNOWFLAKE, people_of
 from dpframework.verify.tables import Universe
 
@@ -174,10 +174,10 @@ def test_each_of_the_people_has_one_to_nine_rows_and_some_rows_have_nobody() -> 
 def test_an_id_is_written_in_all_its_ways() -> None:
     people = people_of("spelled in several ways", 0)
     rng = np.random.default_rng(0)
-    written = [repr(_written(people, 0, rng)) for _ in range(200)]
+    written = [repr(_spell(people, 0, rng)) for _ in range(200)]
     assert set(written) == {repr(cell) for cell in people[0]}
-    assert _written(people, -1, rng) is None
-    assert {repr(_written(people, 3, rng)) for _ in range(100)} == {repr(cell) for cell in people[3]}
+    assert _spell(people, -1, rng) is None
+    assert {repr(_spell(people, 3, rng)) for _ in range(100)} == {repr(cell) for cell in people[3]}
 
 
 def test_cells_are_written_as_values_numbers_and_nothing() -> None:
@@ -208,7 +208,7 @@ def reader(name: str, change: Callable[[dict[str, list[Any]]], dict[str, list[An
 
 
 def compared(one: UnitReader, people: _People, unit: dpf.PrivacyUnit = TWO) -> Any:
-    return _compared(one, people, SCHEMA, unit, Path(), np.random.default_rng(5))
+    return _compare(one, people, SCHEMA, unit, Path(), np.random.default_rng(5))
 
 
 def people_with(*rows: tuple[int, str]) -> _People:

@@ -70,10 +70,10 @@ def test_log_ratios_are_infinite_where_one_table_lacks_an_output() -> None:
 
 
 def test_outputs_of_one_ratio_to_nine_digits_are_added_up() -> None:
-    merged = enumeration._merged([(0.2, 0.1), (0.1, 0.3), (0.4, 0.2), (0.0, 0.4), (0.1, 0.0), (0.2, 0.0)])
+    merged = enumeration._merge([(0.2, 0.1), (0.1, 0.3), (0.4, 0.2), (0.0, 0.4), (0.1, 0.0), (0.2, 0.0)])
     assert np.allclose(merged, [(0.6, 0.3), (0.1, 0.3), (0.0, 0.4), (0.3, 0.0)], rtol=1e-12)
     apart = [(math.exp(x), 1.0) for x in (0.0, 4e-10, 2e-9)]
-    assert [b for _, b in enumeration._merged(apart)] == [2.0, 1.0]
+    assert [b for _, b in enumeration._merge(apart)] == [2.0, 1.0]
     assert enumeration._together(((0.5, 0.25), (0.5, 0.75)), ((0.5, 0.25), (0.5, 0.75))) == (
         (0.25, 0.0625),
         (0.5, 0.375),
@@ -113,7 +113,7 @@ def test_outputs_that_are_rare_on_both_tables_are_left_out(monkeypatch: pytest.M
 
 def test_a_choice_is_any_of_its_candidates() -> None:
     listed = Listed(((0.5, 0.25, 0.25), (0.125, 0.25, 0.625)), selects=True)
-    chosen = enumeration._chosen(listed, (0, 0, 0), (1, 1, 1))  # type: ignore[arg-type]
+    chosen = enumeration._choice_probabilities(listed, (0, 0, 0), (1, 1, 1))  # type: ignore[arg-type]
     assert np.allclose(chosen, [(0.5, 0.125), (0.25, 0.25), (0.25, 0.625)])
     answer = np.array([1, 1, 1])
     chances = enumeration._chances(listed, answer.tobytes(), answer.dtype)  # type: ignore[arg-type]
@@ -179,9 +179,9 @@ def test_outputs_of_a_sample_are_added_up_by_their_ratio() -> None:
     plan, q = plan_of(node), math.exp(-1)
     below = 1 / (1 + q)
     p, other = 0.75 * below + 0.25 * (1 - below), below
-    found = sorted(Oracle(plan, max)._sampled(node, (ROW,), ()))
+    found = sorted(Oracle(plan, max)._sample(node, (ROW,), ()))
     assert np.allclose(found, sorted([(p, other), (1 - p, 1 - other)]), rtol=1e-9)
-    assert Oracle(plan, max)._sampled(node, (ROW,), ()) is Oracle(plan, max)._sampled(node, (ROW,), ())
+    assert Oracle(plan, max)._sample(node, (ROW,), ()) is Oracle(plan, max)._sample(node, (ROW,), ())
     assert largest_ratio(plan, [((ROW,), ())]) == pytest.approx(math.log((1 - p) / (1 - other)), abs=1e-8)
 
 
@@ -191,11 +191,11 @@ def test_outputs_of_a_sample_that_are_rare_are_left_out(monkeypatch: pytest.Monk
     monkeypatch.setattr(enumeration, "_joint", lambda node, plan, rows: np.array(held[rows]))
     monkeypatch.setattr(enumeration, "RAREST", 0.25)
     node = sample("0.25", count())
-    found = Oracle(plan_of(node), max)._sampled(node, (ROW,), ())
+    found = Oracle(plan_of(node), max)._sample(node, (ROW,), ())
     assert sorted(found) == [(0.0, 0.3125), (0.5, 0.0)]
     monkeypatch.setattr(enumeration, "RAREST", 0.2)
     again = sample("0.25", count())
-    found = Oracle(plan_of(again), max)._sampled(again, (ROW,), ())
+    found = Oracle(plan_of(again), max)._sample(again, (ROW,), ())
     assert sorted(found) == [(0.0, 0.5625), (0.25, 0.3125), (0.5, 0.0)]
 
 
@@ -203,7 +203,7 @@ def test_ratios_of_a_sample_are_compared_to_nine_digits(monkeypatch: pytest.Monk
     held = {(ROW,): [0.2, 0.2, 0.2], (): [0.2, 0.2 * math.exp(4e-10), 0.2 * math.exp(2e-9)]}
     monkeypatch.setattr(enumeration, "_joint", lambda node, plan, rows: np.array(held[rows]))
     node = sample("0.25", count())
-    assert len(Oracle(plan_of(node), max)._sampled(node, (ROW,), ())) == 2
+    assert len(Oracle(plan_of(node), max)._sample(node, (ROW,), ())) == 2
 
 
 def test_what_is_remembered_of_a_sample_is_not_of_a_later_one_in_its_place() -> None:
@@ -214,7 +214,7 @@ def test_what_is_remembered_of_a_sample_is_not_of_a_later_one_in_its_place() -> 
         node = sample(f"1/{k}", count())
         assert id(node) not in ids
         ids.add(id(node))
-        oracle._sampled(node, (ROW,), ())
+        oracle._sample(node, (ROW,), ())
 
 
 def test_outputs_that_neither_table_has_are_no_outputs() -> None:

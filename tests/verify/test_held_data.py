@@ -24,8 +24,8 @@ from dpframework.verify.hidden_state import (
     ENVIRONMENT,
     HiddenState,
     _alike,
+    _modules_behind,
     _modules_of,
-    _named_by,
     _place,
     _restore,
     _role,
@@ -124,7 +124,7 @@ def test_each_object_is_looked_at_once() -> None:
 
 
 def test_what_objects_hold() -> None:
-    held: Any = state()._held
+    held: Any = state()._contents_of
     for value, parts in (
         ([1, 2], [1, 2]),
         ((1, 2), [1, 2]),
@@ -148,7 +148,7 @@ def test_what_objects_hold() -> None:
     assert held(np) is None
     assert [name for name, _ in held({"a" * 50: 1})] == ["a" * 40] * 2
     assert held(Slot()) is None
-    own: Any = state(Given())._held
+    own: Any = state(Given())._contents_of
     assert [part for _, part in own(numbers)] == [(3,), {"second": 4}, {}]
     assert [name for name, _ in own(enclosing())] == [
         "the enclosed variable 'inner'",
@@ -302,9 +302,9 @@ def test_modules_are_those_that_a_class_leads_to(monkeypatch: pytest.MonkeyPatch
         method = imports
 
     for held in (imports, Holds):
-        assert {"json.decoder", "colorsys"} <= {*_named_by(held)}
-    assert list(_named_by(modules["other_d"])) == ["other_d"]
-    assert "builtins" in _named_by(3)
+        assert {"json.decoder", "colorsys"} <= {*_modules_behind(held)}
+    assert list(_modules_behind(modules["other_d"])) == ["other_d"]
+    assert "builtins" in _modules_behind(3)
 
 
 def test_what_cannot_be_put_back_stays() -> None:

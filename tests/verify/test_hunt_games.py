@@ -15,7 +15,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.queries import Count, Histogram, PiecewiseScores
 from dpframework.verify import adversary, hunt
-from dpframework.verify.adversary import _beyond, _crossed, _is_number, _positions, composite, worst_transcript
+from dpframework.verify.adversary import _beyond, _cross, _is_number, _positions, composite, worst_transcript
 from dpframework.verify.hunt import Hunt
 from dpframework.verify.patience import Patience
 from dpframework.verify.search import WorstPair
@@ -110,13 +110,13 @@ def test_parts_of_outputs_are_crossed_into_the_worst_one() -> None:
 
     tried = [(lost(np.array(one)), np.array(one)) for one in ([0, 0, 0, 1], [1, 0, 1, 0], [0, 1, 0, 0], [0] * 3 + [1])]
     tried.append((0.0, np.array([9, 9])))  # of another length: left out
-    found = [one for seed in range(20) for one in _crossed(tried, lost, np.random.default_rng(seed))]
+    found = [one for seed in range(20) for one in _cross(tried, lost, np.random.default_rng(seed))]
     assert 20 * 16 < len(found) < 20 * 32
     assert max(loss for loss, _ in found) == 15
     assert all(loss == lost(output) for loss, output in found)
     assert [output.tolist() for _, output in tried][1] == [1, 0, 1, 0]  # what was tried stays
     rows = [(float(one.sum()), one) for one in (np.eye(3, dtype=int), np.ones((3, 3), dtype=int) * 2)]
-    whole = _crossed(rows, lambda output: float(-output.sum()), np.random.default_rng(0))
+    whole = _cross(rows, lambda output: float(-output.sum()), np.random.default_rng(0))
     assert all(output.shape == (3, 3) for _, output in whole)
     changed = {int((output != 2).sum()) for _, output in whole}
     assert changed == {0, 1, 3}  # a whole row of it, by turns
@@ -189,7 +189,7 @@ class Play:
         subject = Subject(Two(), SCHEMA, ADD, patience=patience or Patience())
         self.hunt: Any = Hunt(subject, Fraction(2), 2.1, 9, np.random.default_rng(0), self.told.append)
         self.games: list[tuple[Pair, int]] = []
-        self.hunt._drawn = lambda *_: (WorstPair(Pair(b"drawn", b"", b""), 0.5), "drawn")
+        self.hunt._weigh_draws = lambda *_: (WorstPair(Pair(b"drawn", b"", b""), 0.5), "drawn")
         self.hunt._search.random_pair = lambda: Pair(b"random", b"", b"")
         losses = iter(pairs)
 
@@ -249,7 +249,7 @@ def test_a_game_goes_on_as_long_as_the_loss_grows() -> None:
             asked.append(pair)
             return WorstPair(pair, next(own)), SimpleNamespace(events=(), name=f"chosen {len(asked)}")
 
-        play.hunt._chosen_for = choose
+        play.hunt._choose_pair_for = choose
         play.hunt._search.climb = lambda loss, pair, number, *, enough: (
             WorstPair(Pair(pair.shared + b"+", b"", b""), next(moves)) if (number, enough) == (40, 1.94) else None
         )
@@ -272,7 +272,7 @@ def test_a_game_goes_on_as_long_as_the_loss_grows() -> None:
 def test_outputs_are_chosen_on_either_table() -> None:
     subject = Subject(Two(), SCHEMA, ADD)
     one: Any = Hunt(subject, Fraction(3), 3.1, 9, np.random.default_rng(0), lambda what: None)
-    found, transcript = one._chosen_for(Pair(b"\0" * 20, b"", b"\2"))
+    found, transcript = one._choose_pair_for(Pair(b"\0" * 20, b"", b"\2"))
     assert found.pair == Pair(b"\0" * 20, b"", b"\2")
     assert 2 - 1e-9 <= found.loss <= 3 + 1e-9  # both counts beyond the answers
     assert one._chosen == 2 * ((7 + 7 + 3) // 3)
@@ -304,7 +304,7 @@ def test_drawn_transcripts_are_weighed_on_shares_of_the_pairs(monkeypatch: pytes
         transcripts = [
             SimpleNamespace(name=name, events=[0] * size) for name, size in zip("abcd", (1, 2, 5, 3), strict=True)
         ]
-        found, transcript = one._drawn(transcripts, steered, pairs)
+        found, transcript = one._weigh_draws(transcripts, steered, pairs)
         return found.loss, transcript.name, one.exhaustive
 
     assert drawn([SimpleNamespace(name="s")], 960) == (0.3, "b", 1)

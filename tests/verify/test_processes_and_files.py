@@ -22,14 +22,14 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Count, PiecewiseScores, Query
 from dpframework.verify import files_watched, other_process
-from dpframework.verify.files_watched import watched_files
+from dpframework.verify.files_watched import watch_files
 from dpframework.verify.other_process import (
     AskedHere,
     OtherProcess,
     _answer,
     _Questions,
     _same,
-    _shown,
+    _show,
     differences,
     is_foreign,
 )
@@ -84,12 +84,12 @@ def test_answers_are_the_same_up_to_rounding() -> None:
 
 
 def test_answers_are_shown_with_eight_numbers() -> None:
-    assert _shown("with ValueError: a") == "with ValueError: a"
-    assert _shown(np.array(5)) == "5"
-    assert _shown(np.array([[1, 2], [3.25, 4]])) == "1, 2, 3.25, 4"
-    assert _shown(np.arange(8)) == "0, 1, 2, 3, 4, 5, 6, 7"
-    assert _shown(np.arange(9)) == "0, 1, 2, 3, 4, 5, 6, 7, ..."
-    assert _shown(piecewise(1, 2.5)) == "1, 2.5"
+    assert _show("with ValueError: a") == "with ValueError: a"
+    assert _show(np.array(5)) == "5"
+    assert _show(np.array([[1, 2], [3.25, 4]])) == "1, 2, 3.25, 4"
+    assert _show(np.arange(8)) == "0, 1, 2, 3, 4, 5, 6, 7"
+    assert _show(np.arange(9)) == "0, 1, 2, 3, 4, 5, 6, 7, ..."
+    assert _show(piecewise(1, 2.5)) == "1, 2.5"
 
 
 def test_an_answer_is_its_coordinates_or_its_failure_in_one_line() -> None:
@@ -275,9 +275,9 @@ def test_a_file_is_new_from_when_this_process_began(monkeypatch: pytest.MonkeyPa
 
 
 def test_files_count_that_are_there_at_the_end(tmp_path: Path) -> None:
-    with watched_files() as outer:
+    with watch_files() as outer:
         (tmp_path / "before").write_text("x")
-        with watched_files() as inner:
+        with watch_files() as inner:
             (tmp_path / "kept").write_text("x")
             (tmp_path / "gone").write_text("x")
             (tmp_path / "gone").unlink()
@@ -292,12 +292,12 @@ def test_files_count_that_are_there_at_the_end(tmp_path: Path) -> None:
         (tmp_path / "kept").write_text("y")
         raise ValueError("ends")
 
-    with pytest.raises(ValueError, match="ends"), watched_files() as files:
+    with pytest.raises(ValueError, match="ends"), watch_files() as files:
         fails()
     assert files == {str(tmp_path / "kept")}
     assert len(files_watched._hooked) == 1
-    with watched_files() as outer:
-        with watched_files():
+    with watch_files() as outer:
+        with watch_files():
             pass
         (tmp_path / "after").write_text("y")
     assert outer == {str(tmp_path / "after")}

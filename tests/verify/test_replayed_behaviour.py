@@ -18,7 +18,7 @@ from dpframework.queries import Count, Histogram
 from dpframework.verify import behaviour
 from dpframework.verify.behaviour import ADVICE, Behaviour, number
 from dpframework.verify.patience import Patience
-from dpframework.verify.search import Labelled, labelled, unlabelled
+from dpframework.verify.search import Labelled, drop_labels, labelled
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Pair, Sizes
 from dpframework.verify.transcript import RunOutcome, Transcript, record
@@ -90,9 +90,9 @@ class Tried:
         self.on: Any = Behaviour(self.subject, np.random.default_rng(0), patience or Patience())
         self.tables: list[bytes] = []
         self.shows, self.density = shows, density
-        self.on._replayed = self._replayed
+        self.on._replay = self._replay
 
-    def _replayed(self, _: Transcript, rows: bytes) -> Replay:
+    def _replay(self, _: Transcript, rows: bytes) -> Replay:
         self.tables.append(rows)
         return Replay(*self.shows(rows), self.density(rows))
 
@@ -211,18 +211,18 @@ def test_what_differs_on_a_neighbour_is_shown_on_the_smallest_tables() -> None:
 
 def test_from_a_far_table_the_first_neighbours_that_differ_are_found() -> None:
     one = Tried(lambda rows: OTHER if len(rows) > 8 else SAME)
-    one.on._walked(b"\0\1", b"\2" * 10, transcript())
+    one.on._walk(b"\0\1", b"\2" * 10, transcript())
     assert one.said == {"control": "on a neighbour, it differs"}
     assert tuple(map(len, one.shown("control"))) == (8, 9)
     gone = Tried(lambda rows: REFUSED if len(rows) < 2 else SAME)
-    gone.on._walked(b"\0\1\3", b"\2", transcript())
+    gone.on._walk(b"\0\1\3", b"\2", transcript())
     assert gone.shown("refused") == (b"\1\3", b"\3")
     alike = Tried(lambda rows: OTHER if rows.count(2) > 1 else SAME, relation=REPLACE, schema=OF_FIVE)
-    alike.on._walked(b"\0\1\0\1\0", b"\2" * 5, transcript())
+    alike.on._walk(b"\0\1\0\1\0", b"\2" * 5, transcript())
     one_, other = alike.shown("control")
     assert (one_.count(2), other.count(2), len(one_), len(other)) == (1, 2, 5, 5)
     still = Tried()
-    still.on._walked(b"\0\1", b"\2\2\2", transcript())
+    still.on._walk(b"\0\1", b"\2\2\2", transcript())
     assert still.tables == [b"\1", b"", b"", b"\2", b"\2\2", b"\2\2\2"]
     assert still.said == {}
 
@@ -244,7 +244,7 @@ def test_neighbours_are_those_of_the_relation() -> None:
     assert len(Tried(relation=REPLACE).on._neighbours(rows, 40)) == 5
     assert {len(other) for other in Tried().on._neighbours(labelled(bytes(60)), 40)} == {59, 61}
     assert {len(other) for other in Tried().on._neighbours(labelled(bytes(61)), 40)} == {60}
-    tables = [unlabelled(other) for other in Tried().on._neighbours(labelled(bytes(4)), 300)]
+    tables = [drop_labels(other) for other in Tried().on._neighbours(labelled(bytes(4)), 300)]
     assert {table.index(5) for table in tables if 5 in table} == {0, 1, 2, 3, 4}
     replaced = Tried(relation=REPLACE).on._neighbours(rows, 40)
     assert {tuple(k for k in range(5) if other[k] != rows[k]) for other in replaced} == {(k,) for k in range(5)}
@@ -312,7 +312,7 @@ def test_a_search_without_any_loss_is_said() -> None:
 
     def said(query: Any, relation: Relation = ADD, schema: dpf.Schema = SCHEMA) -> dict[str, str]:
         one = Tried(relation=relation, schema=schema, query=query)
-        one.on.lost_nothing([record(one.subject, bytes(range(5)), 0)])
+        one.on.note_no_loss([record(one.subject, bytes(range(5)), 0)])
         return one.said
 
     lost = "the search found no loss at all, so it tested nothing: "
@@ -343,7 +343,7 @@ def test_what_runs_keep_is_compared_on_tables_with_the_same_releases(monkeypatch
             return Replay(*(divergence if len(tables) > 2 else SAME), 0.0)
 
         monkeypatch.setattr(behaviour, "replay", replay)
-        monkeypatch.setattr(behaviour, "watched_files", Watched)
+        monkeypatch.setattr(behaviour, "watch_files", Watched)
         back = list[int]()
         one.on._hidden = SimpleNamespace(put_back=lambda: back.append(1), kept=lambda: kept(tables[-1]))
         one.on._cache_matters = lambda *_: matters

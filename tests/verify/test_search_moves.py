@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpframework.verify.patience import Patience
-from dpframework.verify.search import Search, WorstPair, labelled, labelled_pair, last_before, shrunk, unlabelled
+from dpframework.verify.search import Search, WorstPair, drop_labels, label_pair, labelled, last_before, shrunk
 from dpframework.verify.tables import Pair, Sizes
 
 OVER = Patience(-1)
@@ -101,7 +101,7 @@ def test_moves_change_one_thing_within_the_sizes() -> None:
     start = Pair(b"\0" * 5 + b"\1" * 15, b"", b"\2")
     grown, shrunk_by, same, other_change = set[int](), set[int](), 0, 0
     for _ in range(3000):
-        moved = one._moved(start)
+        moved = one._move(start)
         change = len(moved.shared) - len(start.shared)
         assert 2 <= len(moved.shared) <= 40
         if moved.shared == start.shared:
@@ -123,17 +123,17 @@ def test_moves_change_one_thing_within_the_sizes() -> None:
     assert shrunk_by == {1, 2, 4, 5, 8, 15}
     assert same > 600
     assert other_change > 300
-    assert {len(one._moved(Pair(b"\0" * 40, b"", b"\2")).shared) for _ in range(500)} <= set(range(2, 41))
-    edge = {len(one._moved(Pair(b"\0\1", b"", b"\2")).shared) for _ in range(500)}
+    assert {len(one._move(Pair(b"\0" * 40, b"", b"\2")).shared) for _ in range(500)} <= set(range(2, 41))
+    edge = {len(one._move(Pair(b"\0\1", b"", b"\2")).shared) for _ in range(500)}
     assert min(edge) == 2
     empty = search(Sizes(0, 3))
-    assert {len(empty._moved(Pair(b"", b"", b"\2")).shared) for _ in range(500)} == {0, 1, 2}
-    own = [one._moved(start).shared[-1] for _ in range(4000)]
+    assert {len(empty._move(Pair(b"", b"", b"\2")).shared) for _ in range(500)} == {0, 1, 2}
+    own = [one._move(start).shared[-1] for _ in range(4000)]
     assert own.count(2) > own.count(3)  # a row of the unit's own kind is the likeliest to come
 
 
 def test_a_pair_is_shrunk_to_the_rows_that_are_needed() -> None:
-    one, other = labelled_pair(Pair(b"\0\1\2\0\1\2", b"\3", b"\4"))
+    one, other = label_pair(Pair(b"\0\1\2\0\1\2", b"\3", b"\4"))
     assert [row for row, _ in one] == [0, 1, 2, 3, 4, 5, 6]
     assert [row for row, _ in other] == [0, 1, 2, 3, 4, 5, 7]
     tried: list[tuple[bytes, bytes]] = []
@@ -146,8 +146,8 @@ def test_a_pair_is_shrunk_to_the_rows_that_are_needed() -> None:
     assert shrunk(one, other, lambda *_: True, 0) == (b"\3", b"\4")
     left = shrunk(one, other, lambda *_: True, 2)
     assert (len(left[0]), len(left[1])) == (3, 3)
-    assert shrunk(one, other, lambda *_: False, 0) == (unlabelled(one), unlabelled(other))
-    assert shrunk(one, other, shows, 0, most=0) == (unlabelled(one), unlabelled(other))
+    assert shrunk(one, other, lambda *_: False, 0) == (drop_labels(one), drop_labels(other))
+    assert shrunk(one, other, shows, 0, most=0) == (drop_labels(one), drop_labels(other))
     counted: list[int] = []
     shrunk(one, other, lambda *_: bool(counted.append(1)), 0, most=4)
     assert len(counted) == 4
@@ -163,4 +163,4 @@ def test_sizes_and_labels() -> None:
         assert last_before(lambda size, first=first: size >= first, most) == first - 1
     assert labelled(b"\5\7") == ((0, 5), (1, 7))
     assert labelled(b"\5\7", 3) == ((3, 5), (4, 7))
-    assert unlabelled(((8, 5), (2, 7))) == b"\5\7"
+    assert drop_labels(((8, 5), (2, 7))) == b"\5\7"

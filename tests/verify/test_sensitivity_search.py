@@ -116,9 +116,9 @@ def test_tables_that_are_searched_are_those_of_the_relation_and_the_unit() -> No
         searched(query, schema=KEYED, rows=k).engine.together for query in (Keys("town"), Count()) for k in (1, 3)
     ]
     assert together == [1, 3, 1, 1]
-    held = searched(Keys("town"), schema=KEYED, rows=3)._held(bytes(4))
+    held = searched(Keys("town"), schema=KEYED, rows=3)._hold(bytes(4))
     assert (held.rows, held.derived, held.number, held.units) == (bytes(4), (), 0, (0, 1, 1, 1))
-    assert searched(Count(), rows=3)._held(bytes(4)).units is None
+    assert searched(Count(), rows=3)._hold(bytes(4)).units is None
 
 
 class Told:
@@ -148,7 +148,7 @@ def told(query: Query, relation: Relation = ADD, **given: Any) -> tuple[list[Any
     """The calls that a search of 100 pairs makes, and its report, with some fields of it set before."""
     one, search = searched(query, relation, pairs=100), Told()
     one.search, one._one_row, one._many = search, lambda: ["one row"], lambda: ["many"]
-    one._steered = lambda number: search.calls.append(("steered", number)) or "found"
+    one._steer = lambda number: search.calls.append(("steered", number)) or "found"
     one._cut_into_blocks = lambda: search.calls.append(("blocks",))
     for name, value in given.items():
         setattr(one, name, value)
@@ -348,7 +348,7 @@ def test_larger_tables_are_steered_to_the_largest_change() -> None:
     for pairs, tried in ((5, 10), (10, 10), (40, 40)):
         one, seen = searched(Answers(number)), list[tuple[bytes, bytes]]()
         one._ratio = lambda *tables, seen=seen: seen.append(tables) or float(len(tables[1]))
-        best = one._steered(pairs)
+        best = one._steer(pairs)
         assert one.search.tried == len(seen) == tried
         assert best.tables == max(seen, key=lambda tables: len(tables[1]))
         assert all(len(shared) <= 60 for shared, _ in seen)
@@ -356,13 +356,13 @@ def test_larger_tables_are_steered_to_the_largest_change() -> None:
     assert {kind for _, table in seen for kind in table} == set(range(6))
     one = searched(Answers(number), REPLACE, OF_FOUR)
     one._ratio = lambda *tables: 0.0
-    assert len(one._steered(1).shared) == 3
+    assert len(one._steer(1).shared) == 3
     one.patience = Ends(4)
     one.search.tried = 0
-    one._steered(50)
+    one._steer(50)
     assert one.search.tried == 3
     one.patience = OVER
-    assert one._steered(50) == Pair(b"", *one.changes[0])
+    assert one._steer(50) == Pair(b"", *one.changes[0])
     assert one.search.tried == 3
 
 
@@ -370,7 +370,7 @@ def test_rows_are_cut_or_filled_up_to_a_size_that_the_schema_allows() -> None:
     one = searched(Answers(number))
     one.sizes = Sizes(3, 5)
     for rows, sized in ((b"", bytes(3)), (b"\1", b"\1\0\0"), (b"\1\1\1", b"\1\1\1"), (b"\1" * 7, b"\1" * 5)):
-        assert one._sized(rows) == sized
+        assert one._resize(rows) == sized
 
 
 def test_a_search_does_not_depend_on_what_else_is_imported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

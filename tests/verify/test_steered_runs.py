@@ -16,7 +16,7 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian
 from dpframework.queries import Count, Histogram
 from dpframework.verify import steering
 from dpframework.verify.patience import Patience
-from dpframework.verify.steering import _aims, _beside, _branches, _constants, _paths, _SteeringGate, _traced, steered
+from dpframework.verify.steering import _aims, _beside, _branches, _constants, _paths, _SteeringGate, _trace, steered
 from dpframework.verify.subject import Subject
 from dpframework.verify.transcript import PartitionEvent, ReleaseEvent, run_through
 
@@ -142,7 +142,7 @@ def test_operations_of_functions_that_branch_are_traced() -> None:
     before = sys.gettrace()
 
     def traced(*numbers: int, packages: set[str] | None = None) -> set[Any]:
-        with _traced({PACKAGE} if packages is None else packages) as reached:
+        with _trace({PACKAGE} if packages is None else packages) as reached:
             for number in numbers:
                 forked(number)
                 straight(number)
@@ -160,7 +160,7 @@ def test_operations_of_functions_that_branch_are_traced() -> None:
     assert traced(*[1] * 19, 5) == low | high
     assert traced(1, packages=set()) == set()
     assert traced(1, packages={PACKAGE[:-1], PACKAGE + "s"}) == set()
-    with pytest.raises(ValueError, match="ends"), _traced(set()):
+    with pytest.raises(ValueError, match="ends"), _trace(set()):
         raise ValueError("ends")
     assert sys.gettrace() is before
 

@@ -18,7 +18,7 @@ from dpframework.verify import audit
 from dpframework.verify.behaviour import Behaviour
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Sizes, Universe
-from dpframework.verify.witness_replay import witnessed
+from dpframework.verify.witness_replay import replay_witness
 
 EXAMPLES = {
     f"{name}, {label}": example
@@ -155,7 +155,7 @@ def test_a_witness_of_four_equal_rows_comes_near_the_claim_for_units_of_four(lab
     """Without noise for four rows it would lose several times as much as is claimed."""
     example, witness = WITNESSED[label]
     subject = Subject(example.miner, example.schema, witness.relation, unit=FOUR)
-    shown = witnessed(subject, witness, np.random.default_rng(0))
+    shown = replay_witness(subject, witness, np.random.default_rng(0))
     assert subject.claim is not None
     reached = shown.loss / float(subject.claim)
     lower = {**SAME_PRICE, **FOR_CHOICES_OF_ONE_ROW}

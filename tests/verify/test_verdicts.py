@@ -214,13 +214,13 @@ def test_an_output_is_named_by_its_parts() -> None:
 
 def test_an_event_is_a_value_or_all_below_a_number() -> None:
     below, equal = _Event(".0", 2.0, True), _Event("", "x" * 100, False)
-    assert [below.happened(output) for output in ({".0": 2.0}, {".0": 2.1}, {".0": "2"}, {})] == [
+    assert [below.occurs_in(output) for output in ({".0": 2.0}, {".0": 2.1}, {".0": "2"}, {})] == [
         True,
         False,
         False,
         False,
     ]
-    assert [equal.happened({"": text}) for text in ("x" * 100, "x" * 99)] == [True, False]
+    assert [equal.occurs_in({"": text}) for text in ("x" * 100, "x" * 99)] == [True, False]
     assert below.text == ".0 <= 2.0"
     assert equal.text == f"the output = {'x' * 80}"
     found = _events([{"a": float(k), "b": "t"} for k in range(3)] + [{"a": math.nan}], ["a", "b"])

@@ -25,7 +25,7 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Query, histogram_sensitivities
 from dpframework.verify import audit, verify_examples
-from dpframework.verify.files_watched import watched_files
+from dpframework.verify.files_watched import watch_files
 from dpframework.verify.hidden_state import HiddenState
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])
@@ -311,9 +311,9 @@ def test_constants_of_libraries_stay_as_they_are():
 
 
 def test_a_file_without_a_name_keeps_nothing_and_one_with_a_name_is_seen(tmp_path: Path) -> None:
-    with watched_files() as files, tempfile.TemporaryFile(dir=tmp_path) as unnamed:
+    with watch_files() as files, tempfile.TemporaryFile(dir=tmp_path) as unnamed:
         unnamed.write(b"x")
     assert files == set()
-    with watched_files() as files:
+    with watch_files() as files:
         (tmp_path / "kept").write_text("x")
     assert files == {str(tmp_path / "kept")}

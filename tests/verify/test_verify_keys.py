@@ -14,7 +14,7 @@ import dpframework as dpf
 from dpframework.mechanisms import Calibration, PartitionSelection
 from dpframework.mechanisms.partitions import _noise_of
 from dpframework.queries import KeyCounts, Keys
-from dpframework.queries.keys import _counted
+from dpframework.queries.keys import _count_keys
 from dpframework.results import ReleasedKeys
 from dpframework.run.private_table import PrivateTable
 from dpframework.verify import audit, check_losses, check_sampler, search_sensitivity
@@ -106,7 +106,7 @@ class CountsTwice(dpf.Query):
         raise NotImplementedError
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> KeyCounts:
-        counted = engine.tally(rows, functools.partial(_counted, "town"))
+        counted = engine.tally(rows, functools.partial(_count_keys, "town"))
         return KeyCounts.of({key: 2 * count - 1 for key, count in counted.items()})
 
     def coordinates(self, answer: KeyCounts) -> Any:

@@ -15,7 +15,7 @@ from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import CandidateScores, Histogram, Norm, Sensitivity
 from dpframework.verify import MinerConformance, assert_private, audit, check_losses, verify_examples
 from dpframework.verify.adversary import outputs, worst_transcript
-from dpframework.verify.answers import made_up
+from dpframework.verify.answers import invent_answers
 from dpframework.verify.replay import Weigher
 from dpframework.verify.subject import Subject
 
@@ -284,7 +284,7 @@ def test_a_limit_in_seconds_ends_a_search_and_is_told():
 def test_a_limit_in_seconds_ends_a_comparison_of_losses_after_a_pair_of_answers():
     five = Histogram(dpf.Categorical("five", [*"vwxyz"])).facts()
     full, short = (
-        check_losses(DiscreteLaplace(1), given=[made_up(five)], relations=[ADD], seconds=seconds)
+        check_losses(DiscreteLaplace(1), given=[invent_answers(five)], relations=[ADD], seconds=seconds)
         for seconds in (np.inf, 1e-9)
     )
     assert full.pairs > 1

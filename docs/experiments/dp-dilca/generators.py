@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 import dpframework as dpf
-from dpframework.facts.toml import resolved_path
+from dpframework.facts.toml import resolve_path
 
 BINS = 5
 MADE_UP_ROWS, WEAK = 10_000, 0.35
@@ -19,7 +19,7 @@ MADE_UP_ROWS, WEAK = 10_000, 0.35
 
 @functools.lru_cache(maxsize=8)
 def _read(path: str, label: str | None) -> dpf.Table:
-    file = resolved_path(path, Path(__file__).parent)
+    file = resolve_path(path, Path(__file__).parent)
     frame = pl.read_csv(file, null_values=["?", ""], infer_schema_length=None)
     names = [name for name in frame.columns if name != label] + ([] if label is None else [label])
     attributes, codes = [], []

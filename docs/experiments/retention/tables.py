@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import dpframework as dpf
-from dpframework.facts.toml import resolved_path
+from dpframework.facts.toml import resolve_path
 from dpframework.lab.evaluation import select_rows
 
 
@@ -24,7 +24,7 @@ def complete(*, path: str, schema: str, first: int, seed: int) -> dpf.Table:
         Not used: nothing is drawn.
     """
     folder = Path(__file__).parent
-    table = dpf.read_table(resolved_path(path, folder), dpf.Schema.load(resolved_path(schema, folder)))
+    table = dpf.read_table(resolve_path(path, folder), dpf.Schema.load(resolve_path(schema, folder)))
     missing = [attribute.missing_code for attribute in table.schema]
     whole = np.all(
         [codes != code for codes, code in zip(table.codes, missing, strict=True) if code is not None], axis=0

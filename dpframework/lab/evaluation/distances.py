@@ -86,7 +86,7 @@ def chance_f_score(true: int, others: int, *, any_size: bool = False) -> float:
     return sum(n * f for n, f in zip(contexts, expected, strict=True)) / sum(contexts)
 
 
-def adjusted_for_chance(score: float, expected: float) -> float:
+def adjust_for_chance(score: float, expected: float) -> float:
     """Return (score - expected) / (1 - expected), 0 for chance and 1 for the best (Hubert and Arabie 1985)."""
     return (score - expected) / (1 - expected) if expected < 1 else 1.0
 

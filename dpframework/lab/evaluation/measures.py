@@ -14,7 +14,7 @@ from dpframework.lab.evaluation.prediction import prediction_of
 from dpframework.lab.evaluation.redescriptions import kept, matched, redescription_quality
 from dpframework.lab.evaluation.retention import Retention, class_counts, retention_of
 from dpframework.lab.evaluation.rows import number_of_rows
-from dpframework.lab.evaluation.trial import Measure, Trial, known_of
+from dpframework.lab.evaluation.trial import Measure, Trial, find_once
 from dpframework.results.redescription import Redescription
 from dpframework.results.redescriptions import Redescriptions
 from dpframework.tables.table import Table
@@ -155,7 +155,7 @@ def recovery(
     """
     given = dict(settings or {})
     key = (baseline, json.dumps(given, sort_keys=True, default=str))
-    reference: list[Redescription] = known_of(
+    reference: list[Redescription] = find_once(
         trial.table, key, lambda: list(named(baseline, "baseline")(trial.table, **given))
     )
     found = matched(kept(_redescriptions_of(trial), keep), reference, trial.table)

@@ -82,7 +82,7 @@ def distribution_preserving_noise(
     number = number_of_rows(table)
     groups = np.zeros(number, dtype=np.int64) if within is None else table.columns[table.schema.index(within)]
 
-    def exchanged(attribute: Attribute, column: Cells, hit: Positions, rng: np.random.Generator) -> Cells:
+    def exchange(attribute: Attribute, column: Cells, hit: Positions, rng: np.random.Generator) -> Cells:
         # The cells that are hit, and the same cells in random order, are both sorted by group. So each cell is paired
         # with one of its own group.
         shuffled = rng.permutation(hit)
@@ -90,7 +90,7 @@ def distribution_preserving_noise(
         given[np.argsort(groups[hit], kind="stable")] = column[shuffled[np.argsort(groups[shuffled], kind="stable")]]
         return given
 
-    return _hit(table, level, seed, attributes, exchanged)
+    return _hit(table, level, seed, attributes, exchange)
 
 
 def _hit(table: Table, level: float, seed: int, attributes: Iterable[str] | None, changed: _Change) -> Table:

@@ -56,7 +56,7 @@ class Trial:
 _KNOWN: weakref.WeakKeyDictionary[Table, dict[Any, Any]] = weakref.WeakKeyDictionary()
 
 
-def known_of(table: Table, key: Any, find: Callable[[], Any]) -> Any:
+def find_once(table: Table, key: Any, find: Callable[[], Any]) -> Any:
     """Return the result of `find`, called once for a table and a key, since many trials need the same truth."""
     known = _KNOWN.setdefault(table, {})
     if key not in known:

@@ -15,7 +15,7 @@ import attrs
 
 from dpframework.facts.errors import InputError, first_line, nearest
 from dpframework.facts.files import file_digest
-from dpframework.facts.toml import resolved_path
+from dpframework.facts.toml import resolve_path
 
 
 @final
@@ -59,7 +59,7 @@ class Code:
         where, _, name = self.place.rpartition(":")
         if not where or not name.isidentifier():
             raise InputError(f"'{self.place}' names no function; write file.py:function or package.module:function")
-        return resolved_path(where, self.folder) if where.endswith(".py") else None
+        return resolve_path(where, self.folder) if where.endswith(".py") else None
 
     @property
     def digest(self) -> str:

@@ -17,7 +17,7 @@ from dpframework.facts.parameters import is_whole_number
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Relation, decimal_text, exact, positive
 from dpframework.facts.schema import read_schema
-from dpframework.facts.toml import begun_with, kind_of, read_toml, refuse_unknown, required_text, resolved_path
+from dpframework.facts.toml import kind_of, prefix_errors, read_toml, refuse_unknown, require_text, resolve_path
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.lab.experiment.code import Code
 from dpframework.lab.experiment.grid import RESERVED, Experiment, MeasureUse, Method, NamedTables, Summary, canonical
@@ -58,7 +58,7 @@ def load_experiment(path: str | os.PathLike[str], *, repetitions: int | None = N
         or key, with the nearest known name where one is unknown.
     """
     path = Path(path)
-    with begun_with(f"{path}: "):
+    with prefix_errors(f"{path}: "):
         return _experiment(read_toml(path, "an experiment file"), path, repetitions)
 
 
@@ -78,13 +78,13 @@ def _experiment(form: Mapping[str, Any], path: Path, repetitions: int | None) ->
     methods = tuple(_method(part, where, folder, names) for part, where in _read_named_parts(form, "method"))
     experiment = Experiment(
         source=path,
-        title=required_text(form, "title", "") if "title" in form else path.stem,
+        title=require_text(form, "title", "") if "title" in form else path.stem,
         seed=_whole(form, "seed", "", default=0, least=0),
         repetitions=repetitions or _whole(form, "repetitions", "", default=1),
         repetitions_at=_repetitions_at(form) if repetitions is None else {},
         folds=_whole(form, "folds", "", least=2) if "folds" in form else None,
         epsilon=_epsilons(form, ""),
-        relation=Relation.parse(required_text(form, "relation", "")) if "relation" in form else _DEFAULT_RELATION,
+        relation=Relation.parse(require_text(form, "relation", "")) if "relation" in form else _DEFAULT_RELATION,
         delta=exact(form.get("delta", 0), "delta"),
         allow=_texts(form, "allow", ""),
         unit=unit,
@@ -151,7 +151,7 @@ def _read_named_parts(form: Mapping[str, Any], kind: str) -> list[tuple[Mapping[
     """Return the parts under `[[kind]]`, which have unique names, each with the beginning of a sentence about it."""
     found: dict[str, tuple[Mapping[str, Any], str]] = {}
     for number, part in enumerate(_read_parts(form, kind), start=1):
-        name = required_text(part, "name", f"{kind} number {number}: ")
+        name = require_text(part, "name", f"{kind} number {number}: ")
         if len(name) > _LONGEST_NAME:  # tables and plots show it: drawing thousands of letters takes minutes
             raise InputError(f"{kind} number {number}: its name has more than {_LONGEST_NAME} characters; shorten it")
         if name in found:
@@ -172,16 +172,16 @@ def _data(form: Mapping[str, Any], where: str, folder: Path, unit: PrivacyUnit) 
     name, values = form["name"], _table(form, "values", where)
     if "generator" in form:
         refuse_unknown(form, ("name", "values", *_GENERATOR_KEYS), f"{where}with a generator, there can be no key")
-        generator = Code(required_text(form, "generator", where), folder)
+        generator = Code(require_text(form, "generator", where), folder)
         params, grid = _parameters(form, where)
         return NamedTables(name, generator=generator, params=params, grid=grid, values=values)
     refuse_unknown(form, ("name", "values", *EXPERIMENT_KEYS), f"{where}without a generator, there can be no key")
     place = {key: value for key, value in form.items() if key in EXPERIMENT_KEYS}
-    with begun_with(where):
+    with prefix_errors(where):
         data = Data.from_form(place, folder, where, unrestricted=True)
         if data.out_of_domain is None:  # rows are no secret here, and being stopped is better than a wrong table
             data = attrs.evolve(data, out_of_domain=OutOfDomain.ERROR)
-        schema = read_schema(resolved_path(required_text(form, "schema", where), folder))
+        schema = read_schema(resolve_path(require_text(form, "schema", where), folder))
         unit.require_fits(schema)
         if data.two_views:
             require_views(schema, where)
@@ -193,7 +193,7 @@ def _method(form: Mapping[str, Any], where: str, folder: Path, data: Sequence[st
     refuse_unknown(form, _METHOD_KEYS, f"{where}unknown key")
     if ("miner" in form) == ("baseline" in form):
         raise InputError(f"{where}needs either a miner or a baseline")
-    miner = required_text(form, "miner", where) if "miner" in form else None
+    miner = require_text(form, "miner", where) if "miner" in form else None
     if miner is not None:
         if miner not in registry().miners:
             raise InputError(f"{where}no miner is named '{miner}'; {nearest(miner, registry().miners)}")
@@ -209,7 +209,7 @@ def _method(form: Mapping[str, Any], where: str, folder: Path, data: Sequence[st
     return Method(
         form["name"],
         miner=miner,
-        baseline=Code(required_text(form, "baseline", where), folder) if miner is None else None,
+        baseline=Code(require_text(form, "baseline", where), folder) if miner is None else None,
         params=params,
         grid=grid,
         epsilon=_epsilons(form, where) or None,
@@ -242,14 +242,14 @@ def _measures(
     form: Mapping[str, Any], folder: Path, data: Sequence[str], methods: Sequence[str]
 ) -> Iterable[MeasureUse]:
     for number, part in enumerate(_read_parts(form, "measure"), start=1):
-        place = required_text(part, "measure", f"measure number {number}: ")
+        place = require_text(part, "measure", f"measure number {number}: ")
         where = f"measure '{place}': "
         refuse_unknown(part, _MEASURE_KEYS, f"{where}unknown key")
         if place == "seconds":
             raise InputError(f"{where}is always taken; tables and plots can show the value 'seconds' without it")
         yield MeasureUse(
             Code(place, folder) if ":" in place else place,
-            name=required_text(part, "name", where) if "name" in part else None,
+            name=require_text(part, "name", where) if "name" in part else None,
             params=_table(part, "params", where),
             methods=_among(part, "methods", where, methods),
             data=_among(part, "data", where, data),
@@ -261,7 +261,7 @@ def _summary(kind: str, form: Mapping[str, Any], where: str) -> Summary:
     refuse_unknown(form, _TABLE_KEYS if is_table else _PLOT_KEYS, f"{where}unknown key")
     if not _FILE_NAME.fullmatch(form["name"]):
         raise InputError(f"{where}its name is that of a file; use letters, digits, dots, dashes and underscores")
-    statistic = required_text(form, "statistic", where) if "statistic" in form else "mean"
+    statistic = require_text(form, "statistic", where) if "statistic" in form else "mean"
     known = ("mean", "median", "quartiles")
     if statistic not in known:
         raise InputError(f"{where}statistic '{statistic}' is unknown; {nearest(statistic, known)}")
@@ -275,7 +275,7 @@ def _summary(kind: str, form: Mapping[str, Any], where: str) -> Summary:
     for axis, scale in scales.items():
         if scale not in _SCALES:
             raise InputError(f"{where}{axis} must be 'linear' or 'log'")
-    title = required_text(form, "title", where) if "title" in form else form["name"]
+    title = require_text(form, "title", where) if "title" in form else form["name"]
     kept = {k: value if isinstance(value, list) else [value] for k, value in _table(form, "where", where).items()}
     if "epsilon" in kept:
         kept["epsilon"] = [_epsilon(value, where) for value in kept["epsilon"]]
@@ -286,7 +286,7 @@ def _summary(kind: str, form: Mapping[str, Any], where: str) -> Summary:
         values,
         rows=_texts(form, "rows" if is_table else "lines", where, default=("method",)),
         columns=_texts(form, "columns" if is_table else "panels", where),
-        x=None if is_table else required_text(form, "x", where),
+        x=None if is_table else require_text(form, "x", where),
         statistic=statistic,
         where=kept,
         **scales,

@@ -9,7 +9,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.facts.errors import DPFrameworkError, InputError, RunStopped, first_line, raised_at
+from dpframework.facts.errors import DPFrameworkError, InputError, RunStopped, first_line, place_of_error
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
@@ -232,4 +232,4 @@ def _reason(error: Exception) -> str:
         return first_line(error)
     cause = error.__cause__ if isinstance(error, DPFrameworkError) and error.__cause__ is not None else error
     reason = first_line(cause)
-    return f"{type(cause).__name__}{raised_at(cause)}" + (f": {reason}" if reason else "")
+    return f"{type(cause).__name__}{place_of_error(cause)}" + (f": {reason}" if reason else "")

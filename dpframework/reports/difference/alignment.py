@@ -19,7 +19,7 @@ from dpframework.reports.difference.merged_plans import MergedNode
 from dpframework.reports.difference.sides import Side, own_content
 
 
-def aligned(before: AccountedPlan, after: AccountedPlan) -> MergedNode:
+def align_plans(before: AccountedPlan, after: AccountedPlan) -> MergedNode:
     """Return the merged tree of two plans."""
     merger, roots = _Merger(before, after), (before.root, after.root)
     found, _ = merger.merge(roots[:1], roots[1:])

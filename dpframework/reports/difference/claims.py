@@ -15,7 +15,7 @@ from dpframework.reports.difference.sides import Side, own_content
 from dpframework.reports.difference.words import changed, from_to
 
 
-def changed_facts(old: Side, new: Side, *, reordered: bool) -> list[tuple[str, str]]:
+def compare_facts(old: Side, new: Side, *, reordered: bool) -> list[tuple[str, str]]:
     """Return each fact that two paired nodes declare otherwise, in a word or two and in full."""
     before, after = old.node, new.node
     if old.placed.kind is not new.placed.kind:

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.reports.difference.claims import changed_facts
+from dpframework.reports.difference.claims import compare_facts
 from dpframework.reports.difference.marks import Mark
 from dpframework.reports.difference.sides import Side
 
@@ -46,7 +46,7 @@ class MergedNode:
         """The changed claims, each in a word or two and in full."""
         if self.before is None or self.after is None:
             return ()
-        return tuple(changed_facts(self.before, self.after, reordered=self.reordered))
+        return tuple(compare_facts(self.before, self.after, reordered=self.reordered))
 
     @property
     def changed(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import attrs
 from dpframework.accountant import AccountedPlan
 from dpframework.checks import BUILT_IN, Check, findings
 from dpframework.reports.difference import sentences, whole
-from dpframework.reports.difference.alignment import aligned
+from dpframework.reports.difference.alignment import align_plans
 from dpframework.reports.difference.merged_plans import MergedNode
 
 
@@ -115,7 +115,7 @@ def difference(before: AccountedPlan, after: AccountedPlan, checks: Iterable[Che
     steps: 'ill/counts': epsilon from 0.5 to 0.75
     """
     checks = tuple(checks)
-    tree = aligned(before, after)
+    tree = align_plans(before, after)
     found = findings(before, checks), findings(after, checks)
     texts = {
         Topic.TOTAL: whole.total_changes(before, after),

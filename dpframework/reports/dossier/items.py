@@ -25,11 +25,11 @@ TOP, MIDDLE, DEPLOYMENT, BASE = (
 )
 
 
-def _planned(text: str) -> Answer:
+def _of_plan(text: str) -> Answer:
     return Answer(Basis.PLAN, text)
 
 
-def _stated(subject: DossierSubject, *names: str) -> Iterator[Answer]:
+def _state(subject: DossierSubject, *names: str) -> Iterator[Answer]:
     """Yield the owner's statements, or that nobody has made them."""
     for name in names:
         topic, key = name.split(".")
@@ -48,40 +48,40 @@ def _epsilon(subject: DossierSubject) -> Iterator[Answer]:
         yield Answer(Basis.OPEN, "No total is valid, so that nothing bounds what somebody can learn.")
         return
     meaning = learned_sentence(learned(total, plan.relation, plan.unit))
-    yield _planned(f"At most {loss_text(total)}, for {plan.unit} under {plan.relation}: {meaning}.")
-    yield _planned("What holds for people in general can be learned whether or not somebody's rows are in the table.")
+    yield _of_plan(f"At most {loss_text(total)}, for {plan.unit} under {plan.relation}: {meaning}.")
+    yield _of_plan("What holds for people in general can be learned whether or not somebody's rows are in the table.")
     for finding in plan.check():
         if finding.code == "DP026":
-            yield _planned(f"{finding}.")
+            yield _of_plan(f"{finding}.")
 
 
 def _delta(subject: DossierSubject) -> Iterator[Answer]:
     plan = subject.plan
     total = plan.smallest_total()
     if total is None or not total.delta:
-        yield _planned("Pure differential privacy: the guarantee has no delta.")
+        yield _of_plan("Pure differential privacy: the guarantee has no delta.")
     else:
         losses = ", ".join(f"{name} accounting: {loss_text(loss)}" for name, loss in plan.totals().items())
         rho = whole_rho(plan)
         before = "" if rho is None else f" It is converted from rho {readable(rho)}, as anybody can at another delta."
-        yield _planned(f"Approximate differential privacy at delta {float(total.delta):g}: {losses}.{before}")
+        yield _of_plan(f"Approximate differential privacy at delta {float(total.delta):g}: {losses}.{before}")
         own = plan.exact_delta(plan.root)
-        yield _planned(
+        yield _of_plan(
             f"Releases have a delta of {float(own):g} of their own: with that probability they show all of somebody."
             if own
             else "No release has a delta of its own. The delta comes from converting: no event shows all of somebody."
         )
-        yield _planned("Compare this epsilon only with one at the same delta and for the same unit.")
+        yield _of_plan("Compare this epsilon only with one at the same delta and for the same unit.")
     for finding in plan.check():
         if finding.code == "DP011":
-            yield _planned(f"{finding}.")
+            yield _of_plan(f"{finding}.")
 
 
 def _unit(subject: DossierSubject) -> Iterator[Answer]:
     plan = subject.plan
-    yield _planned(f"The plan protects {plan.unit}. Guarantees for other units cannot be compared with it.")
+    yield _of_plan(f"The plan protects {plan.unit}. Guarantees for other units cannot be compared with it.")
     if plan.unit.gap:
-        yield _planned(f"A unit of one period: {plan.unit.gap}.")
+        yield _of_plan(f"A unit of one period: {plan.unit.gap}.")
     if plan.unit.is_row:
         if "one-row-per-person" in plan.budget.allow:
             yield Answer(Basis.STATED, "Nobody has a second row ('one-row-per-person').")
@@ -92,33 +92,33 @@ def _unit(subject: DossierSubject) -> Iterator[Answer]:
 def _contributions(subject: DossierSubject) -> Iterator[Answer]:
     unit = subject.plan.unit
     if unit.groups_rows:
-        yield _planned(
+        yield _of_plan(
             f"Of each {unit.id}, at most {unit.rows} rows are kept, chosen while reading by a private random key. The "
             "noise is calibrated for all of them."
         )
     elif subject.plan.facts.per_unit:
-        yield _planned(f"All rows of each {unit.id} are made one row, which follows from them alone.")
+        yield _of_plan(f"All rows of each {unit.id} are made one row, which follows from them alone.")
     elif unit.id is not None:
-        yield _planned(f"Of each {unit.id}, one row is kept, chosen while reading by a private random key.")
+        yield _of_plan(f"Of each {unit.id}, one row is kept, chosen while reading by a private random key.")
     elif ROWS_ASSERTED in subject.plan.assumptions:
         yield Answer(Basis.STATED, f"Nobody has more than {unit.rows} rows. No column of ids bounds them.")
     else:
-        yield _planned("Each row counts alone. Nothing bounds how many rows a person has.")
+        yield _of_plan("Each row counts alone. Nothing bounds how many rows a person has.")
 
 
 def _neighbours(subject: DossierSubject) -> Iterator[Answer]:
     plan = subject.plan
     if plan.relation is Relation.ADD_OR_REMOVE_ONE:
-        yield _planned("Whether somebody is in the table is protected, and so is the number of rows.")
+        yield _of_plan("Whether somebody is in the table is protected, and so is the number of rows.")
     else:
-        yield _planned("The values of somebody's rows are protected. That they are in the table, and how many, is not.")
+        yield _of_plan("The values of somebody's rows are protected. That they are in the table, and how many, is not.")
     facts = plan.facts
     if facts.rows is not None:
-        yield _planned(f"Unprotected: the number of rows, {facts.rows}, is public.")
+        yield _of_plan(f"Unprotected: the number of rows, {facts.rows}, is public.")
     elif facts.row_bound is not None:
-        yield _planned(f"Unprotected: that there are at most {facts.row_bound} rows; a run ends if there are more.")
+        yield _of_plan(f"Unprotected: that there are at most {facts.row_bound} rows; a run ends if there are more.")
     else:
-        yield _planned("No quantity of the rows is published without noise by this plan.")
+        yield _of_plan("No quantity of the rows is published without noise by this plan.")
 
 
 def _others(subject: DossierSubject) -> Iterator[Answer]:
@@ -135,7 +135,7 @@ def _composition(subject: DossierSubject) -> Iterator[Answer]:
     plan = subject.plan
     found = {placed.kind.name for placed in plan.index.nodes}
     rules = [f"{kind.name}: {kind.rule[plan.relation]}" for kind in KINDS.values() if kind.name in found]
-    yield _planned(f"Losses of the {len(plan.index.steps)} planned releases are composed by rule ({'; '.join(rules)}).")
+    yield _of_plan(f"Losses of the {len(plan.index.steps)} planned releases are composed by rule ({'; '.join(rules)}).")
     for text in subject.ledger.sentences if subject.ledger is not None else ():
         yield Answer(Basis.LEDGER, text)
 
@@ -144,8 +144,8 @@ def _correctness(subject: DossierSubject) -> Iterator[Answer]:
     plan = subject.plan
     sources = list(dict.fromkeys(one.source for step in plan.steps() for one in step.facts.sensitivities if one.source))
     more = f", and {len(sources) - 3} more" if len(sources) > 3 else ""
-    yield _planned(f"Each sensitivity names its source: {'; '.join(sources[:3])}{more}.")
-    yield _planned(_code_sentence(plan))
+    yield _of_plan(f"Each sensitivity names its source: {'; '.join(sources[:3])}{more}.")
+    yield _of_plan(_code_sentence(plan))
     if plan.verified is None:
         yield Answer(
             Basis.OPEN, "Was the code tested? No record of 'dpframework verify --record' was named (--verified)."
@@ -172,17 +172,17 @@ def _code_sentence(plan: Plan) -> str:
 def _assumptions(subject: DossierSubject) -> Iterator[Answer]:
     plan = subject.plan
     if not plan.assumptions:
-        yield _planned("The claim assumes nothing beyond its theorems and the code.")
+        yield _of_plan("The claim assumes nothing beyond its theorems and the code.")
     for name in plan.assumptions:
         what = ASSUMPTIONS.get(name, ("A plugin's assumption.", ""))[0]
         allowed = "accepted by name" if name in plan.budget.allow else "not accepted by name"
-        yield _planned(f"'{name}', {allowed}: {what}")
+        yield _of_plan(f"'{name}', {allowed}: {what}")
 
 
 def _utility(subject: DossierSubject) -> Iterator[Answer]:
-    yield _planned(f"In 95 % of releases. {size_sentence(subject.plan)}")
+    yield _of_plan(f"In 95 % of releases. {size_sentence(subject.plan)}")
     for row in result_rows(subject.plan):
-        yield _planned(f"'{row.name}': {'; '.join(map(bound_line, row.published)) or 'no error bound is known'}.")
+        yield _of_plan(f"'{row.name}': {'; '.join(map(bound_line, row.published)) or 'no error bound is known'}.")
 
 
 def _bias(subject: DossierSubject) -> Iterator[Answer]:
@@ -190,33 +190,33 @@ def _bias(subject: DossierSubject) -> Iterator[Answer]:
     for row in rows:
         for bound in row.published:
             if bound.group_text:
-                yield _planned(f"'{row.name}', {bound.what}: {bound.group_text}.")
+                yield _of_plan(f"'{row.name}', {bound.what}: {bound.group_text}.")
     for names, bias in bias_rows(rows):
-        yield _planned(f"{names}: {bias}.")
-    yield _planned("Noise itself is not biased. It hides small groups more than large ones.")
-    yield from _stated(subject, "justification.harm")
+        yield _of_plan(f"{names}: {bias}.")
+    yield _of_plan("Noise itself is not biased. It hides small groups more than large ones.")
+    yield from _state(subject, "justification.harm")
 
 
 def _bounds(subject: DossierSubject) -> Iterator[Answer]:
     plan = subject.plan
     if plan.facts.inferred:
-        yield _planned(
+        yield _of_plan(
             f"The schema was inferred from the rows, which no epsilon covers: {'; '.join(plan.facts.inferred)}."
         )
     else:
-        yield _planned("The schema is not marked as inferred. Values outside its bounds are clamped, or made missing.")
+        yield _of_plan("The schema is not marked as inferred. Values outside its bounds are clamped, or made missing.")
     if plan.facts.derive:
         made = "; ".join(plan.facts.derive)
-        yield _planned(f"Some columns are made of others, by public expressions: {made}.")
-    yield _planned("All groups and candidates are listed before the rows are read: none appears since a row is there.")
-    yield from _stated(subject, "choices.bounds")
+        yield _of_plan(f"Some columns are made of others, by public expressions: {made}.")
+    yield _of_plan("All groups and candidates are listed before the rows are read: none appears since a row is there.")
+    yield from _state(subject, "choices.bounds")
 
 
 def _postprocessing(subject: DossierSubject) -> Iterator[Answer]:
     plan = subject.plan
     names = dict.fromkeys(written.get("miner", "") for written in plan.miners.values() if written.get("miner"))
     who = f"the miners {', '.join(names)}" if names else "no miner"
-    yield _planned(
+    yield _of_plan(
         f"Results are computed by {who} from releases and public facts only. The accountant refuses any other look at "
         "the rows, so that this costs nothing more."
     )
@@ -226,13 +226,13 @@ def _choices(subject: DossierSubject) -> Iterator[Answer]:
     if subject.ledger is not None:
         for text in subject.ledger.looks:
             yield Answer(Basis.STATED, text)
-    yield from _stated(subject, "choices.looks")
+    yield from _state(subject, "choices.looks")
 
 
 def _randomness(subject: DossierSubject) -> Iterator[Answer]:
     plan = subject.plan
     exact = "real-arithmetic" not in plan.assumptions
-    yield _planned(
+    yield _of_plan(
         "Noise is drawn from the operating system's cryptographic generator. "
         + (
             "Numbers and selections are drawn exactly, over integers, so that rounding leaks nothing."
@@ -245,34 +245,34 @@ def _randomness(subject: DossierSubject) -> Iterator[Answer]:
 
 
 def _side_channels(subject: DossierSubject) -> Iterator[Answer]:
-    yield _planned(
+    yield _of_plan(
         "Errors, warnings and logs of a run hold no cell and no count. How long a run takes is not hidden, and neither "
         "is an assertion about the rows that stopped it."
     )
-    yield from _stated(subject, "security.timing")
+    yield from _state(subject, "security.timing")
 
 
 def _trust(subject: DossierSubject) -> Iterator[Answer]:
     places = ", ".join(subject.plan.data) or "not named in the plan"
     engine = "" if subject.plan.engine is None else f" Counts are evaluated at {subject.plan.engine}."
-    yield _planned(
+    yield _of_plan(
         f"The central model: whoever runs the study reads the rows, and only releases leave. Data: {places}.{engine}"
     )
-    yield from _stated(subject, "trust.actors")
+    yield from _state(subject, "trust.actors")
 
 
 def _only(*names: str) -> Answers:
-    return lambda subject: _stated(subject, *names)
+    return lambda subject: _state(subject, *names)
 
 
 def _justification(subject: DossierSubject) -> Iterator[Answer]:
     total = subject.plan.smallest_total()
     if total is not None and total.epsilon is not None:
         left = subject.plan.budget.epsilon - total.epsilon
-        yield _planned(
+        yield _of_plan(
             f"Planned is epsilon {readable(total.epsilon)}, and {readable(max(left, left * 0))} stays unused."
         )
-    yield from _stated(subject, "justification.epsilon", "justification.process")
+    yield from _state(subject, "justification.epsilon", "justification.process")
 
 
 _ITEMS: tuple[tuple[str, str, str, Callable[[DossierSubject], Iterator[Answer]]], ...] = (

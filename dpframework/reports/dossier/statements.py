@@ -16,7 +16,7 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.outputs import FileKind
-from dpframework.facts.toml import begun_with, kind_of, read_toml, refuse_unknown, toml_lines
+from dpframework.facts.toml import kind_of, prefix_errors, read_toml, refuse_unknown, toml_lines
 
 #: What an owner may state: for each topic its keys, each with the question that it answers.
 TOPICS: Mapping[str, Mapping[str, str]] = MappingProxyType(
@@ -96,13 +96,15 @@ class Statements:
         """
         source = Path(path)
         form = read_toml(source, "an owner's statements")
-        with begun_with(f"{source}: "):
+        with prefix_errors(f"{source}: "):
             refuse_unknown(form, (*TOPICS, "study"), "unknown table")
             studies = form.pop("study", {})
             if not isinstance(studies, Mapping):
                 raise InputError("study must be a table with one table for each study, such as [study.yearly.product]")
-            said = dict(_said(form))
-            own = {name: dict(_said(_table(one, f"[study.{name}]"), f"study.{name}.")) for name, one in studies.items()}
+            said = dict(_texts(form))
+            own = {
+                name: dict(_texts(_table(one, f"[study.{name}]"), f"study.{name}.")) for name, one in studies.items()
+            }
         return cls({**said, **own.get(study, {})}, str(source))
 
     def __getitem__(self, name: str) -> str:
@@ -110,7 +112,7 @@ class Statements:
         return self.said.get(name, "")
 
 
-def _said(form: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, str]]:
+def _texts(form: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, str]]:
     refuse_unknown(form, TOPICS, f"[{where.rstrip('.')}] unknown table" if where else "unknown table")
     for topic, keys in form.items():
         place = f"[{where}{topic}] "

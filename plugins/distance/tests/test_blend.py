@@ -33,12 +33,12 @@ def test_a_blend_gives_each_attribute_the_weight_that_it_has_in_overlap():
     overlap = 1 - np.eye(3)
     for signal, context in ((0.0, ()), (0.4, ("job",)), (1.0, ("job",)), (1.0, ())):
         one = ValueDistances(SCHEMA["city"], context, matrix, SHARES, signal)
-        squares = np.square(one.blended())
+        squares = np.square(one.blend())
         assert SHARES @ squares @ SHARES == pytest.approx(1 - (SHARES**2).sum())
         scale = (1 - (SHARES**2).sum()) / (SHARES @ matrix**2 @ SHARES)
         weight = signal / 2 if context else signal / 4
         assert squares == pytest.approx((1 - weight) * overlap + weight * scale * matrix**2)
-    assert np.square(ValueDistances(SCHEMA["city"], (), 0 * matrix, SHARES).blended()) == pytest.approx(overlap)
+    assert np.square(ValueDistances(SCHEMA["city"], (), 0 * matrix, SHARES).blend()) == pytest.approx(overlap)
 
 
 def test_a_metric_of_blends_is_euclidean_and_each_way_to_it_agrees():
@@ -70,15 +70,15 @@ def test_a_blend_is_overlap_alone_where_values_are_as_common_as_each_other(epsil
     """Neighbours that are equally near stay so: noise puts them in no order."""
     even, rows = learned(epsilon, table(even=True)), table(1).codes.T[:40].astype(np.int64)
     assert 1 <= np.mean([one.unevenness for one in even.values()]) <= 1.2
-    assert any(not np.allclose(one.blended(), 1 - np.eye(len(one.matrix)), atol=1e-4) for one in even.values())
+    assert any(not np.allclose(one.blend(), 1 - np.eye(len(one.matrix)), atol=1e-4) for one in even.values())
     unequal = (rows[:, None] != rows[None]).sum(axis=2)
     assert np.square(CategoricalMetric(even, blend=True).pairwise(rows)) == pytest.approx(unequal, abs=1e-9)
 
     uneven = learned(epsilon, table())
     assert uneven["city"].unevenness == pytest.approx(3 * uneven["city"].shares.max())
     assert np.mean([one.unevenness for one in uneven.values()]) > 1.2
-    for name, own in uneven.blended().items():
-        assert own.tolist() == uneven[name].blended().tolist()
+    for name, own in uneven.blend().items():
+        assert own.tolist() == uneven[name].blend().tolist()
 
 
 def _spread(other, one):

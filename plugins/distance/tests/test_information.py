@@ -137,7 +137,7 @@ def test_sums_are_those_of_f_over_each_table_and_over_those_of_one_attribute_les
     monkeypatch.setattr(terms, "STEP", 4)
     monkeypatch.setattr(terms, "_sums", terms._sums.__wrapped__)
     rng, sizes = np.random.default_rng(whole), (4, 3, 2, 2)
-    f = [0, *np.cumsum(terms._grown(0, 10_000)).tolist()]
+    f = [0, *np.cumsum(terms._growth(0, 10_000)).tolist()]
     layout = subsets(sizes, order)
     cells = rng.integers(0, 9, sizes)
     cells[3, 2, 1, 1] = 300

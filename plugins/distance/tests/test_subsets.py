@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from dpframework_distance import DPDilca
 from dpframework_distance.subsets import (
-    cached_counts,
+    count_once,
     number_of_cells,
     require_few_cells,
     subsets,
@@ -38,7 +38,7 @@ def counted(block, of):
 @pytest.mark.parametrize("containing", [None, 0, 2, 4])
 def test_every_histogram_is_counted(block, order, containing):
     layout = subsets(SIZES, order, containing)
-    counts = cached_counts(block, block.schema.attributes, order, containing)
+    counts = count_once(block, block.schema.attributes, order, containing)
     wanted = [s for s in itertools.combinations(range(5), order) if containing is None or containing in s]
     assert [tuple(s) for s in layout.members.tolist()] == wanted
     for subset in wanted:
@@ -51,16 +51,16 @@ def test_histograms_are_counted_once_a_block(block, monkeypatch):
     count = kernels.add_joint_counts
     monkeypatch.setattr(kernels, "add_joint_counts", lambda *args: number.append(1) or count(*args))
     for _ in range(3):
-        cached_counts(block, block.schema.attributes, 3, None)
+        count_once(block, block.schema.attributes, 3, None)
     assert len(number) == 1
 
 
 @pytest.mark.parametrize("containing", [None, 0, 3])
 def test_smaller_histograms_are_sums_of_larger_ones(block, monkeypatch, containing):
-    cached_counts(block, block.schema.attributes, 3, containing)
+    count_once(block, block.schema.attributes, 3, containing)
     monkeypatch.delattr(kernels, "add_joint_counts")  # no row is read again
     layout = subsets(SIZES, 2, containing)
-    counts = cached_counts(block, block.schema.attributes, 2, containing)
+    counts = count_once(block, block.schema.attributes, 2, containing)
     assert len(layout.members) == (10 if containing is None else 4)
     for subset in layout.members.tolist():
         assert (layout.histogram(counts, *subset) == counted(block, subset)).all()
@@ -69,13 +69,13 @@ def test_smaller_histograms_are_sums_of_larger_ones(block, monkeypatch, containi
 def test_kept_counts_go_with_the_block_and_cannot_be_written(block):
     from dpframework_distance import subsets as module
 
-    counts = cached_counts(block, block.schema.attributes, 2, None)
+    counts = count_once(block, block.schema.attributes, 2, None)
     with pytest.raises(ValueError, match="read-only"):
         counts[0] = 1
     before = len(module._COUNTED)
     del block
     part = dpf.InMemory().load(dpf.Table.from_codes(dpf.Schema([dpf.Boolean("a"), dpf.Boolean("b")]), [[0, 1], [1, 1]]))
-    cached_counts(part[0], part[0].schema.attributes, 2, None)
+    count_once(part[0], part[0].schema.attributes, 2, None)
     assert len(module._COUNTED) >= 1
     del part
     import gc
@@ -102,11 +102,11 @@ def test_too_many_histograms_are_refused_with_their_number_and_what_would_do():
 def test_of_many_targets_the_last_ones_histograms_are_kept(block):
     from dpframework_distance import subsets as module
 
-    every = cached_counts(block, block.schema.attributes, 2, None)
+    every = count_once(block, block.schema.attributes, 2, None)
     for target in range(5):
-        cached_counts(block, block.schema.attributes, 3, target)
+        count_once(block, block.schema.attributes, 3, target)
     assert [(order, target) for _, order, target in module._COUNTED[block]] == [(2, None), (3, 4)]
-    assert cached_counts(block, block.schema.attributes, 2, None) is every
+    assert count_once(block, block.schema.attributes, 2, None) is every
 
 
 @pytest.mark.parametrize(

@@ -28,17 +28,17 @@ def test_a_blend_has_the_weight_of_overlap_and_keeps_the_learned_order(
 ) -> None:
     p = np.array(shares)
     one = distances(context=context, signal=signal, shares=p)
-    squares, overlap = one.blended() ** 2, 1 - np.eye(3)
+    squares, overlap = one.blend() ** 2, 1 - np.eye(3)
     assert p @ squares @ p == pytest.approx(1 - (p**2).sum())  # as two random rows have it in overlap
     weight = signal / 2 if context else signal / 4
     learned = (squares - (1 - weight) * overlap) * (p @ MATRIX**2 @ p)
     assert learned == pytest.approx(weight * MATRIX**2 * (p @ overlap @ p), abs=1e-12)
-    assert pytest.approx(one.blended()) == one.blended().T
+    assert pytest.approx(one.blend()) == one.blend().T
 
 
 def test_of_values_that_nothing_tells_apart_a_blend_is_overlap() -> None:
-    assert distances(matrix=np.zeros((3, 3))).blended() == pytest.approx(1 - np.eye(3))
-    for asked in (ValueDistances.blended, ValueDistances.unevenness.fget):
+    assert distances(matrix=np.zeros((3, 3))).blend() == pytest.approx(1 - np.eye(3))
+    for asked in (ValueDistances.blend, ValueDistances.unevenness.fget):
         with pytest.raises(dpf.InputError, match="come without shares of the rows"):
             asked(distances(shares=None))  # type: ignore[misc]
 
@@ -57,12 +57,12 @@ def test_where_values_are_nearly_as_common_overlap_is_all() -> None:
     exactly = np.array([0.25, 0.25, 0.5])
     assert distances(shares=exactly).unevenness == 1.5
     both = learned(distances(shares=exactly), of_ill(0.45))  # 1.5 and 1.1
-    assert both.blended()["town"] == pytest.approx(distances(shares=exactly).blended())
+    assert both.blend()["town"] == pytest.approx(distances(shares=exactly).blend())
     same = learned(distances(shares=np.array([0.4, 0.3, 0.3])), of_ill(0.4))  # 1.2 each
     assert np.mean([one.unevenness for one in same.values()]) == pytest.approx(EVEN)
     less = learned(distances(shares=np.array([0.39, 0.31, 0.3])), of_ill(0.41))
-    assert less.blended()["town"] == pytest.approx(1 - np.eye(3))
-    assert less.blended()["ill"] == pytest.approx(1 - np.eye(2))
+    assert less.blend()["town"] == pytest.approx(1 - np.eye(3))
+    assert less.blend()["ill"] == pytest.approx(1 - np.eye(2))
 
 
 def test_distances_are_found_by_labels_and_printed_with_two_digits() -> None:

@@ -8,7 +8,7 @@ from dpframework_greedy import SerenadeCS
 
 from dpframework import Relation
 from dpframework.verify.subject import Subject
-from dpframework.verify.witness_replay import witnessed
+from dpframework.verify.witness_replay import replay_witness
 
 EPSILON = 90  # of the choice of a pair: .9 of the example's 100
 SPREADS = (1.5, 2)  # of two indices, where a row is added and where one is replaced
@@ -63,7 +63,7 @@ def test_no_small_table_loses_more_than_the_ceiling_and_the_witnesses_come_near_
         calibrated = next(step for step in subject.plan.steps() if step.name == "pairs")
         claim = subject.plan.calibration(calibrated).losses.pure.under(witness.relation)
         assert claim == EPSILON
-        shown = witnessed(subject, witness, np.random.default_rng(0))
+        shown = replay_witness(subject, witness, np.random.default_rng(0))
         assert shown.divergence is None
         assert 0.98 * loss <= shown.loss - 10 <= loss + 1e-9  # the counts have 10, and lose all of it
         said = "0.75" if witness.relation is Relation.ADD_OR_REMOVE_ONE else "0.6"

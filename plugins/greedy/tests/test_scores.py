@@ -12,7 +12,16 @@ import pytest
 from dpframework_greedy import scores
 from dpframework_greedy.language import Language
 from dpframework_greedy.queries import PairScores
-from dpframework_greedy.scores import BLOCK, Score, Surplus, _bounds, _largest_changes, _turned, rises_at, spread_of
+from dpframework_greedy.scores import (
+    BLOCK,
+    Score,
+    Surplus,
+    _bounds,
+    _largest_changes,
+    _turning_support,
+    rises_at,
+    spread_of,
+)
 from scipy.optimize import minimize_scalar
 
 import dpframework as dpf
@@ -289,7 +298,7 @@ def test_an_index_to_be_surpassed_is_from_a_half_to_one():
     ids=str,
 )
 def test_beyond_some_support_factors_are_constant_to_all_digits(score: Score, turned: float) -> None:
-    assert _turned(score) == turned
+    assert _turning_support(score) == turned
     beyond = np.array([turned, 2.0 * turned + 1])
     assert (1 - score.of_both(beyond) <= 1e-17).all()
     assert score.max_support is None or (score.of_either(beyond) < 1e-17).all()
@@ -417,7 +426,7 @@ def test_a_change_at_the_edge_of_a_block_is_found(least: int) -> None:
 
 @pytest.mark.parametrize("score", [Score(), Score(20, 0.3), Score(20, 0.3, 60, 0.2), Score.lowest(300, None)], ids=str)
 def test_beyond_where_factors_change_every_change_is_less_than_the_one_before(score: Score) -> None:
-    supports = np.arange(math.ceil(_turned(score)) + 1, 5_000)
+    supports = np.arange(math.ceil(_turning_support(score)) + 1, 5_000)
     here, above = score.of_both(supports), score.of_both(supports + 1)
     of_either, next_either = score.of_either(supports), score.of_either(supports + 1)
     rise = rises_at(supports, here, above)

@@ -236,7 +236,7 @@ def test_extensions_that_cannot_pay_are_warned_of_and_not_planned_by_default(
         for kind, number in ((ES, {"rounds": pairs * each}), (CS, {"extensions": each})):
             asked: dict[str, Any] = {"epsilon": epsilon, "min_support": 2000, "max_support": 14_000, "pairs": pairs}
             explicit = plan_of(kind(**asked, **number, budget=budget), schema, relation=relation)
-            chosen = kind(**asked, **number).resolved(schema)
+            chosen = kind(**asked, **number).resolve(schema)
             pays = chosen.choices == pairs * each
             if budget == "d3":  # what the default has, where it extends
                 assert pays == (not swamped(explicit)), (kind, pairs, each)
@@ -546,7 +546,7 @@ def test_supports_of_a_score_are_a_tenth_and_seven_tenths_of_the_rows_and_pairs_
     miner = SerenadeES(epsilon=4, score="logistic", budget=[0.5, 0, 0.5])
     score = miner.scored(schema)
     assert (score.min_support, score.max_support) == (500, 3500)
-    resolved = miner.resolved(schema)
+    resolved = miner.resolve(schema)
     error = float(score.sensitivity.spread.replace_one) / 2 * math.log(20 * resolved.language.number_of_pairs)
     assert 1 < resolved.pairs < 20
     assert resolved.pairs == math.floor(0.5 / error)
@@ -554,7 +554,7 @@ def test_supports_of_a_score_are_a_tenth_and_seven_tenths_of_the_rows_and_pairs_
 
 def test_extensions_that_do_not_divide_evenly_give_each_pair_one_turn_more():
     step = SerenadeES(2, rounds=3, pairs=2, min_support=100, max_support=400, budget="d3")
-    of = step.resolved(clinic_schema()).extension_step("x", Fraction(1), 3, 2, uses=[])
+    of = step.resolve(clinic_schema()).extension_step("x", Fraction(1), 3, 2, uses=[])
     assert of.query.turns == 2
 
 
@@ -642,4 +642,4 @@ def test_as_many_extensions_as_pairs_are_worth_planning_and_fewer_are_not() -> N
             )
             wanted = asked or 12
             choices = min(carried, wanted) if carried >= min(3, wanted) and pairs >= 3 else 0
-            assert miner.resolved(SCHEMA).choices == choices, (epsilon, asked)
+            assert miner.resolve(SCHEMA).choices == choices, (epsilon, asked)

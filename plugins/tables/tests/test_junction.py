@@ -13,7 +13,7 @@ import pytest
 from dpframework_tables.budgets import TableBudget
 from dpframework_tables.candidates import candidate_sets, room_for, tree_for
 from dpframework_tables.junction import JunctionTree, cells_of, cliques_of, elimination_order
-from dpframework_tables.sampling import Draws, _cell_of, _dealt
+from dpframework_tables.sampling import Draws, _cell_of, _deal
 
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, PermuteAndFlip
 
@@ -158,7 +158,7 @@ def test_rows_are_dealt_in_proportion_to_their_line_within_one_row() -> None:
     given = np.repeat(np.arange(4), [400, 7, 80, 30])
     rng = np.random.default_rng(0)
     rng.shuffle(given)
-    cells = _dealt(table, given, Draws(1))
+    cells = _deal(table, given, Draws(1))
     for line, shares in enumerate(([0.25, 0.5, 0.25], [0, 0, 1], [0, 0.75, 0.25], [1 / 3] * 3)):
         dealt = np.bincount(cells[given == line], minlength=3)
         assert np.abs(dealt - np.array(shares) * (given == line).sum()).max() <= 1

@@ -10,7 +10,7 @@ from dpframework_tables.candidates import candidate_sets, room_for, tree_for
 from dpframework_tables.junction import JunctionTree, cells_of, cliques_of
 from dpframework_tables.model import Measurement, _simplex, beliefs, factors_of, fit
 from dpframework_tables.pooling import Pool, residuals_of
-from dpframework_tables.sampling import sampled_rows
+from dpframework_tables.sampling import sample_rows
 from dpframework_tables.shrinkage import parts_kept
 from hypothesis import given, settings, strategies as st
 
@@ -248,9 +248,9 @@ def test_what_differs_by_more_than_noise_is_believed():
 
 def test_rows_are_dealt_out_so_that_tables_err_by_rounding():
     rows, model = fitted()
-    drawn = sampled_rows(model, len(rows), seed=5)
-    assert np.array_equal(drawn, sampled_rows(model, len(rows), seed=5))
-    assert not np.array_equal(drawn, sampled_rows(model, len(rows), seed=6))
+    drawn = sample_rows(model, len(rows), seed=5)
+    assert np.array_equal(drawn, sample_rows(model, len(rows), seed=5))
+    assert not np.array_equal(drawn, sample_rows(model, len(rows), seed=6))
     root = model.tree.cliques[0]
     assert np.abs(table_of(drawn, root) - model.marginal(root)).max() < 1
     for of in SETS:  # chance alone would make tens of rows of it
@@ -260,7 +260,7 @@ def test_rows_are_dealt_out_so_that_tables_err_by_rounding():
 def test_rows_follow_from_the_seed_with_any_version_of_numpy():
     _, model = fitted(sets=SETS[:1])
     even = fit(model.tree, [Measurement.alone(0, np.array([5.0, 5.0]), 1.0)], 10.0)
-    assert sampled_rows(even, 10, seed=1)[:, 0].tolist() == [1, 1, 0, 0, 0, 1, 0, 1, 0, 1]
+    assert sample_rows(even, 10, seed=1)[:, 0].tolist() == [1, 1, 0, 0, 0, 1, 0, 1, 0, 1]
 
 
 def test_what_may_be_measured_keeps_the_tree_within_its_cells():

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dpframework_trees.additive import AdditiveModel, Design, DPAdditive
-from dpframework_trees.additive.bins import cumulative_shares, even_cells, merged, merged_by_counts, most_bins
+from dpframework_trees.additive.bins import cumulative_shares, even_cells, merge_by_counts, merged, most_bins
 from dpframework_trees.additive.drawing import draw_term, draw_terms
 from dpframework_trees.additive.estimator import DPAdditiveClassifier
 from dpframework_trees.additive.miner import AdditiveFit, Variant
@@ -368,7 +368,7 @@ def test_noisy_counts_are_weighted_by_what_they_tell():
     for shares in ([1, 1, 1, 1], [0, 0, 0, 1], [0.5, 0.5, 0.5, 1]):
         assert 2 <= len(set(even_cells(np.array(shares, dtype=float), 3))) <= 3
     missing = dpf.Numeric("size", 0, 4, bins=4, missing=True)
-    assert merged_by_counts(missing, 2, np.array([9.0, 1.0, 1.0, 1.0, 50.0]), 1e-9, 12.0) == (0, 1, 1, 1, 2)
+    assert merge_by_counts(missing, 2, np.array([9.0, 1.0, 1.0, 1.0, 50.0]), 1e-9, 12.0) == (0, 1, 1, 1, 2)
 
 
 @pytest.mark.parametrize("variant", [Variant(), Variant(True), Variant(False, True), Variant(True, True)])

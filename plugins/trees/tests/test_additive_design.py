@@ -14,8 +14,8 @@ from dpframework_trees.additive.bins import (
     counts_tell,
     cumulative_shares,
     even_cells,
+    merge_by_counts,
     merged,
-    merged_by_counts,
     most_bins,
     too_fine,
 )
@@ -27,7 +27,7 @@ from dpframework_trees.additive.design import (
     expected_spread,
     probabilities,
 )
-from dpframework_trees.additive.perturbation import noise_log_density, tuned_for
+from dpframework_trees.additive.perturbation import noise_log_density, tune_for
 from dpframework_trees.additive.queries import LogisticRows
 from dpframework_trees.additive.stretch import MOST, Evidence, _scores, centred, evidence_of, stretch_of
 from numpy.typing import NDArray
@@ -278,7 +278,7 @@ def test_the_mechanism_says_what_it_does_before_it_is_run() -> None:
     assert preview.text.startswith("a fit with noise of 4 rows a coefficient in its gradient's norm; with fewer than")
     assert f"fewer than about {50 * 4 * len(query.given)} rows" in preview.text
     assert not ObjectivePerturbation(1).needs_length
-    tuned = tuned_for(DESIGNS["two"], given)
+    tuned = tune_for(DESIGNS["two"], given)
     assert (tuned.epsilon, tuned.design) == (Fraction(1, 4), DESIGNS["two"])
 
 
@@ -390,9 +390,9 @@ def test_a_bin_is_in_the_cell_where_the_middle_of_its_rows_lies() -> None:
     assert even_cells(np.array([0.0, 1.0, 1.0]), 3) == (0, 1, 2)  # a middle at 1 is in the last cell
     missing = dpf.Numeric("n", 0, 4, bins=4, missing=True)
     counts = np.array([30.0, 1.0, 1.0, 30.0, 7.0])
-    assert merged_by_counts(missing, 3, counts, 1e-9, 62.0) == (0, 1, 1, 2, 3)
-    assert merged_by_counts(attrs.evolve(missing, missing=False), 3, counts[:4], 1e-9, 62.0) == (0, 1, 1, 2)
-    assert merged_by_counts(missing, 3, counts, 1e9, 0.0) == (0, 1, 1, 2, 3)  # a noisy number of rows may be 0
+    assert merge_by_counts(missing, 3, counts, 1e-9, 62.0) == (0, 1, 1, 2, 3)
+    assert merge_by_counts(attrs.evolve(missing, missing=False), 3, counts[:4], 1e-9, 62.0) == (0, 1, 1, 2)
+    assert merge_by_counts(missing, 3, counts, 1e9, 0.0) == (0, 1, 1, 2, 3)  # a noisy number of rows may be 0
 
 
 # --- bands and stretch ----------------------------------------------------------------------------------------------
@@ -508,7 +508,7 @@ def test_the_lattice_of_the_noise_costs_little_at_every_epsilon(
     query = LogisticRows(dpf.Categorical("class", [str(k) for k in range(classes)]), ("a",))
     given = ObjectivePerturbation(epsilon).calibrate(query.facts(), Relation.ADD_OR_REMOVE_ONE)
     assert given is not None
-    tuned = tuned_for(design_of(sizes, classes, 1e5), given)
+    tuned = tune_for(design_of(sizes, classes, 1e5), given)
     assert tuned.claimed <= epsilon
     widest = [max(tuned.design.blocks(g)) for g in range(len(tuned.design.groups))]
     of_lattice = sum(m / Fraction(scale) for m, scale in zip(widest, tuned.scales, strict=True))
@@ -526,7 +526,7 @@ def test_a_fit_whose_noise_might_not_fit_into_64_bits_is_refused() -> None:
     def tuned(epsilon: Fraction) -> Tuned:
         given = ObjectivePerturbation(epsilon).calibrate(query.facts(), Relation.ADD_OR_REMOVE_ONE)
         assert given is not None
-        return tuned_for(design_of([1999], 2, 1e5), given)
+        return tune_for(design_of([1999], 2, 1e5), given)
 
     fits = tuned(Fraction(1, 500))
     largest = max((sum(fits.design.blocks(g)) + 1) * scale for g, scale in enumerate(fits.scales))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from dpframework_trees import DPTree
 from dpframework_trees.complete import CompleteTree
-from dpframework_trees.dptree import SAMPLERS, _grown
+from dpframework_trees.dptree import SAMPLERS, _grow
 from dpframework_trees.splits import Candidates, Region
 from dpframework_trees.tree import DecisionTree, Inner, Leaf
 
@@ -204,7 +204,7 @@ def test_the_counts_of_leaves_go_to_the_paths_that_they_belong_to():
     tests = Candidates.of_schema(SCHEMA, ["size", "ripe"], multiway=False, cuts=True)  # size < 3, size < 5, ripe
     counts = np.arange(8, dtype=float).reshape(4, 2)
     tree = CompleteTree(tests, np.array([1, 2, 0]))  # size < 5; below it ripe, else size < 3, which cannot hold
-    grown = _grown(tree, counts, 1.0, Region.whole(SCHEMA), 0)
+    grown = _grow(tree, counts, 1.0, Region.whole(SCHEMA), 0)
     assert str(grown.split) == "size < 5"
     held, rest = grown.children
     assert str(held.split) == "ripe = true"

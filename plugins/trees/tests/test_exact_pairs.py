@@ -19,7 +19,7 @@ from dpframework_trees.queries import TreePairScores
 from dpframework_trees.redescribe import MCMCTreePair
 from dpframework_trees.redescribe.starts import EXAMPLE_SCHEMA
 from dpframework_trees.redescribe.witnesses import pair_of_trees
-from dpframework_trees.sampling import drawn_scale
+from dpframework_trees.sampling import scale_on_lattice
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_pairs import PairData, pair_score_named, some_pairs
 
@@ -73,7 +73,7 @@ def every_pair(depth: int) -> list[tuple[np.ndarray, np.ndarray]]:
 def probabilities(data: SplitPairCounts, given: Calibration, depth: int) -> np.ndarray:
     """Return the log-probability of every pair by the exponential mechanism, from the scores alone."""
     trees = (np.array(each) for each in zip(*every_pair(depth), strict=True))
-    logs = data.scores(*trees) / drawn_scale(given)
+    logs = data.scores(*trees) / scale_on_lattice(given)
     return logs - np.logaddexp.reduce(logs)
 
 

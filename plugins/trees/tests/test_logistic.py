@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from dpframework_trees.additive import Design, fitting, noise, perturbation
 from dpframework_trees.additive.design import Tuned
-from dpframework_trees.additive.fitting import Loss, Rows, fitted_steps, lattice_of, minimised, on_lattice
+from dpframework_trees.additive.fitting import Loss, Rows, fit_in_steps, lattice_of, minimise, on_lattice
 from dpframework_trees.additive.queries import LogisticRows
-from dpframework_trees.additive.refinement import _descended, _Exact, inverse_of, refined
+from dpframework_trees.additive.refinement import _descend, _Exact, inverse_of, refined
 from dpframework_trees.kernels import add_curvature, add_residuals
 from scipy.special import softmax
 
@@ -169,7 +169,7 @@ def test_the_bound_adds_up_what_the_module_derives(design: Design, number: int) 
     # half a step of the noise's lattice in each coordinate
     half = math.sqrt(n * (float(loss.tuned.step) / 2) ** 2) / lowest
     assert loss.of_noise == pytest.approx(half * (1 + 2.0**-30), rel=1e-12, abs=0)
-    coefficients = minimised(loss.rows, loss.tuned, loss.noise)  # where no part hides the others
+    coefficients = minimise(loss.rows, loss.tuned, loss.noise)  # where no part hides the others
     sums = loss.residuals(coefficients)
     exact = loss.size(sums + ridge * coefficients + loss.noise)
     rounded = 4 * u * loss.size(np.abs(sums) + np.abs(ridge * coefficients) + np.abs(loss.noise))
@@ -231,9 +231,9 @@ def test_a_bound_is_believed_on_the_lattice_and_on_one_twice_as_fine(design: Des
 @pytest.mark.parametrize("number", [0, 30])
 def test_a_fit_ends_where_the_gradient_is_as_small_as_is_asked(design: Design, number: int) -> None:
     loss = some_loss(design, number)
-    found = minimised(loss.rows, loss.tuned, loss.noise)
+    found = minimise(loss.rows, loss.tuned, loss.noise)
     assert loss.bound(found) <= loss.tuned.gradient_error
-    steps = fitted_steps(loss.rows, loss.tuned, loss.noise)
+    steps = fit_in_steps(loss.rows, loss.tuned, loss.noise)
     assert steps.tolist() == np.rint(found / loss.tuned.release_step).tolist()
     if number == 0:  # the minimum of w'Rw / 2 + b'w
         assert found == pytest.approx(-loss.noise / loss.tuned.ridge[:, None])
@@ -246,7 +246,7 @@ def test_where_the_bound_is_too_large_the_fit_is_refined_by_what_the_real_noise_
     monkeypatch.setattr(fitting, "refined", lambda *given: asked.append(given) or "refined")
     for bound, refined_too in ((enough, False), (enough * (1 + 1e-9), True)):
         monkeypatch.setattr(Loss, "bound", lambda *_, bound=bound: bound)
-        assert isinstance(fitted_steps(loss.rows, loss.tuned, loss.noise), str) is refined_too
+        assert isinstance(fit_in_steps(loss.rows, loss.tuned, loss.noise), str) is refined_too
     ((_, _, left, unit),) = asked
     assert (left, unit) == (enough - loss.of_noise, loss.tuned.release_step)
     assert 0 < left < enough
@@ -256,9 +256,9 @@ def test_what_is_far_away_is_put_at_2_to_the_61_steps(monkeypatch: Any) -> None:
     loss = some_loss(TWO, 2)
     most = 2.0**61 * loss.tuned.release_step
     far = np.array([[most * 4], [-most * 4], [0.0], [most / 2], [-most / 2]])
-    monkeypatch.setattr(fitting, "minimised", lambda *_: far)
+    monkeypatch.setattr(fitting, "minimise", lambda *_: far)
     monkeypatch.setattr(Loss, "bound", lambda *_: 0.0)
-    assert fitted_steps(loss.rows, loss.tuned, loss.noise).ravel().tolist() == [2**61, -(2**61), 0, 2**60, -(2**60)]
+    assert fit_in_steps(loss.rows, loss.tuned, loss.noise).ravel().tolist() == [2**61, -(2**61), 0, 2**60, -(2**60)]
 
 
 # --- more digits ----------------------------------------------------------------------------------------------------
@@ -293,14 +293,14 @@ def test_gradients_in_more_digits_are_those_of_floats(design: Design) -> None:
 def test_where_floats_end_more_digits_go_on_to_any_gradient(design: Design, inverse: bool, monkeypatch: Any) -> None:
     """Of 1e-70 too, which takes digits that are doubled: compared with Newton's method in 400 digits."""
     loss = some_loss(design, 12, 20)
-    start = minimised(loss.rows, loss.tuned, loss.noise) + 0.01
+    start = minimise(loss.rows, loss.tuned, loss.noise) + 0.01
     if not inverse:
         monkeypatch.setattr("dpframework_trees.additive.refinement.inverse_of", lambda _: None)
     enough, unit = (1e-70, 2.0**-50) if inverse else (1e-3, 2.0**-10)
     found = refined(loss, start, enough, unit)
     with mpmath.workprec(1300):
         exact, at = _Exact(loss), np.array([[mpmath.mpf(float(w)) for w in row] for row in start], dtype=object)
-        newton = np.linalg.inv(loss.hessian(minimised(loss.rows, loss.tuned, loss.noise)))
+        newton = np.linalg.inv(loss.hessian(minimise(loss.rows, loss.tuned, loss.noise)))
         for _ in range(60):
             gradient, _ = exact.gradient(at)
             steps = newton.astype(object) @ gradient.T.ravel()
@@ -335,7 +335,7 @@ def descended(largest: float, enough: float, inverse: Any, bits: int) -> tuple[b
     exact = Parabolas(largest)
     with mpmath.workprec(300):
         at = np.array([[mpmath.mpf(3)], [mpmath.mpf(4)]], dtype=object)
-        done, at = _descended(exact, at, enough, inverse, bits)  # type: ignore[arg-type]
+        done, at = _descend(exact, at, enough, inverse, bits)  # type: ignore[arg-type]
     assert at[0, 0] == 3
     return done, float(at[1, 0] - 3), exact.looked
 
@@ -359,7 +359,7 @@ def test_what_is_not_known_of_a_gradient_is_measured_by_the_smallest_ridge() -> 
     exact = Parabolas(1.0)
     exact.ridge = np.array([[mpmath.mpf(16)], [mpmath.mpf(4)]], dtype=object)
     at = np.array([[mpmath.mpf(3)], [mpmath.mpf(4)]], dtype=object)
-    done, _ = _descended(exact, at, 2.0, None, 64)  # type: ignore[arg-type]
+    done, _ = _descend(exact, at, 2.0, None, 64)  # type: ignore[arg-type]
     assert done  # a size of 2 / 2, and a doubt of 1 for either of two coefficients, over 2
 
 

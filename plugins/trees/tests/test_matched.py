@@ -30,7 +30,7 @@ from dpframework.verify import audit
 from dpframework.verify.conformance import MinerConformance
 from dpframework.verify.replay import Weigher
 from dpframework.verify.subject import Subject
-from dpframework.verify.witness_replay import witnessed
+from dpframework.verify.witness_replay import replay_witness
 
 ROWS = 5000
 
@@ -70,7 +70,7 @@ def test_a_joint_loses_all_that_it_claims(relation: dpf.Relation) -> None:
     example = MatchedTrees.examples()["joint"]
     [witness] = [one for one in example.witnesses if (one.one is None) == (relation is dpf.Relation.ADD_OR_REMOVE_ONE)]
     subject = Subject(example.miner, example.schema, relation)
-    shown = witnessed(subject, witness, np.random.default_rng(0))
+    shown = replay_witness(subject, witness, np.random.default_rng(0))
     assert shown.divergence is None
     weigher = Weigher(shown.subject, shown.transcript)
     one, other = (np.array(weigher.densities(table)) for table in shown.tables)
@@ -106,14 +106,14 @@ def test_the_plan_costs_exactly_epsilon_and_assumes_nothing(asked: dict[str, Any
 
 def test_the_number_of_trees_follows_from_epsilon_and_public_facts() -> None:
     def arranged(epsilon: Any, **rows: int | None) -> Arrangement:
-        return MatchedTrees(epsilon, matches=0).arranged(attrs.evolve(bounded(None), **rows))
+        return MatchedTrees(epsilon, matches=0).arrange(attrs.evolve(bounded(None), **rows))
 
     numbers = [arranged(epsilon).trees for epsilon in ("0.01", "0.1", "0.5", 1, 10)]
     assert numbers == [1, 1, 3, 7, 9]
     assert [arranged("0.1", max_rows=rows).trees for rows in (100, 10_000, 10**6)] == [1, 3, 3]
     assert arranged("0.1", rows=20_000).trees == 5
     assert [arranged("0.1", max_rows=rows).depth for rows in (700, 800)] == [1, 2]
-    assert MatchedTrees(1, trees=4).arranged(bounded(10)).trees == 4
+    assert MatchedTrees(1, trees=4).arrange(bounded(10)).trees == 4
 
 
 def test_errors_are_those_of_the_branch_that_about_so_many_rows_lead_to() -> None:
@@ -133,11 +133,11 @@ def test_what_is_read_together_follows_from_epsilon_and_the_rows() -> None:
     """By epsilon * rows: from 420, 620, 1,500 and 5,500 on, the last if there are 1,000 candidates for each match."""
     for carried, matches in ((419, 0), (420, 5), (619, 5), (620, 7), (1_499, 7), (1_500, 9), (60_000, 9)):
         miner = MatchedTrees(Fraction(carried, 2000))
-        arranged = miner.arranged(attrs.evolve(clinic_schema(), max_rows=None, rows=2000))
-        assert arranged == miner.arranged(bounded(None), 2000)
+        arranged = miner.arrange(attrs.evolve(clinic_schema(), max_rows=None, rows=2000))
+        assert arranged == miner.arrange(bounded(None), 2000)
         assert (arranged.matches, arranged.groups) == (matches, 1 if matches else 0)
         assert (arranged.forest, bool(arranged.trees)) == ((0, False) if matches else (1, True))
-    assert MatchedTrees(100).arranged(MATCHED_SCHEMA).matches == 0  # of 32 candidates
+    assert MatchedTrees(100).arrange(MATCHED_SCHEMA).matches == 0  # of 32 candidates
     assert Arrangement.of(10_000, CHOOSE_FROM * 9).groups == 1
     for carried, candidates, groups in ((5_500, 18_000, 2), (5_499, 18_000, 1), (5_500, 17_999, 1)):
         assert Arrangement.of(carried, candidates) == Arrangement(9, groups, 0, 0, Fraction(0))
@@ -183,7 +183,7 @@ def test_the_released_number_of_rows_chooses_what_is_read_and_the_cap(
     table = dpf.Table.from_codes(bounded(6_000), clinic.codes, clinic.values)
     run(table, MatchedTrees(1))
     assert asked[0] == ("rows", {})
-    arranged = MatchedTrees(1).arranged(bounded(6_000), min(max(released, 1), 6_000))
+    arranged = MatchedTrees(1).arrange(bounded(6_000), min(max(released, 1), 6_000))
     assert arranged.name == branch
     caps = [inputs["cap"] for name, inputs in asked if name in {"match", "root"}]
     assert caps == [max(min(released, 6_000) * 3 // 10, 1)] * (arranged.matches or arranged.trees)
@@ -200,7 +200,7 @@ def test_matches_and_trees_share_the_budget_as_asked() -> None:
         (0, 2): (0, 0, 2, 1),
     }
     for (matches, trees), expected in asked.items():
-        arranged = MatchedTrees(1, matches=matches, trees=trees).arranged(bounded(20_000))
+        arranged = MatchedTrees(1, matches=matches, trees=trees).arrange(bounded(20_000))
         assert (arranged.matches, arranged.groups, arranged.trees, arranged.forest) == expected
     for number in (-9, 1, 3, 8, 10, 99):
         with pytest.raises(dpf.InputError, match=rf"matches is {number}; accepted are 0, 5, 7, 9, and multiples of 9"):
@@ -316,7 +316,7 @@ def test_a_delta_carries_more_trees() -> None:
         study.add("found", dpf.share(1, "matched-trees", matches=0))
         assert study.plan().total().epsilon <= Fraction(epsilon)
         assert study.miners["found"].epsilon >= Fraction(epsilon) * Fraction(999, 1000)
-        carried, alone = study.miners["found"].arranged(schema), MatchedTrees(epsilon, matches=0).arranged(schema)
+        carried, alone = study.miners["found"].arrange(schema), MatchedTrees(epsilon, matches=0).arrange(schema)
         assert carried.trees >= alone.trees
     assert carried.trees > alone.trees
 
@@ -506,7 +506,7 @@ class PlantedCount(dpf.Miner):
     def mine(self, table: dpf.PrivateTable) -> Any:
         released = max(float(table.release("rows")), 1.0)
         chosen_by = self._true(table) if self.true_rows_choose else released
-        arranged = MatchedTrees(self.epsilon).arranged(table.schema, chosen_by)
+        arranged = MatchedTrees(self.epsilon).arrange(table.schema, chosen_by)
         part = table.scope(arranged.name)
         cap = max(int(self._true(table) if self.true_rows_cap else released) * 3 // 10, 1)
         if arranged.matches:
@@ -545,7 +545,7 @@ def test_what_few_rows_have_is_found_and_the_plan_says_what_noise_hides() -> Non
     steps = [node for node in walk(miner.plan(schema)) if isinstance(node, Step)]
     assert [one.name for one in steps] == ["match", "table"]
     assert (steps[0].query.most, steps[0].threshold) == (960, 480)
-    assert miner.arranged(schema) == MatchedTrees(5).arranged(schema, 1_600)
+    assert miner.arrange(schema) == MatchedTrees(5).arrange(schema, 1_600)
     for epsilon, warned in ((5, False), ("0.05", True)):
         study = dpf.Study(schema, epsilon=epsilon)
         study.add("found", MatchedTrees(epsilon, rare=960))

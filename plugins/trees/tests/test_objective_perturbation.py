@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from dpframework_trees.additive import Design, DPAdditive, ObjectivePerturbation, fitting, perturbation
 from dpframework_trees.additive.design import BLUR, MULTICLASS, Tuned
-from dpframework_trees.additive.fitting import UNIT, Loss, Rows, fitted_steps, minimised
+from dpframework_trees.additive.fitting import UNIT, Loss, Rows, fit_in_steps, minimise
 from dpframework_trees.additive.noise import (
     ball_point,
     ball_points,
@@ -20,7 +20,7 @@ from dpframework_trees.additive.noise import (
     group_points,
     uniform_below,
 )
-from dpframework_trees.additive.perturbation import CELL, drawn_noise, noise_log_density
+from dpframework_trees.additive.perturbation import CELL, draw_noise, noise_log_density
 from dpframework_trees.additive.queries import LogisticRows
 from dpframework_trees.additive.refinement import refined
 from dpframework_trees.tree import DecisionTree, Inner, Leaf
@@ -225,7 +225,7 @@ def test_the_density_is_that_of_real_noise():
 def test_noise_has_the_density_that_is_stated():
     """The mean of its norm, in units of its loss: the number of coordinates, over all groups."""
     tuned = Tuned(TWO, Fraction(1, 2))
-    drawn = [drawn_noise(tuned, SeededRandomness(seed)) for seed in range(400)]
+    drawn = [draw_noise(tuned, SeededRandomness(seed)) for seed in range(400)]
     found = [noise_log_density(tuned, np.zeros(noise.shape)) - noise_log_density(tuned, noise) for noise in drawn]
     # a sum of gamma variables of shapes that add up to the coordinates: 9 standard deviations of their mean
     assert np.mean(found) == pytest.approx(TWO.columns, abs=9 * math.sqrt(TWO.columns / 400))
@@ -239,8 +239,8 @@ def test_what_is_computed_is_within_its_distance_of_the_minimum(design, epsilon)
     rng, every = np.random.default_rng(2), kinds(design)
     tuned = Tuned(design, Fraction(epsilon))
     rows = rows_of(design, [every[k] for k in rng.integers(0, len(every), 60)])
-    lattice = drawn_noise(tuned, SeededRandomness(6))
-    found = minimised(rows, tuned, lattice)
+    lattice = draw_noise(tuned, SeededRandomness(6))
+    found = minimise(rows, tuned, lattice)
     noise = lattice.astype(np.longdouble) + rng.choice([-0.5, 0.5], lattice.shape) * np.longdouble(float(tuned.step))
     X = design.of_cells[:, rows.cells].sum(axis=2).T.astype(np.longdouble)
     Y = np.eye(design.classes, dtype=np.longdouble)[rows.classes]
@@ -259,7 +259,7 @@ def test_what_is_computed_is_within_its_distance_of_the_minimum(design, epsilon)
     size = float(np.sqrt((gradient(found.astype(np.longdouble)) ** 2 / tuned.ridge[:, None]).sum()))
     assert size <= loss.bound(found) <= tuned.gradient_error
     in_more_digits = refined(loss, np.zeros(found.shape), tuned.gradient_error - loss.of_noise, tuned.release_step)
-    steps = fitted_steps(rows, tuned, lattice)
+    steps = fit_in_steps(rows, tuned, lattice)
     assert np.abs(in_more_digits - steps).sum() <= 2 * tuned.distance / tuned.release_step + steps.size
     exact = found.astype(np.longdouble)
     for _ in range(4):
@@ -291,10 +291,10 @@ def test_a_fit_that_begins_on_a_sample_ends_as_near_to_the_minimum(monkeypatch):
     rng = np.random.default_rng(0)
     codes = np.column_stack([rng.integers(0, size, 3_000) for size in (*TWO.sizes, 2)])
     rows, tuned = rows_of(TWO, [tuple(row) for row in codes.tolist()]), Tuned(TWO, Fraction(1))
-    noise = drawn_noise(tuned, SeededRandomness(0))
-    whole = minimised(rows, tuned, noise)
+    noise = draw_noise(tuned, SeededRandomness(0))
+    whole = minimise(rows, tuned, noise)
     monkeypatch.setattr(fitting, "MANY", 100)
-    sampled = minimised(rows, tuned, noise)
+    sampled = minimise(rows, tuned, noise)
     assert Loss(rows, tuned, noise).bound(sampled) <= tuned.gradient_error
     assert np.abs(sampled - whole).sum() <= 2 * tuned.distance
 
@@ -305,7 +305,7 @@ def test_a_release_is_the_fit_rounded_with_little_noise():
     tuned = Tuned(TWO, Fraction(2))
     steps = output / tuned.release_step
     assert np.array_equal(np.rint(steps), steps)
-    fitted = minimised(rows, tuned, drawn_noise(tuned, SeededRandomness(0)))
+    fitted = minimise(rows, tuned, draw_noise(tuned, SeededRandomness(0)))
     off = np.abs(steps - fitted / tuned.release_step)
     assert 0 < off.max() < 40 * tuned.release_scale  # of 8 Laplace variables: but for exp(-37)
 
@@ -333,8 +333,8 @@ def test_floats_alone_leave_room_for_what_a_fit_adds_up_to(attributes, classes, 
 def test_a_fit_of_rows_that_are_all_alike_is_made(attributes, classes, number):
     rows = rows_alike(attributes, classes, number, number)
     tuned = Tuned(rows.design, Fraction(1))
-    noise = drawn_noise(tuned, SeededRandomness(1))
-    steps = fitted_steps(rows, tuned, noise)
+    noise = draw_noise(tuned, SeededRandomness(1))
+    steps = fit_in_steps(rows, tuned, noise)
     assert np.abs(steps).max() < 2**61
 
 
@@ -342,14 +342,14 @@ def test_a_fit_that_floats_do_not_reach_is_made_in_more_digits(monkeypatch):
     """It ends at the same place, to the accuracy that is asked for, whether floats begin well, badly or not at all."""
     rows = rows_of(TWO, [(0, 1, 2, 1)] * 30 + [(1, 0, 0, 0)] * 20)
     tuned = Tuned(TWO, Fraction(1, 2))
-    noise = drawn_noise(tuned, SeededRandomness(3))
-    usual = fitted_steps(rows, tuned, noise)
+    noise = draw_noise(tuned, SeededRandomness(3))
+    usual = fit_in_steps(rows, tuned, noise)
     near = 2 * tuned.distance / tuned.release_step + usual.size
     for start in (np.zeros(noise.shape), np.full(noise.shape, 30.0)):
-        monkeypatch.setattr(fitting, "minimised", lambda *_, start=start: start)
-        assert 0 <= np.abs(fitted_steps(rows, tuned, noise) - usual).sum() <= near
+        monkeypatch.setattr(fitting, "minimise", lambda *_, start=start: start)
+        assert 0 <= np.abs(fit_in_steps(rows, tuned, noise) - usual).sum() <= near
     monkeypatch.setattr(np.linalg, "inv", lambda _: (_ for _ in ()).throw(np.linalg.LinAlgError))
-    assert np.abs(fitted_steps(rows, tuned, noise) - usual).sum() <= near
+    assert np.abs(fit_in_steps(rows, tuned, noise) - usual).sum() <= near
 
 
 @pytest.mark.parametrize("in_more_digits", [True, False])
@@ -357,14 +357,14 @@ def test_a_fit_that_is_refused_for_its_rows_does_not_pass(monkeypatch, in_more_d
     """Planted: floats (of 42 bits here, so that few rows are enough) miss the bound on some tables, and end the run."""
 
     def fitted(rows: Rows, tuned: Tuned, noise: np.ndarray) -> np.ndarray:
-        found = minimised(rows, tuned, noise)
+        found = minimise(rows, tuned, noise)
         if Loss(rows, tuned, noise).bound(found) > tuned.gradient_error:
             raise dpf.InputError("the fit did not reach the accuracy that its claim needs")
         return np.rint(found / tuned.release_step).astype(np.int64)
 
     monkeypatch.setattr(fitting, "UNIT", 2.0**-42)
     if not in_more_digits:
-        monkeypatch.setattr(perturbation, "fitted_steps", fitted)
+        monkeypatch.setattr(perturbation, "fit_in_steps", fitted)
     example = DPAdditive.examples()["two"]
     report = audit(example.miner, example.schema, Relation.ADD_OR_REMOVE_ONE, replays=100)
     assert report.passed == in_more_digits
@@ -378,7 +378,7 @@ def test_noise_of_any_size_is_fitted():
     for size in (1e6, 1e30):
         noise = np.full((TWO.columns, 1), size)
         with np.errstate(over="ignore"):
-            steps = fitted_steps(rows, tuned, noise)
+            steps = fit_in_steps(rows, tuned, noise)
         assert (steps < 0).all()
 
 

@@ -8,7 +8,7 @@ from dpframework_trees import MCMCTreePair
 from dpframework_trees.tree_pairs import largest_replacement
 
 from dpframework.verify.subject import Subject
-from dpframework.verify.witness_replay import witnessed
+from dpframework.verify.witness_replay import replay_witness
 
 ANIMALS, PLACES = list(itertools.product(range(2), range(2))), list(itertools.product(range(3), range(3)))
 KINDS = list(itertools.product(ANIMALS, PLACES))
@@ -62,7 +62,9 @@ def test_no_small_table_loses_more_than_the_witnesses_and_no_large_one_more_than
     assert large == pytest.approx([0.325, 0.417], abs=1e-3)
     example = MCMCTreePair.examples()["published"]
     for witness, loss, bound, ceiling in zip(example.witnesses, small, large, (0.67, 0.71), strict=True):
-        shown = witnessed(Subject(example.miner, example.schema, witness.relation), witness, np.random.default_rng(0))
+        shown = replay_witness(
+            Subject(example.miner, example.schema, witness.relation), witness, np.random.default_rng(0)
+        )
         assert shown.divergence is None
         assert shown.loss == pytest.approx(1 + loss, abs=1e-4)  # the counts have 1, and lose all of it
         assert f"{ceiling} of it" in example.loose or f"{ceiling} where" in example.loose

@@ -15,7 +15,7 @@ from dpframework_trees.extraction import MOST_ADDED, Constraints, LeafUnions, ex
 from dpframework_trees.queries import Associations, JointLeaves, TreePairScores
 from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
 from dpframework_trees.splits import Candidates
-from dpframework_trees.tree_data import placed
+from dpframework_trees.tree_data import place_rows
 from dpframework_trees.tree_pairs import MarkovChainPairs, PairData, largest_replacement, pair_score_named, some_pairs
 
 import dpframework as dpf
@@ -225,7 +225,7 @@ def test_a_walks_score_is_that_of_the_pair_it_ends_in():
     pairs = list(some_pairs((len(RIGHT), len(LEFT)), 1, 10_000))
     assert len(pairs) == query.answer_length == len(LEFT) * len(RIGHT)
     first, second = pairs[5]
-    assert len(placed(data.first_bits, first, data.rows)) == 3
+    assert len(place_rows(data.first_bits, first, data.rows)) == 3
     assert data.score(first, second) == query.coordinates(data)[5]
 
 

@@ -14,7 +14,7 @@ from dpframework_trees import DPAdditiveRegressor
 from dpframework_trees.additive import AdditiveRegression, Design, DPAdditiveRegression, ObjectivePerturbation
 from dpframework_trees.additive.design import MOST_WHOLE
 from dpframework_trees.additive.fitting import Loss, Rows
-from dpframework_trees.additive.perturbation import drawn_noise, tuned_for
+from dpframework_trees.additive.perturbation import draw_noise, tune_for
 from dpframework_trees.additive.queries import NumberRows, places
 from dpframework_trees.additive.refinement import refined
 from dpframework_trees.additive.regression import mean_place
@@ -83,10 +83,10 @@ def test_no_output_loses_more_than_the_claim_on_any_pair_of_small_tables():
 def test_the_gradient_is_that_of_outcomes_between_0_and_1_and_more_digits_agree():
     rng = np.random.default_rng(2)
     calibration = ObjectivePerturbation(4).calibrate(FIRST.facts(), Relation.ADD_OR_REMOVE_ONE)
-    tuned = tuned_for(DESIGN, calibration)
+    tuned = tune_for(DESIGN, calibration)
     given = rng.integers([2, 3, MOST_WHOLE + 1], size=(50, 3)).tolist()
     rows, coefficients = rows_of(DESIGN, given), rng.normal(0, 1, (DESIGN.columns, 1))
-    loss = Loss(rows, tuned, drawn_noise(tuned, SeededRandomness(3)))
+    loss = Loss(rows, tuned, draw_noise(tuned, SeededRandomness(3)))
     x = DESIGN.of_cells[:, rows.cells].sum(axis=2).T
     p = 1 / (1 + np.exp(-(x @ coefficients[:, 0] + DESIGN.centre / 256)))
     expected = x.T @ (p - rows.classes / MOST_WHOLE)

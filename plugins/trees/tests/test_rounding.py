@@ -19,10 +19,10 @@ from dpframework_trees.sampling import (
     LOGARITHMS,
     ExactTrees,
     MarkovChainTrees,
-    drawn_scale,
     levels,
     log_share,
     on_lattice,
+    scale_on_lattice,
 )
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_data import TreeData
@@ -257,7 +257,7 @@ def test_three_levels_are_drawn_as_all_trees_enumerated_and_lose_epsilon_at_most
     found = []
     for table in (counts, changed):
         found.append(stated(data_of(table, 3, "max"), mechanism, given))
-        assert found[-1] == pytest.approx(exact_logs(table, drawn_scale(given)), abs=1e-6)
+        assert found[-1] == pytest.approx(exact_logs(table, scale_on_lattice(given)), abs=1e-6)
         assert np.exp(found[-1]).sum() == pytest.approx(1, abs=1e-9)
     assert 0.05 < np.abs(found[0] - found[1]).max() <= 1
 
@@ -306,7 +306,7 @@ def drawn_log(data: TreeData, given: Calibration, output: Any) -> Decimal:
 def test_a_tree_sixty_below_the_best_keeps_its_probability(relation):
     """Gumbel noise from 53 bits spans 40.3: such trees were impossible, or lost 2.5 to 16 near that gap."""
     given = calibration(ExactTrees(1), 3, relation, "max")
-    scale = drawn_scale(given)
+    scale = scale_on_lattice(given)
     counts = np.array([round(60 * scale) if kind[0] == kind[3] else 0 for kind in KINDS]) // 4
     other = counts.copy()
     other[0] += 1
@@ -471,7 +471,7 @@ def test_the_preview_bounds_the_gap_to_the_best_of_so_many_trees():
 
 def test_log_weights_lie_on_the_lattice_below_the_largest_and_never_beyond_64_bits():
     given = calibration(ExactTrees(1), 1, Relation.ADD_OR_REMOVE_ONE)
-    assert drawn_scale(given) == given.lattice_scale / 2**28
+    assert scale_on_lattice(given) == given.lattice_scale / 2**28
     steps = np.array([-3, 0, -7.4, -(2.0**61), -(2.0**62) * 1.5, -1e300])
     lattice = on_lattice(5 + steps[:3] / given.lattice_scale, given)
     assert lattice.dtype == np.int64

@@ -10,7 +10,7 @@ import pytest
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import CRITERIA, Criterion, KnownRows
 from dpframework_trees.queries import LeavesByClass, TreeScores
-from dpframework_trees.queries.trees import packed
+from dpframework_trees.queries.trees import pack
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_counts import TreeCounts
@@ -125,7 +125,7 @@ def test_tests_and_leaves_are_those_of_the_descriptions_where_attributes_have_co
     if part:
         block = block.at(np.arange(0, 200, 3, dtype=np.int32))
     tests = Candidates.of_schema(schema, ["last", "wide", "colour"], multiway=False, cuts=True)
-    held = np.unpackbits(packed(block, tests).view(np.uint8), axis=1, count=block.rows, bitorder="little")
+    held = np.unpackbits(pack(block, tests).view(np.uint8), axis=1, count=block.rows, bitorder="little")
     assert (held == [test.holds(block) for test in tests]).all()
     for chosen in ([0, 1, len(tests) - 1], [150, 0, 200], [len(tests) - 1, 0, 0]):
         tree = CompleteTree(tests, np.array(chosen))

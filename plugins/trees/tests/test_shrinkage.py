@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from dpframework_trees.additive import Design
 from dpframework_trees.additive.design import Tuned, expected_spread, probabilities
-from dpframework_trees.additive.fitting import Rows, minimised
-from dpframework_trees.additive.perturbation import drawn_noise
+from dpframework_trees.additive.fitting import Rows, minimise
+from dpframework_trees.additive.perturbation import draw_noise
 from dpframework_trees.additive.shrinkage import factor_of, shrunk
 from dpframework_trees.additive.stretch import centred
 
@@ -76,7 +76,7 @@ def test_attributes_that_tell_nothing_cost_less():
     cells = np.column_stack([codes + 3 * np.arange(attributes), np.full(8_000, 3 * attributes)]).astype(np.uint16)
     tuned, gained = Tuned(design, Fraction(1, 2)), []
     for seed in range(5):
-        w = minimised(Rows(cells[:4_000], classes[:4_000], design), tuned, drawn_noise(tuned, SeededRandomness(seed)))
+        w = minimise(Rows(cells[:4_000], classes[:4_000], design), tuned, draw_noise(tuned, SeededRandomness(seed)))
         losses = []
         for own in (w, shrunk(tuned, w)):
             p = probabilities((design.of_cells.T @ own)[cells[4_000:]].sum(axis=1))

@@ -8,8 +8,8 @@ import pytest
 from dpframework_trees.additive import AdditiveModel, Design
 from dpframework_trees.additive.bands import expected_deviations
 from dpframework_trees.additive.design import Tuned, probabilities
-from dpframework_trees.additive.fitting import Loss, Rows, minimised
-from dpframework_trees.additive.perturbation import drawn_noise
+from dpframework_trees.additive.fitting import Loss, Rows, minimise
+from dpframework_trees.additive.perturbation import draw_noise
 from dpframework_trees.additive.shrinkage import shrunk
 from dpframework_trees.additive.stretch import MOST, _scores, centred, evidence_of, stretch_of
 
@@ -36,7 +36,7 @@ def rows_of(spread, classes=2, rows=3_000, in_first=1 / CELLS, seed=0, numeric=(
 
 def fitted(rows, epsilon, seed):
     tuned = Tuned(rows.design, Fraction(epsilon))
-    return tuned, minimised(rows, tuned, drawn_noise(tuned, SeededRandomness(seed)))
+    return tuned, minimise(rows, tuned, draw_noise(tuned, SeededRandomness(seed)))
 
 
 def scores_of(rows, coefficients):

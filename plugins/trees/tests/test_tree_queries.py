@@ -23,8 +23,8 @@ from dpframework_trees.queries import (
     TreeScores,
     table_scores,
 )
-from dpframework_trees.queries.trees import all_of, packed_classes
-from dpframework_trees.sampling import MarkovChainTrees, WholeTrees, drawn_scale
+from dpframework_trees.queries.trees import all_of, pack_classes
+from dpframework_trees.sampling import MarkovChainTrees, WholeTrees, scale_on_lattice
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_data import TreeData
 from dpframework_trees.tree_pairs import MarkovChainPairs, PairData, largest_replacement, pair_score_named, some_pairs
@@ -187,7 +187,7 @@ def test_a_pair_moves_most_where_all_rows_are_looked_at_too() -> None:
 def test_sets_of_rows_have_no_word_too_many() -> None:
     for rows in (0, 1, 63, 64, 65, 128, 130):
         codes = np.arange(rows) % 3
-        words = packed_classes(codes, 3)
+        words = pack_classes(codes, 3)
         assert words.shape == (3, -(-rows // 64))
         found = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
         assert (found[:, :rows] == (codes == np.arange(3)[:, np.newaxis])).all()
@@ -445,7 +445,7 @@ def test_the_stated_probability_of_a_pair_is_that_of_its_rounded_score(name: str
     query = TreePairScores(pair_score_named(name), CLASS, LEFT, RIGHT, 1, None)
     data, mechanism = query.evaluate(engine, engine.load(table(150))), MarkovChainPairs(2)
     given = calibrated(mechanism, query)
-    scores = np.array([data.score(*pair) for pair in pairs_of(data)]) / drawn_scale(given)
+    scores = np.array([data.score(*pair) for pair in pairs_of(data)]) / scale_on_lattice(given)
     expected = scores - np.logaddexp.reduce(scores)
     monkeypatch.setattr(tree_pairs, "MOST_PAIRS", 12)
     found = [mechanism.log_density(data, np.stack(pair), given) for pair in pairs_of(data)]

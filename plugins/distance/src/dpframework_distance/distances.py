@@ -85,7 +85,7 @@ class ValueDistances(Shown):
             **({} if self.shares is None else {"shares": self.shares.tolist(), "signal": self.signal}),
         }
 
-    def blended(self) -> NDArray[np.float64]:
+    def blend(self) -> NDArray[np.float64]:
         """Return distances that are half overlap, or more where they are noise, shape (codes, codes).
 
         With d the learned distance, s its `signal`, and [y != z] the overlap of two values, 1 where they differ,
@@ -162,9 +162,9 @@ class ValueDistances(Shown):
         """
         side = min(2 + 0.3 * len(self.matrix), 14)
         axes = axes_or_new(ax, figsize=(side + 1, side), layout="constrained")
-        return without_math(self._drawn_on(axes))
+        return without_math(self._draw_on(axes))
 
-    def _drawn_on(self, axes: Any) -> Any:
+    def _draw_on(self, axes: Any) -> Any:
         image = axes.imshow(self.matrix, vmin=0, cmap="viridis")
         positions = range(len(self.matrix))
         axes.set_xticks(positions, self.attribute.labels, rotation=90)
@@ -226,8 +226,8 @@ class LearnedDistances(Kept, Mapping[str, ValueDistances]):
         """Return the number of attributes."""
         return len(self.learned)
 
-    def blended(self) -> dict[str, NDArray[np.float64]]:
-        """Return each attribute's distances blended with overlap (see `ValueDistances.blended`), or overlap alone.
+    def blend(self) -> dict[str, NDArray[np.float64]]:
+        """Return each attribute's distances blended with overlap (see `ValueDistances.blend`), or overlap alone.
 
         It is overlap alone where nearly all values are as common as each other: where the mean over attributes of
         `unevenness` is at most `EVEN`. Distances are learned from how common values are first of all. Of even shares
@@ -241,7 +241,7 @@ class LearnedDistances(Kept, Mapping[str, ValueDistances]):
         every = self.learned.values()
         if np.mean([one.unevenness for one in every]) <= EVEN:
             return {name: 1.0 - np.eye(len(one.matrix)) for name, one in self.learned.items()}
-        return {name: one.blended() for name, one in self.learned.items()}
+        return {name: one.blend() for name, one in self.learned.items()}
 
     def to_frame(self) -> pl.DataFrame:
         """Return the distances of all attributes as one polars dataframe (see `ValueDistances.to_frame`)."""
@@ -273,7 +273,7 @@ class LearnedDistances(Kept, Mapping[str, ValueDistances]):
         axes = axes_or_new(None, ncols=across, nrows=-(-len(each) // across), squeeze=False, layout="constrained",
                            figsize=(5 * across, 4 * -(-len(each) // across)))  # fmt: skip
         for one, place in zip(each, axes.flat, strict=False):
-            without_math(one._drawn_on(place))
+            without_math(one._draw_on(place))
         for place in axes.flat[len(each) :]:
             place.set_axis_off()
         return axes

@@ -19,7 +19,7 @@ from dpframework.queries import CandidateScores, Norm, Sensitivity
 from dpframework.run import PrivateTable
 from dpframework.tables import Block, JointCounts
 from dpframework_distance.budgets import DistanceBudget
-from dpframework_distance.subsets import Counts, cached_counts, subsets
+from dpframework_distance.subsets import Counts, count_once, subsets
 
 STEP = "edge"
 
@@ -122,7 +122,7 @@ class PairDependence(CandidateScores):
 
     def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histograms of all pairs."""
-        return cached_counts(block, self.of, 2, None)
+        return count_once(block, self.of, 2, None)
 
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the cross table of each pair."""
@@ -131,7 +131,7 @@ class PairDependence(CandidateScores):
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.int64]:
         """Return the scores of the candidates."""
         layout = subsets(tuple(a.size for a in self.of), 2)
-        apart = _apart(counts, self._expected(np.asarray(inputs["marginals"], dtype=np.float64)))
+        apart = _apart(counts, self._expect(np.asarray(inputs["marginals"], dtype=np.float64)))
         return np.add.reduceat(apart, layout.offsets[:-1])[self._possible(inputs)]
 
     @property
@@ -144,7 +144,7 @@ class PairDependence(CandidateScores):
         tree = np.array(trees_of(len(self.of), chosen))
         return np.asarray(tree[self._pairs[:, 0]] != tree[self._pairs[:, 1]])
 
-    def _expected(self, marginals: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _expect(self, marginals: NDArray[np.float64]) -> NDArray[np.int64]:
         total = max(float(marginals[: self.of[0].size].sum()), 1.0)
         first, second = _values_of_cells(tuple(a.size for a in self.of))
         return np.rint(marginals[first] * marginals[second] / total).astype(np.int64)

@@ -14,8 +14,8 @@ import attrs
 
 from dpframework.facts import InputError, nearest
 from dpframework.lab.evaluation import Trial
-from dpframework.lab.evaluation.distances import adjusted_for_chance, chance_f_score, f_score, l1, pearson
-from dpframework.lab.evaluation.trial import NOT_PRIVATE, known_of
+from dpframework.lab.evaluation.distances import adjust_for_chance, chance_f_score, f_score, l1, pearson
+from dpframework.lab.evaluation.trial import NOT_PRIVATE, find_once
 from dpframework_distance.distances import LearnedDistances
 from dpframework_distance.nonprivate import NONPRIVATE_CONTEXTS, dilca
 
@@ -85,7 +85,7 @@ def compare(found: LearnedDistances, true: LearnedDistances, *, any_size: bool =
     chance = {name: chance_f_score(len(true[name].context), others, any_size=any_size) for name in true}
     return DistanceQuality(
         f_score=_mean(raw.values()),
-        adjusted_f_score=_mean(adjusted_for_chance(raw[name], chance[name]) for name in true),
+        adjusted_f_score=_mean(adjust_for_chance(raw[name], chance[name]) for name in true),
         pearson=_mean(pearson(found[n].matrix, true[n].matrix) for n in true if true[n].attribute.size > 2),
         l1=_mean(l1(found[name].matrix, true[name].matrix) for name in true),
     )
@@ -123,7 +123,7 @@ def distances(trial: Trial, *, context: str | None = None, context_size: int | N
     size = int(trial.parameters.get("context_size", 3) if context_size is None else context_size)
     target = next(iter(found)) if len(found) == 1 else None
     among = found.schema.names
-    true = known_of(
+    true = find_once(
         trial.table,
         ("dilca", nonprivate, size, target, among),
         lambda: dilca(trial.table, context=nonprivate, context_size=size, target=target, attributes=among),

@@ -92,7 +92,7 @@ def add_joint_counts(
 
 
 @njit(nogil=True, cache=True)
-def _found(number: int, large: Integers, of_large: Integers) -> Any:
+def _compute(number: int, large: Integers, of_large: Integers) -> Any:
     """Return f of a large number of rows."""
     low, high = 0, len(large) - 1
     while low < high:
@@ -132,7 +132,7 @@ def fill_sums(
         found = np.int64(0)
         for cell in range(begin, end):
             own = np.int64(counts[cell])
-            found += small[own] if own < len(small) else _found(own, large, of_large)
+            found += small[own] if own < len(small) else _compute(own, large, of_large)
         whole[s] = found
         inner = 1
         for level in range(order - 1, -1, -1):
@@ -144,7 +144,7 @@ def fill_sums(
                         together = np.int64(0)
                         for y in range(cell, cell + step, inner):
                             together += counts[y]
-                        found += small[together] if together < len(small) else _found(together, large, of_large)
+                        found += small[together] if together < len(small) else _compute(together, large, of_large)
                 less[place] = found
             inner = step
 

@@ -36,7 +36,7 @@ class CategoricalMetric:
         The learned distances of each attribute's values; the metric looks at these attributes.
     blend
         Whether each attribute's distances are blended with overlap, 1 between values that differ (see
-        `LearnedDistances.blended`).
+        `LearnedDistances.blend`).
     """
 
     distances: LearnedDistances
@@ -101,7 +101,7 @@ class CategoricalMetric:
     @functools.cached_property
     def _matrices(self) -> list[NDArray[np.float64]]:
         if self.blend:
-            blended = self.distances.blended()
+            blended = self.distances.blend()
             return [blended[name] for name in self.attributes]
         return [self.distances[name].matrix for name in self.attributes]
 

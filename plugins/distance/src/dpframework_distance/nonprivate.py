@@ -16,7 +16,7 @@ from dpframework_distance.learner import attributes_and_targets
 from dpframework_distance.miner import DPDilca
 from dpframework_distance.queries import ContextScores
 from dpframework_distance.sensitivities import RowBounds
-from dpframework_distance.subsets import cached_counts, require_few_cells, require_few_cells_of, subsets
+from dpframework_distance.subsets import count_once, require_few_cells, require_few_cells_of, subsets
 
 NONPRIVATE_CONTEXTS = ("mean-su", "relevant-redundant", "max-relevance", "max-dependency")
 
@@ -57,7 +57,7 @@ def dilca(
     rows = engine.load(table)
     require_few_cells(among, 2, None)
     layout = subsets(tuple(a.size for a in among), 2)
-    counts = engine.sum(rows, lambda block: cached_counts(block, among, 2, None))
+    counts = engine.sum(rows, lambda block: count_once(block, among, 2, None))
     pairs = {(a, b): layout.histogram(counts, a, b).astype(np.float64) for a, b in layout.position}
     if context in ("mean-su", "relevant-redundant"):
         su = _su(pairs, len(among))

@@ -13,7 +13,7 @@ import numpy as np
 from dpframework.facts import Attribute
 from dpframework.queries import CellCounts
 from dpframework.tables import Block, Crosstab, JointCounts
-from dpframework_distance.subsets import Counts, cached_counts, subsets
+from dpframework_distance.subsets import Counts, count_once, subsets
 
 
 def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
@@ -62,7 +62,7 @@ class PairCounts(CellCounts):
         names = [a.name for a in self.of]
         first, second = (names.index(name) for name in inputs["pair"])
         layout = subsets(tuple(a.size for a in self.of), 2, self.target)
-        return layout.histogram(cached_counts(block, self.of, 2, self.target), first, second).astype(np.int64)
+        return layout.histogram(count_once(block, self.of, 2, self.target), first, second).astype(np.int64)
 
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the cross table of the pair."""

@@ -17,7 +17,7 @@ from dpframework.queries import CandidateScores, Sensitivity
 from dpframework.tables import Block, JointCounts
 from dpframework_distance.information import all_sums, scores_of
 from dpframework_distance.sensitivities import CONDITIONAL_ENTROPY, ENTROPY, OfEntropies, RowBounds
-from dpframework_distance.subsets import Counts, Subsets, cached_counts, holding, subsets
+from dpframework_distance.subsets import Counts, Subsets, count_once, holding, subsets
 from dpframework_distance.terms import UNITS, Terms
 
 
@@ -130,7 +130,7 @@ class ContextScores(_SubsetScores):
     def _determined(self) -> str:
         return self.of[self.target].name
 
-    def _declared(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:
+    def _declare(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:
         return bounds.of_scores(self.of[self.target].size)
 
     @property
@@ -144,17 +144,17 @@ class ContextScores(_SubsetScores):
     def _contexts(self, inputs: Mapping[str, Any]) -> NDArray[np.int64]:
         """Return the contexts without attributes that were chosen before, in the order of those with the target."""
         every = self._subsets(self.context_size).members
-        barred = self._chosen(inputs)
+        barred = self._find_chosen(inputs)
         barred[self.target] = True
         return np.asarray(every[~barred[every].any(axis=1)])
 
-    def _chosen(self, inputs: Mapping[str, Any]) -> NDArray[np.bool_]:
+    def _find_chosen(self, inputs: Mapping[str, Any]) -> NDArray[np.bool_]:
         """Return which attributes have been chosen before."""
         return np.array([attribute.name in inputs.get("chosen", ()) for attribute in self.of])
 
     def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histograms of each context with the target."""
-        return cached_counts(block, self.of, self.context_size + 1, self.target)
+        return count_once(block, self.of, self.context_size + 1, self.target)
 
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the cross table of each context with the target."""
@@ -163,7 +163,7 @@ class ContextScores(_SubsetScores):
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
         """Return the scores, shape (candidates,)."""
         layout = self._subsets(self.context_size + 1, self.target)
-        possible = np.flatnonzero(~self._chosen(inputs)[layout.members].any(axis=1))
+        possible = np.flatnonzero(~self._find_chosen(inputs)[layout.members].any(axis=1))
         return np.asarray(scores_of(counts, layout, possible, self.target) / UNITS)
 
     def counting(
@@ -188,7 +188,7 @@ class CommonContextScores(_SubsetScores):
     name = "common-context-scores"
     _determined = "all others"
 
-    def _declared(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:
+    def _declare(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:
         """Return the changes of one term (see `sensitivities`). Here are m terms, k of them of attributes in S.
 
         A row that is added lowers the terms of Y not in S by g(n_S) - g(n_SY) and those of Y in S by g(n of S without
@@ -203,7 +203,7 @@ class CommonContextScores(_SubsetScores):
 
     def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histograms of contexts, then of contexts with each target."""
-        return np.concatenate([cached_counts(block, self.of, self.context_size + more, None) for more in (0, 1)])
+        return np.concatenate([count_once(block, self.of, self.context_size + more, None) for more in (0, 1)])
 
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the cross tables of contexts, then of contexts with each target."""
@@ -276,7 +276,7 @@ class _PairEntropies(OfEntropies):
 
     def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histograms of the pairs."""
-        return cached_counts(block, self.of, 2, self.target)
+        return count_once(block, self.of, 2, self.target)
 
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the cross table of each pair."""
@@ -311,7 +311,7 @@ class Entropies(_PairEntropies):
     scored_formulas = (ENTROPY,)
     of_all, of_target = "all pairs", "the pairs with {}"
 
-    def _declared(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:
+    def _declare(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:
         pairs = [self.of[a].size * self.of[b].size for a, b in self.listed]
         return bounds.of_entropies([*(a.size for a in self.of), *pairs])
 
@@ -337,7 +337,7 @@ class ConditionalEntropies(_PairEntropies):
     name = "conditional-entropies"
     of_all, of_target = "one attribute given another", "{} given each other"
 
-    def _declared(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:
+    def _declare(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:
         sizes = [a.size for a in self.of]
         given: list[list[int]] = [[] for _ in sizes]
         for a, b in self.conditions:

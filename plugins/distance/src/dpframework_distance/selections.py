@@ -58,9 +58,9 @@ class Selection(abc.ABC):
     def least_and_most(self, number: int) -> tuple[int, int]:
         """Return the fewest and the most pairs of a target with an attribute of its context, for `number` targets."""
         others = len(self.among) - 1
-        return self._sized(number, 1, others)
+        return self._of_size(number, 1, others)
 
-    def _sized(self, number: int, least: int, most: int) -> tuple[int, int]:
+    def _of_size(self, number: int, least: int, most: int) -> tuple[int, int]:
         """Return the same for contexts of a size, where a pair of targets may be in each other's contexts."""
         return max(least, -(-number * least // 2)), min(number * most, math.comb(len(self.among), 2))
 
@@ -85,7 +85,7 @@ class AllOthers(Selection):
     def least_and_most(self, number: int) -> tuple[int, int]:
         """Return the pairs of all targets with all others."""
         others = len(self.among) - 1
-        return self._sized(number, others, others)
+        return self._of_size(number, others, others)
 
 
 @attrs.frozen
@@ -110,7 +110,7 @@ class _OfSize(Selection):
 
     def least_and_most(self, number: int) -> tuple[int, int]:
         """Return the pairs of targets with contexts of that size."""
-        return self._sized(number, self.size, self.size)
+        return self._of_size(number, self.size, self.size)
 
     def plan(self, targets: Sequence[int], budget: DistanceBudget, share: Fraction) -> Mapping[str, Node]:
         """Plan a selection for each target, with equal shares."""

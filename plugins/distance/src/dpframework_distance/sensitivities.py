@@ -273,15 +273,15 @@ class OfEntropies(Query):
     bounds: RowBounds
 
     @abc.abstractmethod
-    def _declared(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:
+    def _declare(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:
         """Return its sensitivities for some bounds."""
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """See the module."""
-        return self._declared(self.bounds)
+        return self._declare(self.bounds)
 
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
         """Return no better bound where the published ones are asked for, which do not cover several rows."""
         bounds = self.bounds.of_group(rows)
-        return () if bounds is None else self._declared(bounds)
+        return () if bounds is None else self._declare(bounds)

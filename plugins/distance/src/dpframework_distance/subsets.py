@@ -142,7 +142,7 @@ def require_few_cells_of(attributes: Sequence[Attribute], order: int, targets: S
     require_few_cells(attributes, order, max(targets, key=lambda target: attributes[target].size))
 
 
-def cached_counts(block: Block, attributes: Sequence[Attribute], order: int, containing: int | None) -> Counts:
+def count_once(block: Block, attributes: Sequence[Attribute], order: int, containing: int | None) -> Counts:
     """Return a block's joint histograms in the order of `subsets`, counted once and read-only.
 
     Those of fewer attributes are sums of larger ones that are kept. Of those that hold one attribute, only the last
@@ -189,7 +189,7 @@ class Counted:
     def __call__(self, block: Block) -> Counts:
         """Return the joint histograms of a block's rows, one after another."""
         if self.kept:
-            return cached_counts(block, self.of, self.layout.members.shape[1], None)
+            return count_once(block, self.of, self.layout.members.shape[1], None)
         return count_subsets(block, [a.name for a in self.of], self.layout)
 
     def joint_counts(self) -> JointCounts:

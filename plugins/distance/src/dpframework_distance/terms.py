@@ -22,7 +22,7 @@ WHOLE = 1 << 20  # f of all numbers below this is kept in one table: 8 MiB
 STEP = 1 << 10  # above it, of each multiple of this
 
 
-def _grown(first: int, number: int) -> Integers:
+def _growth(first: int, number: int) -> Integers:
     """Return g(n) = f(n + 1) - f(n), rounded, for `number` values of n from the first on."""
     before = np.arange(first, first + number, dtype=np.float64)
     before[before == 0] = np.nan  # g(0) = 0
@@ -41,7 +41,7 @@ def terms(rows: int) -> Integers:
     >>> terms(4) / UNITS
     array([0.        , 0.        , 2.        , 4.75488758, 8.        ])
     """
-    found = np.concatenate([[0], np.cumsum(_grown(0, rows))])
+    found = np.concatenate([[0], np.cumsum(_growth(0, rows))])
     found.flags.writeable = False
     return found
 
@@ -49,7 +49,7 @@ def terms(rows: int) -> Integers:
 @functools.lru_cache(maxsize=1 << 12)
 def _sums(part: int) -> Integers:
     """Return how far f grows from the first number of a part of `WHOLE` to each `STEP` of it, and to its end."""
-    steps = [_grown(part * WHOLE + start, STEP).sum() for start in range(0, WHOLE, STEP)]
+    steps = [_growth(part * WHOLE + start, STEP).sum() for start in range(0, WHOLE, STEP)]
     return np.cumsum([0, *steps])
 
 
@@ -61,7 +61,7 @@ def _at(large: Integers) -> Integers:
             before += int(_sums(part)[-1])
             part += 1
         step, beyond = divmod(number % WHOLE, STEP)
-        found[k] = before + _sums(part)[step] + _grown(number - beyond, beyond).sum()
+        found[k] = before + _sums(part)[step] + _growth(number - beyond, beyond).sum()
     return found
 
 

@@ -100,14 +100,14 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         InputError
             If there is neither distances nor a schema, or the rows do not fit it.
         """
-        self.distances_ = self.distances if self.distances is not None else self._learned(X, groups)
+        self.distances_ = self.distances if self.distances is not None else self._learn(X, groups)
         self.metric_ = CategoricalMetric(self.distances_, blend=self.blend)
         if self.distances is not None:
             self.metric_.encode(X)  # rows that do not fit are refused here, not by `transform` only
         self.n_features_in_ = len(self.metric_.attributes)
         return self
 
-    def _learned(self, rows: Any, groups: Any) -> LearnedDistances:
+    def _learn(self, rows: Any, groups: Any) -> LearnedDistances:
         if self.schema is None:
             raise InputError("give distances that were learned, or a schema to learn them by")
         table = self._table(self.schema, rows, groups)

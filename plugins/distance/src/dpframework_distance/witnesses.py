@@ -117,12 +117,14 @@ def of_searches() -> dict[str, tuple[Witness, ...]]:
     """Return the tables on which long searches found the largest losses of examples, by their names."""
     return {
         "tree": (
-            _found("B 50 smokes, B 50, C 50 ill smokes, 2 C 20 ill smokes, B 20 ill smokes", "B 20", "A 20 ill smokes"),
-            _found("A 50 ill, B 20 ill, B 50 ill, C 50 smokes, C 50, B 20, B 50 smokes", "", "C 50 ill smokes"),
+            _witness(
+                "B 50 smokes, B 50, C 50 ill smokes, 2 C 20 ill smokes, B 20 ill smokes", "B 20", "A 20 ill smokes"
+            ),
+            _witness("A 50 ill, B 20 ill, B 50 ill, C 50 smokes, C 50, B 20, B 50 smokes", "", "C 50 ill smokes"),
         ),
-        "baseline": (_found("3 C 20, 3 B 20 ill smokes", "B 50 smokes", "C 20 ill"),),
-        "max-relevance": (_found("6 C 50 ill smokes", "A 20 smokes", "B 50 ill"),),
-        "add-or-remove": (_found("8 C 50, 2 C 20 smokes, A 20 smokes", "B 50 smokes", "A 50 ill"),),
+        "baseline": (_witness("3 C 20, 3 B 20 ill smokes", "B 50 smokes", "C 20 ill"),),
+        "max-relevance": (_witness("6 C 50 ill smokes", "A 20 smokes", "B 50 ill"),),
+        "add-or-remove": (_witness("8 C 50, 2 C 20 smokes, A 20 smokes", "B 50 smokes", "A 50 ill"),),
     }
 
 
@@ -160,7 +162,7 @@ def _row(town: str, age: float, *, ill: bool = False, smokes: bool = False) -> d
     return {"ill": ill, "town": town, "smokes": smokes, "age": age}
 
 
-def _found(shared: str, one: str, other: str) -> Witness:
+def _witness(shared: str, one: str, other: str) -> Witness:
     """Return a witness by the rows of its tables, each a number of rows, a town, an age and further truths."""
     rows = []
     for text in shared.split(", "):

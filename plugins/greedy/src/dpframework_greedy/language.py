@@ -85,17 +85,17 @@ class CodeRange:
         """Tell for each row of a block whether it holds, as its description does."""
         codes = block.codes(self.attribute.name)
         inside = (codes >= self.first) & (codes <= self.last)
-        return np.asarray((codes <= known_top(self.attribute)) & ~inside if self.negated else inside)
+        return np.asarray((codes <= top_code(self.attribute)) & ~inside if self.negated else inside)
 
 
-def known_top(attribute: Attribute) -> int:
+def top_code(attribute: Attribute) -> int:
     """Return the last code of a value that is not missing."""
     return attribute.size - 1 - (attribute.missing_code is not None)
 
 
 def tests_of(attribute: Attribute) -> Integers:
     """Return every literal of an attribute as a row (first, last, negated), each set of codes once."""
-    top = known_top(attribute)
+    top = top_code(attribute)
     if isinstance(attribute, Numeric):
         first, last = np.triu_indices(top + 1)
         proper = (first > 0) | (last < top)
@@ -120,7 +120,7 @@ def literals_of(attribute: Attribute) -> list[CodeRange]:
 
 def _number_of_literals(side: Iterable[Attribute]) -> int:
     """Return how many literals there are, without making them."""
-    bins = [(known_top(a) + 1, isinstance(a, Numeric)) for a in side]
+    bins = [(top_code(a) + 1, isinstance(a, Numeric)) for a in side]
     return sum((n * (n + 1) + (n - 2) * (n - 1)) // 2 - 1 if numeric else 2 * n if n > 2 else 2 for n, numeric in bins)
 
 
@@ -158,7 +158,7 @@ class Language:
         sides = []
         for view, names in ((View.LEFT, left), (View.RIGHT, right)):
             given = attributes_of_side(schema, view, names)
-            usable = tuple(a for a in given if known_top(a) > 0)
+            usable = tuple(a for a in given if top_code(a) > 0)
             if not usable:
                 what = (
                     f"the one attribute of the {view} view, '{given[0].name}', has"
@@ -199,7 +199,7 @@ class Language:
     @functools.cached_property
     def known(self) -> tuple[Integers, Integers]:
         """The number of codes that are not missing, for each attribute of either side."""
-        left, right = (np.array([known_top(a) + 1 for a in side], dtype=np.int64) for side in self.sides)
+        left, right = (np.array([top_code(a) + 1 for a in side], dtype=np.int64) for side in self.sides)
         return left, right
 
     @functools.cached_property
@@ -317,7 +317,7 @@ class Redescribed:
     @property
     def descriptions(self) -> tuple[Description, Description]:
         """Both sides as descriptions."""
-        return _joined(self.left), _joined(self.right)
+        return _join(self.left), _join(self.right)
 
     def holds(self, block: Block) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Tell for each row of a block whether each side holds."""
@@ -337,7 +337,7 @@ def _holds(parts: tuple[JoinedPart, ...], block: Block) -> NDArray[np.bool_]:
     return held
 
 
-def _joined(parts: tuple[JoinedPart, ...]) -> Description:
+def _join(parts: tuple[JoinedPart, ...]) -> Description:
     joined = parts[0].literal.description
     for k, part in enumerate(parts[1:], start=1):
         kind: Any = Or if part.by_or else And

@@ -24,7 +24,7 @@ from dpframework.plan import Node, repeat, sequential, step
 from dpframework.queries import Match, MatchScores, TruthCells
 from dpframework.results import CellTable, Redescription, Wanted, distinct
 from dpframework.run import PrivateTable
-from dpframework_greedy.language import CodeRange, known_top
+from dpframework_greedy.language import CodeRange, top_code
 
 TOGETHER = 3  # pairs a table: with two of them a fifth fewer redescriptions are found, with four a tenth
 Masks = NDArray[np.bool_]
@@ -155,7 +155,7 @@ class _Combination:
 
     def of(self, sides: Sequence[Description]) -> Description:
         """Return it on one side, as a description."""
-        parts = [side if sign == 1 else _negated(side) for side, sign in zip(sides, self.signs, strict=True) if sign]
+        parts = [side if sign == 1 else _negate(side) for side, sign in zip(sides, self.signs, strict=True) if sign]
         if self.apart is not None:
             return self.kind([parts.pop(self.apart), OTHER_WORD[self.kind](parts)])
         return self.kind(parts)
@@ -177,7 +177,7 @@ def _combinations(group: Sequence[Match], schema: Schema) -> list[_Combination]:
     return list(found.values())
 
 
-def _negated(side: Description) -> Description:
+def _negate(side: Description) -> Description:
     return side.part if isinstance(side, Not) else Not(side)
 
 
@@ -190,5 +190,5 @@ def as_literal(side: Description, schema: Schema) -> CodeRange:
         code = test.code(schema)
         return CodeRange(attribute, code, code, isinstance(side, Not))
     end = test.numeric(schema).interior_cuts.index(test.threshold)
-    first, last = (end + 1, known_top(attribute)) if isinstance(side, Not) else (0, end)
+    first, last = (end + 1, top_code(attribute)) if isinstance(side, Not) else (0, end)
     return CodeRange(attribute, first, last, False)

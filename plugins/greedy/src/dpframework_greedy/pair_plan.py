@@ -51,8 +51,8 @@ class PairPlan:
         if self.asked is not None:
             return (self.asked,)
         if self.schema.rows is not None:
-            return (self._carried(self.schema.rows),)
-        most = self._carried(self.schema.max_rows or MOST_ROWS)
+            return (self._number_of_choices(self.schema.rows),)
+        most = self._number_of_choices(self.schema.max_rows or MOST_ROWS)
         return tuple(number for number in NUMBERS if number <= most)
 
     @property
@@ -70,10 +70,10 @@ class PairPlan:
 
     def number(self, rows: float) -> int:
         """Return how many pairs a released number of rows chooses."""
-        carried = self._carried(rows)
+        carried = self._number_of_choices(rows)
         return max(number for number in self.numbers if number <= carried)
 
-    def _carried(self, rows: float) -> int:
+    def _number_of_choices(self, rows: float) -> int:
         return choices_carried(float(self.shares.pairs * self.epsilon) * rows, self.scores.answer_length, MOST_PAIRS)
 
     def plan(self) -> Node:

@@ -164,7 +164,7 @@ class Serenade(Miner):
             raise InputError(f"max_support is {most}, not above min_support = {least}")
         return Score.lowest(least, most)
 
-    def resolved(self, schema: Schema) -> _SerenadeOnSchema:
+    def resolve(self, schema: Schema) -> _SerenadeOnSchema:
         """Resolve the parameters on a schema."""
         return _SerenadeOnSchema.of(self, schema)
 
@@ -192,7 +192,7 @@ class Serenade(Miner):
         self.check_supports(schema)
         return PairPlan(schema, self.matches(schema), self.epsilon, self.budget or BY_ROWS, self.pairs)
 
-    def mined_together(self, table: PrivateTable, min_jaccard: float = 0) -> Redescriptions:
+    def mine_together(self, table: PrivateTable, min_jaccard: float = 0) -> Redescriptions:
         """Choose and count, where pairs are counted together."""
         wanted = self.wanted()
         wanted = attrs.evolve(wanted, min_jaccard=max(wanted.min_jaccard, min_jaccard))
@@ -224,9 +224,9 @@ class Serenade(Miner):
         if least is not None and most is not None and most <= least:
             raise InputError(f"max_support is {most}, not above min_support = {least}")
 
-    def settled(self, table: PrivateTable) -> tuple[Serenade, _SerenadeOnSchema]:
+    def settle(self, table: PrivateTable) -> tuple[Serenade, _SerenadeOnSchema]:
         """Release the number of rows, if it is counted. Return the miner with its supports, and on the schema."""
-        resolved = self.resolved(table.schema)
+        resolved = self.resolve(table.schema)
         if self.count_share is None:
             return self, resolved
         supports = supports_of(float(table.release("rows")))

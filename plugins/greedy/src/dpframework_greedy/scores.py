@@ -306,7 +306,7 @@ def rises_at(supports: NDArray[Any], here: Floats, above: Floats) -> Floats:
 
 def _all_changes(score: Score) -> Changes:
     """Take the maxima over all supports, searching the blocks with the largest bounds first."""
-    turned = _turned(score)
+    turned = _turning_support(score)
     largest = np.zeros(3)
     first = 0
     while True:
@@ -352,7 +352,7 @@ def _bounds(score: Score, starts: NDArray[Any]) -> Floats:
     return np.asarray(np.stack([grown, fall, np.maximum.reduce([grown, fall, passed])]) + 1e-15)  # of rounding
 
 
-def _turned(score: Score) -> float:
+def _turning_support(score: Score) -> float:
     """Return the support from which the factors no longer change."""
     ends = [0.0]
     if score.min_support is not None:

@@ -112,7 +112,7 @@ class SerenadeCS(Serenade):
         """Plan the pairs, every extension that may come, and a quality for each of both."""
         if self.counts_together:
             return self.pair_plan(schema).plan()
-        resolved = self.resolved(schema)
+        resolved = self.resolve(schema)
         parts = [resolved.pairs_step()]
         if resolved.choices:
             epsilon = resolved.shares.extensions * resolved.epsilon / resolved.choices
@@ -130,8 +130,8 @@ class SerenadeCS(Serenade):
     def mine(self, table: PrivateTable) -> Redescriptions:
         """Release the pairs, then measure and extend each while it is good."""
         if self.counts_together:
-            return self.mined_together(table, self.min_jaccard)
-        miner, resolved = self.settled(table)
+            return self.mine_together(table, self.min_jaccard)
+        miner, resolved = self.settle(table)
         found, candidates = [], 0
         for redescribed in resolved.initial(table):
             quality = measure(table, "quality", redescribed)
@@ -157,11 +157,11 @@ class SerenadeCS(Serenade):
         asked: dict[str, Any] = {"pairs": 1, "extensions": 1, "budget": "d3"}
         return {
             "default": _by_rows(cls),
-            **_extended(cls, asked, asked),
+            **_extend_pairs(cls, asked, asked),
             "jaccard": _by_index(cls),
-            "shared": _shared(cls),
-            "planted": _planted(cls),
-            "counted": _counted(cls),
+            "shared": _share_attribute(cls),
+            "planted": _plant_pairs(cls),
+            "counted": _count_pair(cls),
         }
 
 
@@ -209,7 +209,7 @@ class SerenadeES(Serenade):
         """Plan the pairs, all rounds of extensions in one step, and a quality for each redescription."""
         if self.counts_together:
             return self.pair_plan(schema).plan()
-        resolved = self.resolved(schema)
+        resolved = self.resolve(schema)
         parts = [resolved.pairs_step()]
         quality = resolved.shares.quality * resolved.epsilon / resolved.pairs
         if resolved.choices:
@@ -229,8 +229,8 @@ class SerenadeES(Serenade):
     def mine(self, table: PrivateTable) -> Redescriptions:
         """Release the pairs and their extensions, then measure the results."""
         if self.counts_together:
-            return self.mined_together(table)
-        miner, resolved = self.settled(table)
+            return self.mine_together(table)
+        miner, resolved = self.settle(table)
         pairs = resolved.initial(table)
         if not resolved.choices:
             return miner.finished([measure(table, "quality", pair) for pair in pairs], len(pairs))
@@ -259,11 +259,11 @@ class SerenadeES(Serenade):
             "default": _by_rows(cls),
             "several": _several(cls),
             "by count": Example(PLANTED, cls("0.01"), witnesses=matched_by_count()),
-            **_extended(cls, asked, {**asked, "rounds": 1}),
+            **_extend_pairs(cls, asked, {**asked, "rounds": 1}),
             "jaccard": _by_index(cls),
-            "shared": _shared(cls),
+            "shared": _share_attribute(cls),
             "extensions": Example(PLANTED, cls(2, **most, **EXTENDED_SUPPORTS), witnesses=published_extension()),
-            "planted": _planted(cls),
+            "planted": _plant_pairs(cls),
         }
 
 
@@ -281,7 +281,7 @@ def _several(miner: type[Serenade]) -> Example:
     return Example(FIVE, miner(2, pairs=4), witnesses=several())
 
 
-def _extended(miner: type[Serenade], asked: Mapping[str, Any], published: Mapping[str, Any]) -> dict[str, Example]:
+def _extend_pairs(miner: type[Serenade], asked: Mapping[str, Any], published: Mapping[str, Any]) -> dict[str, Example]:
     """Return pairs with extensions, scored in rows and as published, with tables on which they lose most."""
     from dpframework_greedy.witnesses import (
         EXTENDED_SUPPORTS,
@@ -309,14 +309,14 @@ def _by_index(miner: type[Serenade]) -> Example:
     return Example(_SCHEMA, of_pairs, witnesses=of_index(), loose=INDEX)
 
 
-def _shared(miner: type[Serenade]) -> Example:
+def _share_attribute(miner: type[Serenade]) -> Example:
     """Return a pair that is scored in rows, of views that share an attribute."""
     from dpframework_greedy.witnesses import shared
 
     return Example(_SCHEMA, miner(2, pairs=1, left=["wolf", "rain"], right=["rain", "zone"]), witnesses=shared())
 
 
-def _planted(miner: type[Serenade]) -> Example:
+def _plant_pairs(miner: type[Serenade]) -> Example:
     """Return pairs and their counts alone, as published, with the tables on which they lose all that is claimed."""
     from dpframework_greedy.witnesses import PLANTED, PLANTED_SUPPORTS, witnesses
 
@@ -324,7 +324,7 @@ def _planted(miner: type[Serenade]) -> Example:
     return Example(PLANTED, pairs, witnesses=witnesses())
 
 
-def _counted(miner: type[Serenade]) -> Example:
+def _count_pair(miner: type[Serenade]) -> Example:
     """Return a pair and its counts, as published, whose supports follow from a noisy number of rows."""
     from dpframework_greedy.witnesses import PLANTED, counted
 

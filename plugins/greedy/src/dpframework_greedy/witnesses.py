@@ -82,7 +82,7 @@ CHOSEN = np.array([[0, 0], [1, 0]])  # of the pairs of attributes (wolf, rain) a
 
 def witnesses() -> tuple[Witness, Witness]:
     """Return one witness for each relation, for two pairs and their counts."""
-    return _both_relations(_shared(1001, 1308), _shared(1000, 1100), {"pairs": CHOSEN})
+    return _both_relations(_rows_that_share(1001, 1308), _rows_that_share(1000, 1100), {"pairs": CHOSEN})
 
 
 # extensions of (wolf, rain): (wolf and moose, rain), (wolf or not moose, rain), (wolf, rain and snow)
@@ -106,8 +106,8 @@ def two_extensions(outputs: Mapping[str, Any] = MappingProxyType({})) -> tuple[W
     first, second = [0, _BOTH_AND_SNOW], [0, _BOTH_AND_MOOSE]
     given = {
         "pairs": 0,
-        "quality": _counted(800),
-        "parent": _counted(800),
+        "quality": _between_thresholds(800),
+        "parent": _between_thresholds(800),
         "extension": np.array([first]),
         "extensions": np.array([first, second]),
     }
@@ -128,13 +128,13 @@ def extended() -> tuple[Witness, Witness]:
         (_row("moose", "wind"), 1055),
         (_row(), NOTHING),
     ]
-    by_or = chosen | _extended_once(_WOLF_OR_NOT_MOOSE, _counted(1500))
+    by_or = chosen | _extend_once(_WOLF_OR_NOT_MOOSE, _between_thresholds(1500))
     wolves = (_row("wolf", "moose", "wind"), 15)
     before, after = _row("wolf", "moose", "wind"), _row("wolf", "moose", "rain", "snow")
-    by_and = chosen | _extended_once(_BOTH_AND_MOOSE, _counted_whole)
+    by_and = chosen | _extend_once(_BOTH_AND_MOOSE, _of_index_one)
     return (
         Witness(added, None, _row("wolf", "moose", "snow", "wind"), by_or),
-        Witness([*_shared(1000, 1100), wolves], before, after, by_and),
+        Witness([*_rows_that_share(1000, 1100), wolves], before, after, by_and),
     )
 
 
@@ -142,25 +142,26 @@ def counted() -> tuple[Witness, Witness]:
     """Return one witness for each relation, for (wolf, rain), whose supports follow from a number of rows."""
     chosen = {"pairs": CHOSEN[:1]}
     added, replaced = (
-        [*_shared(*pairs)[:2], (_row(), nothing)] for pairs, nothing in (((201, 258), 1400), ((200, 225), 1600))
+        [*_rows_that_share(*pairs)[:2], (_row(), nothing)]
+        for pairs, nothing in (((201, 258), 1400), ((200, 225), 1600))
     )
     of_added, of_replaced = _both_relations(added, replaced, chosen)
     return attrs.evolve(of_added, outputs=chosen | {"rows": 2000}), of_replaced
 
 
-def _extended_once(position: int, counted: Callable[..., NDArray[np.int64]]) -> dict[str, Any]:
+def _extend_once(position: int, counted: Callable[..., NDArray[np.int64]]) -> dict[str, Any]:
     """Return outputs for an extension of the first pair, and its counts before, under the names of either miner."""
     extension = np.array([[0, position]])
     return {"quality": counted, "parent": counted, "extension": extension, "extensions": extension}
 
 
-def _counted_whole(counts: NDArray[np.int64], calibration: Calibration) -> NDArray[np.int64]:
+def _of_index_one(counts: NDArray[np.int64], calibration: Calibration) -> NDArray[np.int64]:
     """Return counts whose index is 1."""
     both, _, _, neither = counts
     return np.array([both + 8, -8, -8, neither])
 
 
-def _counted(right_only: int) -> Callable[[NDArray[np.int64], Calibration], NDArray[np.int64]]:
+def _between_thresholds(right_only: int) -> Callable[[NDArray[np.int64], Calibration], NDArray[np.int64]]:
     """Return counts whose index lies between .3 and .5, so that the pair is extended at an index of 1/2."""
     return lambda counts, calibration: counts + np.array([8, -8, right_only, 0])
 
@@ -251,7 +252,7 @@ def of_index() -> tuple[Witness, Witness]:
     return added, Witness((), before, after, {"pairs": np.array([[0, 0]])})  # wolf, rain < 4
 
 
-def _shared(chosen: int, likeliest: int) -> list[tuple[dict[str, bool], int]]:
+def _rows_that_share(chosen: int, likeliest: int) -> list[tuple[dict[str, bool], int]]:
     return [(_row("wolf", "rain", "snow"), chosen), (_row("moose", "wind"), likeliest), (_row(), NOTHING)]
 
 

@@ -34,7 +34,7 @@ from dpframework_tables.junction import JunctionTree, Set
 from dpframework_tables.model import TURNS, Measurement, Model, fit
 from dpframework_tables.queries import ModelDistances, NamedMarginal
 from dpframework_tables.round_steps import BLOCK, InBlock, InPlan
-from dpframework_tables.sampling import sampled_rows
+from dpframework_tables.sampling import sample_rows
 
 TREE_CHOOSE, ROUNDS_CHOOSE = Fraction(18, 100), Fraction(1, 10)  # of what one-way marginals leave
 MORE, AGAIN = "more rounds", "one-way marginals again"
@@ -195,7 +195,7 @@ class TableMethod:
         def one_round(asks: InPlan, _: int) -> Measurement:
             possible = tuple(k for k, (a, b) in enumerate(sets) if part[a] != part[b])
             one = self._positions(asks.choose(marginals=flat, possible=possible))
-            found.append(self._measured(asks, one, np.outer(means[one[0]], means[one[1]]) / model.rows, model))
+            found.append(self._measure(asks, one, np.outer(means[one[0]], means[one[1]]) / model.rows, model))
             part[:] = joined(part, one)
             return found[-1]
 
@@ -234,24 +234,24 @@ class TableMethod:
         """Select and measure the marginal that the model describes worst, and fit."""
         known = [one.of for one in model.measured]
         noise = round(self.budget.size_of_noise(asks.calibration.variance))
-        drawn, total = self._drawn(table, model), max(round(model.rows), 1)
+        drawn, total = self._draw(table, model), max(round(model.rows), 1)
         possible = tuple(room_for(self.sizes, self.sets, known, model.tree, most))
         one = self._positions(asks.choose(drawn=drawn, rows_meant=total, possible=possible, noise=noise))
-        new = self._measured(asks, one, _expected(model, one, drawn), model)
+        new = self._measure(asks, one, _expect(model, one, drawn), model)
         tree = tree_for(self.sizes, known, model.tree, one)
         return fit(tree, [*model.measured, new], model.rows, model, turns)
 
-    def _drawn(self, table: PrivateTable, model: Model) -> NDArray[Any]:
+    def _draw(self, table: PrivateTable, model: Model) -> NDArray[Any]:
         """Return rows of the model, about as many as there are, in the smallest type."""
         number = min(max(round(model.rows), 1), MOST_DRAWN)
-        found = sampled_rows(model, number, int(table.public_random().integers(2**63)))
+        found = sample_rows(model, number, int(table.public_random().integers(2**63)))
         return found.astype(np.min_scalar_type(max(self.sizes) - 1))
 
     def _positions(self, names: Sequence[str]) -> Set:
         place = {a.name: k for k, a in enumerate(self.among)}
         return tuple(place[name] for name in names)
 
-    def _measured(self, asks: InPlan | InBlock, one: Set, expected: Array, model: Model) -> Measurement:
+    def _measure(self, asks: InPlan | InBlock, one: Set, expected: Array, model: Model) -> Measurement:
         counts = np.asarray(asks.measure(tuple(self.among[a].name for a in one)), dtype=np.float64)
         return Measurement.of_several(one, counts.reshape(expected.shape), asks.calibration.variance, expected, model)
 
@@ -261,7 +261,7 @@ def _with_more(measured: Sequence[Measurement], again: Sequence[NoisyHistogram])
     return [*(one.with_another(new) for one, new in zip(measured, again, strict=False)), *measured[len(again) :]]
 
 
-def _expected(model: Model, one: Set, drawn: NDArray[Any]) -> Array:
+def _expect(model: Model, one: Set, drawn: NDArray[Any]) -> Array:
     """Return a marginal by the model, from rows drawn of it where no clique holds the marginal."""
     try:
         return model.marginal(one)

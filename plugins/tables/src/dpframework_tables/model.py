@@ -109,7 +109,7 @@ class Measurement:
         given = [*known, (of, residuals_of(of, counts), variance)]
         pool = Pool.of(given, before.tree.sizes, order=1).shrunk({}, before.rows)
         margins = [_simplex(pool.table((a,), before.rows), before.rows) for a in of]
-        likely = _raked(np.maximum(expected, 0), margins)
+        likely = _rake(np.maximum(expected, 0), margins)
         moved = _without_effects(counts - likely)
         free = (counts.size - 1 - sum(size - 1 for size in counts.shape)) / counts.size
         noise = np.full(counts.shape, variance * free)
@@ -162,7 +162,7 @@ def _without_effects(table: Array) -> Array:
     return np.asarray(table - sum(alone, np.zeros(())) + (table.ndim - 1) * table.mean())
 
 
-def _raked(table: Array, margins: Sequence[Array]) -> Array:
+def _rake(table: Array, margins: Sequence[Array]) -> Array:
     """Return a table with given sums along each axis, as nearly as a few turns of proportional fitting make it."""
     found = table + 1e-9
     for axis in [*range(table.ndim)] * _RAKED:
@@ -307,7 +307,7 @@ def factors_of(tree: JunctionTree, sets: Sequence[Set], potentials: Sequence[Arr
     return found
 
 
-def _expected(measured: Sequence[Measurement]) -> dict[Set, Array]:
+def _expect(measured: Sequence[Measurement]) -> dict[Set, Array]:
     """Return what was expected first of each set that is only a part of those measured: others have a penalty."""
     found: dict[Set, Array] = {}
     for one in measured:
@@ -333,7 +333,7 @@ class _Walk:
         self.potentials = [np.clip(one, -_STEEPEST, _STEEPEST) for one in start]
         self.homes = [tree.home(one.of) for one in measured]
         pool = Pool.of([(one.of, one.residuals, one.variance) for one in measured], tree.sizes)
-        pool = pool.shrunk(_expected(measured), rows)
+        pool = pool.shrunk(_expect(measured), rows)
         wanted = [pool.table(one.of, rows) for one in measured]
         self.wanted = [_simplex(own, rows) if own.ndim == 1 else own for own in wanted]
         self.penalties = [one.penalty for one in measured]

@@ -125,7 +125,7 @@ class ModelDistances(CandidateScores):
             kept = _COUNTED.setdefault(block, {})
             if key in kept:
                 return kept[key]
-        found = self._joined([Crosstab([self.of[a] for a in one]).count(block) for one in self.sets])
+        found = self._join([Crosstab([self.of[a] for a in one]).count(block) for one in self.sets])
         found.flags.writeable = False
         with _LOCK:
             kept[key] = found
@@ -133,26 +133,26 @@ class ModelDistances(CandidateScores):
 
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the cross table of each marginal."""
-        return JointCounts([Crosstab([self.of[a] for a in one]) for one in self.sets], self._joined)
+        return JointCounts([Crosstab([self.of[a] for a in one]) for one in self.sets], self._join)
 
     def answer(self, counts: Integers, **inputs: Any) -> Integers:
         """Return the scores of the marginals that may be selected."""
         shapes = [tuple(self.of[a].size for a in one) for one in self.sets]
         ends = np.cumsum([0, *(math.prod(shape) for shape in shapes)])
-        expected, noise = self._expected(inputs), int(inputs.get("noise", 0))
+        expected, noise = self._expect(inputs), int(inputs.get("noise", 0))
         found = np.zeros(len(inputs["possible"]), dtype=np.int64)
         for place, k in enumerate(inputs["possible"]):
             own = counts[ends[k] : ends[k + 1]]
             found[place] = _off(own, expected.of(self.sets[k], shapes[k])).sum() - noise * len(own)
         return found
 
-    def _expected(self, inputs: Mapping[str, Any]) -> _Independent | _Drawn:
+    def _expect(self, inputs: Mapping[str, Any]) -> _Independent | _Drawn:
         if "drawn" in inputs:
             return _Drawn(np.asarray(inputs["drawn"]), int(inputs["rows_meant"]))
         flat = np.asarray(inputs["marginals"], dtype=np.float64)
         return _Independent(np.split(flat, np.cumsum([a.size for a in self.of])[:-1]))
 
-    def _joined(self, counts: Sequence[Integers]) -> Integers:
+    def _join(self, counts: Sequence[Integers]) -> Integers:
         return np.concatenate([np.zeros(0, dtype=np.int64), *(own.ravel() for own in counts)])
 
 

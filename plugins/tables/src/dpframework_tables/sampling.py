@@ -33,7 +33,7 @@ class Draws:
         return np.argsort(self.numbers(number), kind="stable")
 
 
-def sampled_rows(model: Model, rows: int, seed: int) -> NDArray[np.uint16]:
+def sample_rows(model: Model, rows: int, seed: int) -> NDArray[np.uint16]:
     """Return codes of rows, shape (rows, attributes), in random order.
 
     Parameters
@@ -54,7 +54,7 @@ def sampled_rows(model: Model, rows: int, seed: int) -> NDArray[np.uint16]:
             continue
         axes = [clique.index(a) for a in (*separator, *rest)]
         table = model.tables[k].transpose(axes).reshape(math.prod(tree.shape(separator)), -1)
-        cells = _dealt(table, _cell_of(found, separator, tree.shape(separator)), draw)
+        cells = _deal(table, _cell_of(found, separator, tree.shape(separator)), draw)
         for a, codes in zip(rest, np.unravel_index(cells, tree.shape(rest)), strict=True):
             found[:, a] = codes
     return found[draw.order(rows)]
@@ -67,7 +67,7 @@ def _cell_of(rows: NDArray[np.uint16], of: Set, shape: tuple[int, ...]) -> NDArr
     return cell
 
 
-def _dealt(table: Array, given: NDArray[np.int64], draw: Draws) -> NDArray[np.int64]:
+def _deal(table: Array, given: NDArray[np.int64], draw: Draws) -> NDArray[np.int64]:
     """Return a column of the table for each row, in proportion to the line of the table that it is given."""
     shares = np.maximum(table, 0) + 1e-300
     until = np.cumsum(shares / shares.sum(axis=1, keepdims=True), axis=1)

@@ -25,7 +25,7 @@ from dpframework_tables.frames import frame_of
 from dpframework_tables.junction import JunctionTree, cells_of, cliques_of
 from dpframework_tables.model import Measurement, Model, model_of
 from dpframework_tables.row_miners import Forms, mined, mined_forms
-from dpframework_tables.sampling import sampled_rows
+from dpframework_tables.sampling import sample_rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -82,7 +82,7 @@ class MeasuredMarginal:
         return {"attributes": list(self.names), "variance": self.variance, **tables}
 
 
-def _measured(given: Iterable[MeasuredMarginal]) -> tuple[MeasuredMarginal, ...]:
+def _as_tuple(given: Iterable[MeasuredMarginal]) -> tuple[MeasuredMarginal, ...]:
     return tuple(given)
 
 
@@ -113,7 +113,7 @@ class SyntheticRows(Drawn):
     called = "a synthetic table"
     schema: Schema
     method: str
-    measured: tuple[MeasuredMarginal, ...] = attrs.field(converter=_measured)
+    measured: tuple[MeasuredMarginal, ...] = attrs.field(converter=_as_tuple)
     total: float = attrs.field(converter=float)
     rows: int = attrs.field(converter=int)
     seed: int = attrs.field(converter=int)
@@ -152,7 +152,7 @@ class SyntheticRows(Drawn):
     @functools.cached_property
     def codes(self) -> NDArray[Any]:
         """The codes of the rows, shape (rows, attributes)."""
-        found = sampled_rows(self.model, self.rows, self.seed)
+        found = sample_rows(self.model, self.rows, self.seed)
         found.flags.writeable = False
         return found
 

@@ -49,7 +49,7 @@ class InputColumns:
         InputError
             If the schema does not describe them, or the classes are of no use.
         """
-        known, target = self._known(columns)
+        known, target = self._attributes_of(columns)
         if target is not None:
             return known, target
         if self.schema is not None:
@@ -65,7 +65,7 @@ class InputColumns:
         InputError
             If the schema does not describe them.
         """
-        known, target = self._known(columns)
+        known, target = self._attributes_of(columns)
         if target is not None:
             return known, target
         if self.schema is not None:
@@ -75,7 +75,7 @@ class InputColumns:
         inferred = tuple(dict.fromkeys((*known.inferred, "bounds of y: observed")))
         return attrs.evolve(known, attributes=(*known.attributes, bounds), inferred=inferred), name
 
-    def _known(self, columns: list[Any]) -> tuple[Schema, str | None]:
+    def _attributes_of(self, columns: list[Any]) -> tuple[Schema, str | None]:
         """Return the schema's attributes of the columns and of y, and y's name; an inferred one has no such facts."""
         if self.schema is None:
             _warn(

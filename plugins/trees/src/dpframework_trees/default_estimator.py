@@ -40,7 +40,7 @@ class DPClassifier(PrivateClassifier):
 
     attributes: Any = attrs.field(default=None, kw_only=True)
 
-    def _assumed(self) -> tuple[str, ...]:
+    def _list_assumptions(self) -> tuple[str, ...]:
         return ()
 
     def _keep(self, result: Any) -> None:

@@ -41,7 +41,7 @@ from dpframework_trees.bounds import OF_TREE, PRUNED, class_count_bounds
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import Criterion, KnownRows, criterion_named
 from dpframework_trees.estimates import Grown, noise_variance, tree_result
-from dpframework_trees.parameters import class_and_attributes, examples_of_grades, known_criterion, nothing_to_split
+from dpframework_trees.parameters import class_and_attributes, examples_of_grades, nothing_to_split, validate_criterion
 from dpframework_trees.queries import LeavesByClass, SplitScores, TreeScores
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 from dpframework_trees.splits import Candidates, Region, cut_of, names_in
@@ -98,7 +98,7 @@ class DPTree(Miner):
     epsilon: Fraction = attrs.field(converter=positive)
     max_depth: int = attrs.field(default=3, validator=whole_number(most=10))
     sampler: str = attrs.field(default=AUTO, validator=one_of((AUTO, *SAMPLERS)))
-    criterion: str = attrs.field(default="norm", validator=known_criterion)
+    criterion: str = attrs.field(default="norm", validator=validate_criterion)
     attributes: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
     iterations: int = attrs.field(default=10_000, validator=whole_number())
     counts_share: Fraction = attrs.field(default=Fraction(2, 5), converter=share_of_budget, validator=between_0_and_1)
@@ -149,7 +149,7 @@ class DPTree(Miner):
         resolved = _TreeOnSchema.of(self, table.schema)
         tree = resolved.tree(table)
         counts = np.asarray(table.release("leaves", tree=tree), dtype=np.float64)
-        grown = _grown(tree, counts, noise_variance(table.calibration("leaves")), Region.whole(table.schema), 0)
+        grown = _grow(tree, counts, noise_variance(table.calibration("leaves")), Region.whole(table.schema), 0)
         return tree_result(grown, resolved.target, table.schema, prune=self.pruning)
 
 
@@ -279,13 +279,13 @@ class _TreeOnSchema:
         return CompleteTree(self.tests, chosen)
 
 
-def _grown(tree: CompleteTree, counts: NDArray[np.float64], variance: float, region: Region, node: int) -> Grown:
+def _grow(tree: CompleteTree, counts: NDArray[np.float64], variance: float, region: Region, node: int) -> Grown:
     """Return the tree below a node, without the tests that have one outcome on their path, and their other side."""
     if node >= len(tree.tests):
         return Grown(None, (), (counts[node - len(tree.tests)], variance), None)
     test = tree.test(node)
     children = [
-        _grown(tree, counts, variance, part, 2 * node + 1 + side)
+        _grow(tree, counts, variance, part, 2 * node + 1 + side)
         for side, part in enumerate(region.children(test))
         if part.allows(test.attribute)
     ]

@@ -52,7 +52,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
                 check_classification_targets(classes)
         return classes
 
-    def _described(self, told: InputColumns, columns: list[Any], outcomes: NDArray[Any]) -> tuple[Schema, str]:
+    def _describe_columns(self, told: InputColumns, columns: list[Any], outcomes: NDArray[Any]) -> tuple[Schema, str]:
         return told.with_class(columns, outcomes)
 
     def _column(self, target: Attribute, outcomes: NDArray[Any]) -> Any:
@@ -115,7 +115,7 @@ class DPID3Classifier(TreeClassifier):
     pruning: bool = attrs.field(default=True, kw_only=True)
     attributes: Any = attrs.field(default=None, kw_only=True)
 
-    def _assumed(self) -> tuple[str, ...]:
+    def _list_assumptions(self) -> tuple[str, ...]:
         return ()
 
 
@@ -153,5 +153,5 @@ class DPTreeClassifier(TreeClassifier):
     pruning: bool = attrs.field(default=True, kw_only=True)
     attributes: Any = attrs.field(default=None, kw_only=True)
 
-    def _assumed(self) -> tuple[str, ...]:
+    def _list_assumptions(self) -> tuple[str, ...]:
         return MarkovChainTrees.assumptions if self.sampler == "mcmc" else ()

@@ -49,10 +49,10 @@ from dpframework_trees.sampling import (
     Lattice,
     Tests,
     WholeTrees,
-    chosen_below,
-    drawn_scale,
+    choose_below,
     log_share,
     on_lattice,
+    scale_on_lattice,
     useful_threads,
 )
 from dpframework_trees.tree_data import is_tree
@@ -82,7 +82,7 @@ class ExactPairs(WholeTrees):
         def choose(side: int, node: int, lattice: Lattice) -> int:
             return randomness.noisy_max(lattice, calibration.lattice_scale, Noise.GUMBEL)
 
-        return _chosen_pair(_pair_counts(answer, calibration), calibration, choose)
+        return _choose_pair(_pair_counts(answer, calibration), calibration, choose)
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the sum of the log-probabilities of the tests, as they are drawn."""
@@ -95,7 +95,7 @@ class ExactPairs(WholeTrees):
             shares.append(log_share(lattice, int(output[side][node]), calibration))
             return int(output[side][node])
 
-        _chosen_pair(data, calibration, choose)
+        _choose_pair(data, calibration, choose)
         return math.fsum(shares)
 
 
@@ -105,10 +105,10 @@ def _pair_counts(answer: Any, calibration: Calibration) -> SplitPairCounts:
     return answer
 
 
-def _chosen_pair(data: SplitPairCounts, calibration: Calibration, choose: Callable[[int, int, Lattice], int]) -> Tests:
+def _choose_pair(data: SplitPairCounts, calibration: Calibration, choose: Callable[[int, int, Lattice], int]) -> Tests:
     """Choose the first tree test by test, then the second for its leaves."""
     require_feasible_pairs(*data.tests, data.depth)
-    scale, threads = drawn_scale(calibration), useful_threads(data.tests[0])
+    scale, threads = scale_on_lattice(calibration), useful_threads(data.tests[0])
     logs = data.log_weights(scale, threads)
     first: list[int] = []
     while logs.ndim:  # the tests that are still to be drawn are the last axes
@@ -116,7 +116,7 @@ def _chosen_pair(data: SplitPairCounts, calibration: Calibration, choose: Callab
         first.append(choose(0, len(first), on_lattice(np.asarray(summed), calibration)))
         logs = logs[first[-1]]
     tree = np.array(first, dtype=np.int64)
-    second = chosen_below(
+    second = choose_below(
         data.below(tree, scale, threads), data.depth, calibration, lambda node, lattice: choose(1, node, lattice)
     )
     return np.stack([tree, second])

@@ -49,7 +49,7 @@ class EstimatorFamily:
                 stacklevel=3,
             )
 
-    def chosen_by_scores(self, estimator: Any) -> bool:
+    def may_choose_by_scores(self, estimator: Any) -> bool:
         """Tell whether the parameters of a fit may have been chosen by scores of other clones, and warn if so."""
         others = self.by_others_too or self.looked_at not in (None, id(estimator))
         if others or self.in_other_processes:

@@ -49,9 +49,9 @@ from dpframework_trees.parameters import (
     costs_of_errors,
     criterion_with_costs,
     examples_of_grades,
-    known_costs,
-    known_criterion,
     nothing_to_split,
+    validate_costs,
+    validate_criterion,
 )
 from dpframework_trees.queries import CodesByClass, SplitScores, ThresholdScores, table_scores
 from dpframework_trees.splits import Candidates, Multiway, Region, Split, cut_of, names_in
@@ -137,14 +137,14 @@ class DPID3(Miner):
     epsilon: Fraction = attrs.field(converter=positive)
     max_depth: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number(most=64)))
     attributes: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
-    criterion: str = attrs.field(default="norm", validator=known_criterion)
+    criterion: str = attrs.field(default="norm", validator=validate_criterion)
     selection: str = attrs.field(default="permute-and-flip", validator=one_of(SELECTIONS))
     splits: str = attrs.field(default="binary", validator=one_of(SPLITS))
     numeric: str = attrs.field(default="candidates", validator=one_of(NUMERIC))
     stopping: str = attrs.field(default="none", validator=one_of(STOPPING))
     budget: str = "growing"
     pruning: bool = True
-    costs: tuple[int, ...] | None = attrs.field(default=None, converter=costs_of_errors, validator=known_costs)
+    costs: tuple[int, ...] | None = attrs.field(default=None, converter=costs_of_errors, validator=validate_costs)
 
     @property
     def prunes(self) -> bool:
@@ -316,11 +316,11 @@ class _ID3OnSchema:
         root = _GrowingNode(table, Region.whole(table.schema), self.candidates)
         nodes = [root]
         for level in range(self.depth + 1):
-            release_in_step(self._released(node, level) for node in nodes)
+            release_in_step(self._release(node, level) for node in nodes)
             nodes = [child for node in nodes for child in node.children]
-        return root.grown()
+        return root.grow()
 
-    def _released(self, node: _GrowingNode, level: int) -> Asking[None]:
+    def _release(self, node: _GrowingNode, level: int) -> Asking[None]:
         """Make a node's releases, its class counts if it is a leaf, else its split, which cuts its rows."""
         table, region = node.table, node.region
         del node.table  # what it holds of the rows goes once they are cut
@@ -389,9 +389,9 @@ class _GrowingNode:
     leaf: tuple[NDArray[np.float64], float] | None = None
     children: list[_GrowingNode] = attrs.field(factory=list)
 
-    def grown(self) -> Grown:
+    def grow(self) -> Grown:
         """Return the subtree."""
-        return Grown(self.split, tuple(child.grown() for child in self.children), self.leaf, self.rows)
+        return Grown(self.split, tuple(child.grow() for child in self.children), self.leaf, self.rows)
 
 
 def _point(attribute: Attribute) -> str:

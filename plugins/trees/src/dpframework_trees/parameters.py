@@ -14,7 +14,7 @@ from dpframework_trees.criteria import Criterion, criterion_named
 MOST_COST = 1000
 
 
-def known_criterion(instance: Any, attribute: Any, value: str) -> None:
+def validate_criterion(instance: Any, attribute: Any, value: str) -> None:
     """Validate a criterion's name."""
     criterion_named(value)
 
@@ -24,7 +24,7 @@ def costs_of_errors(given: Any) -> Any:
     return None if given is None else tuple(given)
 
 
-def known_costs(instance: Any, attribute: Any, value: Any) -> None:
+def validate_costs(instance: Any, attribute: Any, value: Any) -> None:
     """Validate costs of errors, and that the criterion can have some."""
     if value is None:
         return

@@ -104,7 +104,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         """
         if self.accountant is not None:
             self.accountant.require_process()  # before the rows are touched: a fork may hang in what reads them
-        chosen = self._family.chosen_by_scores(self)
+        chosen = self._family.may_choose_by_scores(self)
         with silenced(streams=True):
             columns = self._columns(X, reset=True)
         outcomes = self._outcomes(y)
@@ -112,7 +112,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             raise InputError(f"X has {len(columns[0])} rows and y has {len(outcomes)}; they must have as many")
         told = InputColumns(self.schema, self.target, self._names, hasattr(self, "feature_names_in_"))
         unit, ids = self._unit(groups, len(outcomes))
-        schema, target = self._described(told, columns, outcomes)
+        schema, target = self._describe_columns(told, columns, outcomes)
         names = [name for name in schema.names if name != target]
         by_name = {**dict(zip(names, columns, strict=True)), target: self._column(schema[target], outcomes), **ids}
         seed = self._seed()
@@ -122,7 +122,12 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         )
         whom: dict[str, Any] = {"unit": unit.id, "rows_per_unit": unit.rows}
         study = Study(
-            schema, epsilon=self.epsilon, delta=self.delta, relation=self.relation, allow=self._allowed(schema), **whom
+            schema,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            relation=self.relation,
+            allow=self._list_allowed(schema),
+            **whom,
         )
         study.add(STEP, self._miner(target))
         results = study.run(table, seed=seed, accountant=self.accountant)
@@ -200,7 +205,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         """Return y as an array of shape (rows,), or refuse it for its type or shape."""
 
     @abc.abstractmethod
-    def _described(self, told: InputColumns, columns: list[Any], outcomes: NDArray[Any]) -> tuple[Schema, str]:
+    def _describe_columns(self, told: InputColumns, columns: list[Any], outcomes: NDArray[Any]) -> tuple[Schema, str]:
         """Return a schema of the columns and y, and y's name."""
 
     @abc.abstractmethod
@@ -213,12 +218,12 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         return self.miner(target=target, epsilon=self.epsilon, **{name: getattr(self, name) for name in own})  # type: ignore[call-arg]
 
     @abc.abstractmethod
-    def _assumed(self) -> tuple[str, ...]:
+    def _list_assumptions(self) -> tuple[str, ...]:
         """Return the assumptions that a choice of parameters makes, and that it therefore allows."""
 
-    def _allowed(self, schema: Schema) -> list[str]:
+    def _list_allowed(self, schema: Schema) -> list[str]:
         inferred = ["schema-inferred-from-data"] if schema.inferred else []  # of which there was a warning
-        return [*inferred, *self._assumed()]
+        return [*inferred, *self._list_assumptions()]
 
     def _seed(self) -> int | None:
         if self.random_state is None:

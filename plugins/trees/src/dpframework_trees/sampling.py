@@ -54,7 +54,7 @@ from dpframework.mechanisms import (
 )
 from dpframework.queries import Norm, QueryFacts
 from dpframework_trees.tree_counts import CountsBelow, TreeCounts
-from dpframework_trees.tree_data import TreeData, is_tree, placed
+from dpframework_trees.tree_data import TreeData, is_tree, place_rows
 from dpframework_trees.weights import RowsBelow, Weights, require_feasible
 
 Tests: TypeAlias = NDArray[np.int64]
@@ -129,7 +129,7 @@ def levels(trees: int | None) -> int:
     return MOST_LEVELS if trees is None else trees.bit_length().bit_length() - 1
 
 
-def drawn_scale(calibration: Calibration) -> float:
+def scale_on_lattice(calibration: Calibration) -> float:
     """Return the scale that divides the scores, exactly the scale of the noise on the lattice."""
     return calibration.lattice_scale * float(calibration.unit)
 
@@ -169,7 +169,7 @@ class ExactTrees(WholeTrees):
         def choose(node: int, lattice: Lattice) -> int:
             return randomness.noisy_max(lattice, calibration.lattice_scale, Noise.GUMBEL)
 
-        return _chosen(_exact_data(answer, calibration), calibration, choose)
+        return _choose_tree(_exact_data(answer, calibration), calibration, choose)
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the sum of the log-probabilities of the tests, as they are drawn."""
@@ -182,7 +182,7 @@ class ExactTrees(WholeTrees):
             shares.append(log_share(lattice, int(output[node]), calibration))
             return int(output[node])
 
-        _chosen(data, calibration, choose)
+        _choose_tree(data, calibration, choose)
         return math.fsum(shares)
 
 
@@ -191,15 +191,15 @@ def useful_threads(tests: int) -> int:
     return max(1, min(os.cpu_count() or 1, tests // FEWEST_OF_THREAD))
 
 
-def _chosen(data: TreeData | TreeCounts, calibration: Calibration, choose: Callable[[int, Lattice], int]) -> Tests:
+def _choose_tree(data: TreeData | TreeCounts, calibration: Calibration, choose: Callable[[int, Lattice], int]) -> Tests:
     """Choose a tree by the weights of all trees."""
     require_feasible(data.tests, data.depth)
-    scale, threads = drawn_scale(calibration), useful_threads(data.tests)
+    scale, threads = scale_on_lattice(calibration), useful_threads(data.tests)
     whole = data.whole(scale, threads) if isinstance(data, TreeCounts) else Weights(data, scale, threads=threads).whole
-    return chosen_below(whole, data.depth, calibration, choose)
+    return choose_below(whole, data.depth, calibration, choose)
 
 
-def chosen_below(
+def choose_below(
     whole: RowsBelow | CountsBelow, depth: int, calibration: Calibration, choose: Callable[[int, Lattice], int]
 ) -> Tests:
     """Choose test after test by the log-weights of all trees of a depth below, in lattice steps."""
@@ -249,7 +249,7 @@ class MarkovChainTrees(WholeTrees):
             data.bits,
             data.starts,
             tests,
-            placed(data.bits, tests, data.rows, leaves=False),
+            place_rows(data.bits, tests, data.rows, leaves=False),
             room=np.zeros((nodes, WORDS_AT_ONCE), dtype=np.uint64),
             counts=np.zeros((leaves, len(data.class_bits)), dtype=np.int64),
             scores=np.stack([none, none]),
@@ -258,12 +258,12 @@ class MarkovChainTrees(WholeTrees):
 
         walk_trees = data.criterion.kernels.walk_trees
 
-        def proposed(steps: int) -> tuple[Tests, Tests]:
+        def propose(steps: int) -> tuple[Tests, Tests]:
             return randomness.integers(nodes, steps), randomness.integers(len(data.bits), steps)
 
         walk(
             lambda steps, first: walk_trees(tree, target, steps, first),
-            proposed,
+            propose,
             self.iterations,
             calibration,
             randomness,
@@ -277,7 +277,7 @@ class MarkovChainTrees(WholeTrees):
             return -math.inf
         require_feasible(len(data.bits), data.depth)
         steps = sum(round(score / unit) for score in data.leaf_scores(output))
-        total = Weights(data, drawn_scale(calibration)).of_all(data.depth)
+        total = Weights(data, scale_on_lattice(calibration)).of_all(data.depth)
         return steps / calibration.lattice_scale - total
 
 

@@ -69,8 +69,8 @@ class PrivateTreeSearch(TreeClassifier):
         miners = [candidate.set_params(epsilon=each)._miner(target) for candidate in candidates]
         return TreeChoice(target, miners, budget * share)
 
-    def _assumed(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for candidate in self._candidates() for name in candidate._assumed()))
+    def _list_assumptions(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for candidate in self._candidates() for name in candidate._list_assumptions()))
 
     def _keep(self, result: Any) -> None:
         super()._keep(result)

@@ -149,7 +149,7 @@ class DecisionTree(Drawn):
     def predict_proba(self, rows: Any, *, out_of_domain: str = "error") -> NDArray[np.float64]:
         """Return class probabilities, shape (rows, classes), in the order of the target's labels."""
         found = np.empty((_length(rows), self.target.size))
-        self._routed(self.predicting, rows, out_of_domain, found, lambda node: node.probabilities)
+        self._route_rows(self.predicting, rows, out_of_domain, found, lambda node: node.probabilities)
         return found
 
     def apply(self, rows: Any, *, out_of_domain: str = "error") -> NDArray[np.int64]:
@@ -159,10 +159,10 @@ class DecisionTree(Drawn):
         """
         numbers = {id(leaf): k for k, leaf in enumerate(n for n in nodes_of(self.root) if isinstance(n, Leaf))}
         found = np.empty(_length(rows), dtype=np.int64)
-        self._routed(self.root, rows, out_of_domain, found, lambda node: numbers.get(id(node), -1))
+        self._route_rows(self.root, rows, out_of_domain, found, lambda node: numbers.get(id(node), -1))
         return found
 
-    def _routed(self, root: TreeNode, rows: Any, out_of_domain: str, found: NDArray[Any], of_node: OfNode) -> None:
+    def _route_rows(self, root: TreeNode, rows: Any, out_of_domain: str, found: NDArray[Any], of_node: OfNode) -> None:
         if self.schema is None:  # nothing is tested
             found[:] = of_node(root)
             return

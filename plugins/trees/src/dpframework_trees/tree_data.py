@@ -70,7 +70,7 @@ class TreeData(OfClasses):
         """Return the score of each leaf of a tree."""
         from dpframework_trees.kernels import count_common
 
-        leaves = placed(self.bits, tests, self.rows)[len(tests) :]
+        leaves = place_rows(self.bits, tests, self.rows)[len(tests) :]
         counts = np.zeros((len(leaves), len(self.class_bits)), dtype=np.int64)
         count_common(leaves, self.class_bits, counts)
         return [self.criterion.kernels.child_score(of_leaf) for of_leaf in counts]
@@ -82,7 +82,7 @@ def is_tree(output: Any, tests: int, depth: int) -> bool:
     return nodes.shape == (2**depth - 1,) and bool(((nodes >= 0) & (nodes < tests)).all())
 
 
-def placed(bits: Bits, tests: NDArray[np.int64], rows: Bits, *, leaves: bool = True) -> Bits:
+def place_rows(bits: Bits, tests: NDArray[np.int64], rows: Bits, *, leaves: bool = True) -> Bits:
     """Return the rows of every node of a tree, or of those with tests only, shape (nodes, words)."""
     from dpframework_trees.kernels import route
 

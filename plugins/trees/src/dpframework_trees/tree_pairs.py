@@ -22,7 +22,7 @@ from dpframework.mechanisms import Calibration, Randomness
 from dpframework.queries import Norm, QueryFacts, Sensitivity
 from dpframework_trees.criteria import Criterion, criterion_named
 from dpframework_trees.sampling import WholeTrees, walk
-from dpframework_trees.tree_data import Bits, OfClasses, is_tree, placed
+from dpframework_trees.tree_data import Bits, OfClasses, is_tree, place_rows
 
 MOST_PAIRS = 50_000  # whose weights are added up for a log-density
 EVERY, NEAR = 5_000, 200  # rows below which all ways to split them are tried, and beyond which so many on either side
@@ -199,7 +199,7 @@ class PairData(OfClasses):
     def _whole(self, first: Tests, second: Tests) -> float:
         from dpframework_trees.kernels import count_common
 
-        of_first, of_second = (placed(b, t, self.rows)[len(t) :] for b, t in self._sides(first, second))
+        of_first, of_second = (place_rows(b, t, self.rows)[len(t) :] for b, t in self._sides(first, second))
         counts = np.zeros((len(of_first), len(self.class_bits)), dtype=np.int64)
         joint = np.zeros((len(of_second), len(of_first)), dtype=np.int64)
         count_common(of_first, self.class_bits, counts)
@@ -243,7 +243,7 @@ class MarkovChainPairs(WholeTrees):
         sides = (data.first_bits, data.second_bits)
         trees = np.stack([randomness.integers(len(bits), nodes) for bits in sides])
         first, second = (
-            Routed(bits, tests, placed(bits, tests, data.rows)) for bits, tests in zip(sides, trees, strict=True)
+            Routed(bits, tests, place_rows(bits, tests, data.rows)) for bits, tests in zip(sides, trees, strict=True)
         )
         pair = WalkedPair(
             first,
@@ -258,14 +258,14 @@ class MarkovChainPairs(WholeTrees):
         unit, walk_pairs = float(calibration.unit) * data.unit, score.criterion.kernels.walk_pairs
         target = PairTarget(score.product, unit, calibration.lattice_scale)
 
-        def proposed(steps: int) -> tuple[Tests, Tests]:
+        def propose(steps: int) -> tuple[Tests, Tests]:
             chosen = randomness.integers(2 * nodes, steps)
             tests = np.where(chosen < nodes, len(data.first_bits), len(data.second_bits))
             return chosen, randomness.integers(tests, steps)
 
         walk(
             lambda steps, begin: walk_pairs(pair, target, steps, begin),
-            proposed,
+            propose,
             self.iterations,
             calibration,
             randomness,

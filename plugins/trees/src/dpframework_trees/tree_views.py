@@ -57,10 +57,10 @@ def tree_frame(tree: DecisionTree) -> pl.DataFrame:
 
 def tree_text(tree: DecisionTree) -> str:
     """Return a line for each branch, with class, probability and estimated rows at leaves."""
-    return "\n".join(_drawn(tree.root, "", tree.target, tree.schema))
+    return "\n".join(_draw_lines(tree.root, "", tree.target, tree.schema))
 
 
-def _drawn(node: TreeNode, indent: str, target: Attribute, schema: Schema | None) -> Iterator[str]:
+def _draw_lines(node: TreeNode, indent: str, target: Attribute, schema: Schema | None) -> Iterator[str]:
     if isinstance(node, Leaf) or schema is None:
         if not indent:
             yield leaf_text(node, target)
@@ -69,7 +69,7 @@ def _drawn(node: TreeNode, indent: str, target: Attribute, schema: Schema | None
         last = k == len(node.children) - 1
         leaf = f": {leaf_text(child, target)}" if isinstance(child, Leaf) else ""
         yield f"{indent}{'└─' if last else '├─'} {label}{leaf}"
-        yield from _drawn(child, indent + ("   " if last else "│  "), target, schema)
+        yield from _draw_lines(child, indent + ("   " if last else "│  "), target, schema)
 
 
 def tree_dot(tree: DecisionTree) -> str:
@@ -78,14 +78,14 @@ def tree_dot(tree: DecisionTree) -> str:
     numbers = {id(node): k for k, node in enumerate(nodes_of(tree.root))}
     for node in nodes_of(tree.root):
         text = str(node.split) if isinstance(node, Inner) else leaf_text(node, tree.target)
-        lines.append(f"    n{numbers[id(node)]} [label={_quoted(text)}];")
+        lines.append(f"    n{numbers[id(node)]} [label={_quote(text)}];")
     for node in nodes_of(tree.root):
         if isinstance(node, Inner) and tree.schema is not None:
             labels = child_labels(node.split, tree.schema)
             for child, label in zip(node.children, labels, strict=True):
-                lines.append(f"    n{numbers[id(node)]} -> n{numbers[id(child)]} [label={_quoted(label)}];")
+                lines.append(f"    n{numbers[id(node)]} -> n{numbers[id(child)]} [label={_quote(label)}];")
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -129,7 +129,7 @@ class Weights:
         return counts
 
     def _pairs(self, rows: Bits) -> Counts:
-        return counted_pairs(self.data.bits, rows, self._starts)
+        return count_pairs(self.data.bits, rows, self._starts)
 
     def _roots(self, rows: Bits, depth: int, counts: Counts, pairs: Counts) -> NDArray[np.float64]:
         """Do `of_tests` for a depth of two or more, from counts for `rows`."""
@@ -171,7 +171,7 @@ class Weights:
         return _log_products(top, (totals * np.exp(tops - top)).sum(axis=0))
 
 
-def counted_pairs(bits: Bits, rows: Bits, starts: NDArray[np.int64]) -> Counts:
+def count_pairs(bits: Bits, rows: Bits, starts: NDArray[np.int64]) -> Counts:
     """Return, for each class, the rows of a set that tests t <= u both hold for, shape (tests, tests, classes)."""
     from dpframework_trees.kernels import add_pairs
 

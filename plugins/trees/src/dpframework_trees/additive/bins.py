@@ -73,7 +73,7 @@ def merged(attribute: Attribute, most: int) -> tuple[int, ...]:
     return (*cells, most) if attribute.missing else cells
 
 
-def merged_by_counts(attribute: Numeric, most: int, counts: Reals, variance: float, rows: float) -> tuple[int, ...]:
+def merge_by_counts(attribute: Numeric, most: int, counts: Reals, variance: float, rows: float) -> tuple[int, ...]:
     """Return the cell of each code, with bins merged so that each holds about as many rows by noisy counts.
 
     Parameters

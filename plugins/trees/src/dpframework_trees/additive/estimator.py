@@ -41,5 +41,5 @@ class DPAdditiveClassifier(PrivateClassifier):
     attributes: Any = attrs.field(default=None, kw_only=True)
     interactions: str = attrs.field(default="no", kw_only=True)
 
-    def _assumed(self) -> tuple[str, ...]:
+    def _list_assumptions(self) -> tuple[str, ...]:
         return ()

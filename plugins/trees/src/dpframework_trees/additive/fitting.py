@@ -164,19 +164,19 @@ def on_lattice(loss: Loss, coefficients: Reals) -> Reals:
     return np.asarray(np.rint(coefficients / steps) * steps)
 
 
-def fitted_steps(rows: Rows, tuned: Tuned, noise: Reals) -> NDArray[np.int64]:
+def fit_in_steps(rows: Rows, tuned: Tuned, noise: Reals) -> NDArray[np.int64]:
     """Return coefficients at which the gradient is proven to be within `Tuned.gradient_error`, in release steps.
 
     Of any rows: where floating point does not get there, `refinement` does. What is beyond 2**61 steps is put there.
     """
-    found = minimised(rows, tuned, noise)
+    found = minimise(rows, tuned, noise)
     loss, unit = Loss(rows, tuned, noise), tuned.release_step
     if loss.bound(found) <= tuned.gradient_error:
         return np.rint(found / unit).clip(-MOST_ON_LATTICE, MOST_ON_LATTICE).astype(np.int64)
     return refined(loss, found, tuned.gradient_error - loss.of_noise, unit)
 
 
-def minimised(rows: Rows, tuned: Tuned, noise: Reals) -> Reals:
+def minimise(rows: Rows, tuned: Tuned, noise: Reals) -> Reals:
     """Return coefficients on a lattice near the minimum, as near as floating point allows or `gradient_error` asks.
 
     Newton's method, with steps halved until the gradient's size falls: that of a strongly convex loss falls to 0.

@@ -26,8 +26,8 @@ from dpframework.run import Example, Miner, PrivateTable, left_by_row_count, pla
 from dpframework_trees.additive.bins import (
     FEWEST_BINS,
     counts_tell,
+    merge_by_counts,
     merged,
-    merged_by_counts,
     most_bins,
     share_of_counts,
     too_fine,
@@ -284,7 +284,7 @@ class AdditiveFit:
         released, variance = table.release(BINS), noise_variance(table.calibration(BINS))
         ends = itertools.accumulate(attribute.size for attribute in counted)
         return {
-            a.name: merged_by_counts(a, most, released[end - a.size : end].astype(float), variance, rows)
+            a.name: merge_by_counts(a, most, released[end - a.size : end].astype(float), variance, rows)
             for a, end in zip(counted, ends, strict=True)
             if too_fine(a, most)
         }

@@ -17,7 +17,7 @@ from dpframework_trees.additive.design import Reals, Tuned, probabilities
 from dpframework_trees.additive.drawing import BAND
 from dpframework_trees.additive.shrinkage import shrunk
 from dpframework_trees.additive.stretch import centred, stretch_of
-from dpframework_trees.additive.terms import Term, added_by, centred_terms, rounded
+from dpframework_trees.additive.terms import Term, centred_terms, parts_by_function, rounded
 from dpframework_trees.additive.tree_part import NAME, TreePart
 from dpframework_trees.tree import DecisionTree
 
@@ -100,7 +100,7 @@ class AdditiveModel(AdditiveSum):
         return (*(term.attribute.name for term in self.terms), *(() if self.tree_part is None else (NAME,)))
 
     def _contributions(self, given: NewRows) -> Reals:
-        found = added_by(self.terms, given)
+        found = parts_by_function(self.terms, given)
         if self.tree_part is not None:
             found.append(self.tree_part.added(given)[:, None])
         return np.stack(found, axis=1)

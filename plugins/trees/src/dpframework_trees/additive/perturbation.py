@@ -82,7 +82,7 @@ from dpframework.facts import ByRelation, InputError
 from dpframework.mechanisms import Calibration, Preview, PureMechanism, Randomness
 from dpframework.queries import Norm, QueryFacts
 from dpframework_trees.additive.design import Design, Reals, Tuned
-from dpframework_trees.additive.fitting import Loss, Rows, fitted_steps
+from dpframework_trees.additive.fitting import Loss, Rows, fit_in_steps
 from dpframework_trees.additive.noise import group_noise
 
 CELL = 2.0**-30
@@ -122,8 +122,8 @@ class ObjectivePerturbation(PureMechanism):
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Reals:
         """Fit with noise and round with noise, shape (columns, outputs)."""
         rows = _rows(answer, calibration)
-        tuned = tuned_for(rows.design, calibration)
-        steps = fitted_steps(rows, tuned, drawn_noise(tuned, randomness))
+        tuned = tune_for(rows.design, calibration)
+        steps = fit_in_steps(rows, tuned, draw_noise(tuned, randomness))
         noise = randomness.discrete_laplace(steps.size, tuned.release_scale).reshape(steps.shape)
         return np.asarray((steps + noise) * tuned.release_step)
 
@@ -133,7 +133,7 @@ class ObjectivePerturbation(PureMechanism):
         The release differs by noise on a scale of `Tuned.distance` / epsilon, over which the density hardly changes.
         """
         rows = _rows(answer, calibration)
-        tuned, coefficients = tuned_for(rows.design, calibration), np.asarray(output, dtype=np.float64)
+        tuned, coefficients = tune_for(rows.design, calibration), np.asarray(output, dtype=np.float64)
         if coefficients.shape != (rows.design.columns, rows.design.outputs) or not np.isfinite(coefficients).all():
             return -math.inf
         loss = Loss(rows, tuned, np.zeros(coefficients.shape))
@@ -165,13 +165,13 @@ def _rows(answer: Any, calibration: Calibration) -> Rows:
     return answer
 
 
-def tuned_for(design: Design, calibration: Calibration) -> Tuned:
+def tune_for(design: Design, calibration: Calibration) -> Tuned:
     """Return the noise and ridge for a calibration's loss under add-or-remove-one."""
-    return _tuned(design, 1 / calibration.scale)
+    return _tune(design, 1 / calibration.scale)
 
 
 @functools.lru_cache(maxsize=64)
-def _tuned(design: Design, epsilon: Fraction) -> Tuned:
+def _tune(design: Design, epsilon: Fraction) -> Tuned:
     tuned = Tuned(design, epsilon)
     held = tuned.claimed <= tuned.epsilon and tuned.curvature(tuned.ridge) <= tuned.most_curvature
     if not held or tuned.largest_noise > LARGEST_NOISE:
@@ -179,7 +179,7 @@ def _tuned(design: Design, epsilon: Fraction) -> Tuned:
     return tuned
 
 
-def drawn_noise(tuned: Tuned, randomness: Randomness) -> Reals:
+def draw_noise(tuned: Tuned, randomness: Randomness) -> Reals:
     """Draw the linear term, a multiple of its lattice's step, shape (columns, outputs)."""
     design = tuned.design
     noise = np.empty((design.columns, design.outputs))

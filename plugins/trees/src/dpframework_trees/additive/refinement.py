@@ -96,7 +96,7 @@ def refined(loss: Loss, start: NDArray[np.float64], enough: float, unit: float) 
     while True:
         with mpmath.workprec(bits):
             exact = _Exact(loss)
-            done, at = _descended(exact, at, enough, inverse, bits)
+            done, at = _descend(exact, at, enough, inverse, bits)
             if done:
                 most = 1 << 61
                 return np.array(
@@ -105,7 +105,7 @@ def refined(loss: Loss, start: NDArray[np.float64], enough: float, unit: float) 
         bits *= 2
 
 
-def _descended(
+def _descend(
     exact: _Exact, at: Numbers, enough: float, inverse: NDArray[np.float64] | None, bits: int
 ) -> tuple[bool, Numbers]:
     """Step until the gradient is small enough, or return where more digits are needed."""

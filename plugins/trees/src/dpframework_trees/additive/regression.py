@@ -32,7 +32,7 @@ from dpframework_trees.additive.queries import NumberRows, numeric
 from dpframework_trees.additive.regression_model import AdditiveRegression
 from dpframework_trees.additive.residuals import NoisyResiduals, ResidualCounts
 from dpframework_trees.additive.terms import Term, centred_terms
-from dpframework_trees.additive.witnesses import SCHEMA, added, opposed
+from dpframework_trees.additive.witnesses import SCHEMA, added, row_of_other_outcome
 from dpframework_trees.estimates import noise_variance
 from dpframework_trees.parameters import other_attributes
 
@@ -72,7 +72,8 @@ class DPAdditiveRegression(Miner):
         price = Numeric("price", 0, 10, bins=2)
         schema = Schema([*(a for a in SCHEMA if a.name != "grade"), price], max_rows=SCHEMA.max_rows)
         witnesses = [
-            attrs.evolve(own, one=_priced(own.one), other=_priced(own.other)) for own in (added("grade"), opposed())
+            attrs.evolve(own, one=_dearest_row(own.one), other=_dearest_row(own.other))
+            for own in (added("grade"), row_of_other_outcome())
         ]
         missing = attrs.evolve(schema.replace(attrs.evolve(price, missing=True)), rows=12)
         return {
@@ -179,7 +180,7 @@ def _of_codes(intercept: float, terms: Collection[Term]) -> list[float]:
     return [*(float(term.values[cell, 0]) for term in terms for cell in term.bins), intercept]
 
 
-def _priced(row: Mapping[str, object] | None) -> Mapping[str, object] | None:
+def _dearest_row(row: Mapping[str, object] | None) -> Mapping[str, object] | None:
     """Return a row of the examples with the highest price for its grade, or the lowest."""
     if row is None:
         return None

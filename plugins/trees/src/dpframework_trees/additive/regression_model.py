@@ -14,7 +14,7 @@ from dpframework_trees.additive.additive_sum import LEGEND, AdditiveSum
 from dpframework_trees.additive.design import Reals
 from dpframework_trees.additive.drawing import BAND
 from dpframework_trees.additive.residuals import COVERED, NoisyResiduals
-from dpframework_trees.additive.terms import Term, added_by, rounded
+from dpframework_trees.additive.terms import Term, parts_by_function, rounded
 
 
 @final
@@ -69,7 +69,7 @@ class AdditiveRegression(AdditiveSum):
             If an attribute is missing, or has values outside its domain.
         """
         given = NewRows.read(rows, self.schema, out_of_domain=out_of_domain)
-        return np.concatenate(added_by(self.terms, given), axis=1)
+        return np.concatenate(parts_by_function(self.terms, given), axis=1)
 
     def predict(self, rows: Any, *, out_of_domain: str = "error") -> Reals:
         """Return the predicted mean of the number for each row, shape (rows,)."""

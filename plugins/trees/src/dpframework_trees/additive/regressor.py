@@ -72,11 +72,11 @@ class DPAdditiveRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[mis
         except (TypeError, ValueError):
             raise InputError("y has values that are no numbers; a regression needs numbers") from None
 
-    def _described(self, told: InputColumns, columns: list[Any], outcomes: NDArray[Any]) -> tuple[Schema, str]:
+    def _describe_columns(self, told: InputColumns, columns: list[Any], outcomes: NDArray[Any]) -> tuple[Schema, str]:
         return told.with_number(columns, outcomes)
 
     def _column(self, target: Attribute, outcomes: NDArray[Any]) -> Any:
         return outcomes
 
-    def _assumed(self) -> tuple[str, ...]:
+    def _list_assumptions(self) -> tuple[str, ...]:
         return ()

@@ -122,7 +122,7 @@ class _FactorSearch:
         """Return the probabilities by factors of 1."""
         return _of_outputs(self.scores)
 
-    def explained(self, factors: Reals) -> Reals:
+    def explain(self, factors: Reals) -> Reals:
         """Return J, shape (outputs,)."""
         grown = _of_outputs(self.scores * factors) - self.unstretched
         return np.asarray(self.rows * (self.scores * grown).mean(axis=0))
@@ -137,13 +137,13 @@ class _FactorSearch:
 
     def off(self, factors: Reals) -> float:
         """Return what is to be least."""
-        error = self.left - self.explained(factors)
+        error = self.left - self.explain(factors)
         return float(error @ self.precision @ error + (factors - 1) @ self.expected @ (factors - 1))
 
     def step(self, factors: Reals) -> Reals:
         """Return a step towards the least, 0 for what a bound holds."""
         by = self.information(factors)
-        slope = -by.T @ self.precision @ (self.left - self.explained(factors)) + self.expected @ (factors - 1)
+        slope = -by.T @ self.precision @ (self.left - self.explain(factors)) + self.expected @ (factors - 1)
         curvature = by.T @ self.precision @ by + self.expected
         free = ~((factors <= 1) & (slope > 0) | (factors >= MOST) & (slope < 0))
         step = np.zeros(len(factors))

@@ -105,7 +105,7 @@ def centred_terms(
     return intercept, tuple(terms)
 
 
-def added_by(terms: Sequence[Term], given: NewRows) -> list[Reals]:
+def parts_by_function(terms: Sequence[Term], given: NewRows) -> list[Reals]:
     """Return each function's part of each row's outputs, a list of shapes (rows, outputs); 0 for an unknown cell."""
     found = [term.values[np.array(term.bins)[given.block.codes(term.attribute.name)]] for term in terms]
     for values, term in zip(found, terms, strict=True):

@@ -12,7 +12,7 @@ from dpframework.mechanisms import Calibration
 from dpframework.run import Witness
 from dpframework_trees.additive.design import Design, Reals
 from dpframework_trees.additive.fitting import Rows
-from dpframework_trees.additive.perturbation import tuned_for
+from dpframework_trees.additive.perturbation import tune_for
 
 FAR = 40.0
 APART = 12.0  # of the noise at the cells of either row, so that up to four rows more do not change its sign
@@ -66,7 +66,7 @@ def replaced(target: str, size: int = 7, **released: object) -> Witness:
 
     def output(answer: Rows, calibration: Calibration) -> Reals:
         design = answer.design
-        ridge = tuned_for(design, calibration).ridge
+        ridge = tune_for(design, calibration).ridge
         one, two = (columns_of(design, codes) for codes in CODES[target])
         apart = (two - one) * APART / ridge
         apart[[start for start, width in zip(design.starts, design.widths, strict=True) if width == 1]] = 0
@@ -79,7 +79,7 @@ def replaced(target: str, size: int = 7, **released: object) -> Witness:
     return Witness([], RED, other, {"fit": output, **released})
 
 
-def opposed() -> Witness:
+def row_of_other_outcome() -> Witness:
     """Return the red row against one of the other outcome, with each outcome impossible at the coefficients.
 
     The noise is positive at the cells of both rows, and at `ripe`, which they share, and less at the intercept: all
@@ -89,7 +89,7 @@ def opposed() -> Witness:
 
     def output(answer: Rows, calibration: Calibration) -> Reals:
         design = answer.design
-        ridge = tuned_for(design, calibration).ridge
+        ridge = tune_for(design, calibration).ridge
         one, two = (columns_of(design, codes) for codes in ((0, 0, 1), (2, 2, 1)))
         ripe = design.starts[2]
         apart = -two * APART / ridge

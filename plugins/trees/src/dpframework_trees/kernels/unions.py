@@ -82,7 +82,7 @@ def grow_unions(pair: Unions, variance: float, most_added: int, unions: NDArray[
                 for turned in range(
                     max(low, int(member[leaf])), high
                 ):  # a leaf that is in it adds nothing, its rest does
-                    new = _joined(pair, own, leaf, turned == 1, member[leaf])
+                    new = _join(pair, own, leaf, turned == 1, member[leaf])
                     sides = sizes[1 - own], leaves[own], leaves[1 - own]
                     reached = _cautious_jaccard(new[2], *sides, new[0], new[1], rows[1 - own], variance)
                     looked_at += int(step > 0)
@@ -107,7 +107,7 @@ def grow_unions(pair: Unions, variance: float, most_added: int, unions: NDArray[
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _joined(pair: Unions, side: int, leaf: int, rest: bool, held: bool) -> tuple[float, float, int]:
+def _join(pair: Unions, side: int, leaf: int, rest: bool, held: bool) -> tuple[float, float, int]:
     """Return the support of both, and the support and size of one side, if a leaf, or all but it, were joined to that.
 
     A leaf in the union and the rest together are everything.

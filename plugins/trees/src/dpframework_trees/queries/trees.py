@@ -24,7 +24,7 @@ from dpframework_trees.tree_counts import TILE, TreeCounts, counted
 from dpframework_trees.tree_data import TreeData
 
 
-def packed(block: Block, candidates: Candidates) -> NDArray[np.uint64]:
+def pack(block: Block, candidates: Candidates) -> NDArray[np.uint64]:
     """Return one bit a row for each test that holds, shape (tests, words)."""
     bits = _bytes(len(candidates), block.rows)
     names = [candidates.schema.attributes[k].name for k in candidates.attributes]
@@ -40,7 +40,7 @@ def packed(block: Block, candidates: Candidates) -> NDArray[np.uint64]:
     return _words(bits)
 
 
-def packed_classes(classes: NDArray[Any], number: int) -> NDArray[np.uint64]:
+def pack_classes(classes: NDArray[Any], number: int) -> NDArray[np.uint64]:
     """Return one bit a row for each class, shape (classes, words)."""
     bits = _bytes(number, len(classes))
     for c in range(number):
@@ -50,7 +50,7 @@ def packed_classes(classes: NDArray[Any], number: int) -> NDArray[np.uint64]:
 
 def all_of(rows: int) -> NDArray[np.uint64]:
     """Return the set of all of `rows` rows."""
-    return np.asarray(packed_classes(np.zeros(rows, dtype=np.uint8), 1)[0])
+    return np.asarray(pack_classes(np.zeros(rows, dtype=np.uint8), 1)[0])
 
 
 def _bytes(sets: int, rows: int) -> NDArray[np.uint8]:
@@ -114,9 +114,9 @@ class TreeScores(CriterionScores):
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
         """Return this block's rows as bits sorted by class, tests before classes, or the cells of `TreeCounts`."""
         if self.counted:
-            tiles = (self._packed(tile) for tile in block.tiles(TILE))
+            tiles = (self._pack(tile) for tile in block.tiles(TILE))
             return counted(tiles, len(self.tests), self.target.size, self.depth)
-        bits, rows = self._packed(block)
+        bits, rows = self._pack(block)
         classes, start = np.zeros((len(rows), bits.shape[1]), dtype=np.uint64), 0
         for c, number in enumerate(rows):
             of_class = all_of(number)
@@ -141,11 +141,11 @@ class TreeScores(CriterionScores):
         joint = in_common([*sets, everyone], [classes], (math.prod(shape), self.target.size))
         return attrs.evolve(joint, assemble=lambda counts: joint.assemble(counts).reshape(*shape, -1).astype(np.int32))
 
-    def _packed(self, block: Block) -> tuple[NDArray[np.uint64], list[int]]:
+    def _pack(self, block: Block) -> tuple[NDArray[np.uint64], list[int]]:
         """Return one bit a row for each test, rows sorted by class, and how many rows are of each class."""
         index, classes = block.index, block.codes(self.target.name)
         parts = [block.at(index[classes == c]) for c in range(self.target.size)]
-        return np.concatenate([packed(part, self.tests) for part in parts], axis=1), [part.rows for part in parts]
+        return np.concatenate([pack(part, self.tests) for part in parts], axis=1), [part.rows for part in parts]
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> TreeData | TreeCounts:
         """Add up counts, or put the blocks' bits side by side."""

@@ -17,7 +17,7 @@ from dpframework.queries import CandidateScores, Counting, Norm, ReadsAmong, Row
 from dpframework.tables import Block, JointCounts
 from dpframework_trees.pair_counts import SplitPairCounts, sets_of_tests
 from dpframework_trees.queries.sets import sets_of
-from dpframework_trees.queries.trees import all_of, packed, packed_classes
+from dpframework_trees.queries.trees import all_of, pack, pack_classes
 from dpframework_trees.splits import Candidates, Split, names_in
 from dpframework_trees.tree_counts import TILE
 from dpframework_trees.tree_pairs import PairData, PairScore, some_pairs
@@ -100,7 +100,7 @@ class Associations(CandidateScores):
 
         given: Candidates = inputs["candidates"]
         everyone = all_of(block.rows)[np.newaxis]
-        bits = [np.concatenate([packed(block, tests), everyone]) for tests in (given, self.others)]
+        bits = [np.concatenate([pack(block, tests), everyone]) for tests in (given, self.others)]
         counts = np.zeros((len(given) + 1, len(self.others) + 1), dtype=np.int64)
         count_common(*bits, counts)
         return counts
@@ -199,7 +199,7 @@ class TreePairScores(ReadsAmong):
             sets = max(sets_of_tests(len(tests), self.depth) for tests in (self.first, self.second))
             tiles = block.tiles(min(TILE, max(64, BITS_AT_ONCE // sets)))
             return np.asarray(sum(self._counts(tile) for tile in tiles))
-        return np.concatenate([packed(block, self.first), packed(block, self.second), self._classes(block)])
+        return np.concatenate([pack(block, self.first), pack(block, self.second), self._classes(block)])
 
     @property
     def tabled(self) -> bool:
@@ -222,12 +222,12 @@ class TreePairScores(ReadsAmong):
         return attrs.evolve(joint, assemble=lambda counts: joint.assemble(counts)[0])
 
     def _classes(self, block: Block) -> NDArray[np.uint64]:
-        return packed_classes(block.codes(self.target.name), self.target.size)
+        return pack_classes(block.codes(self.target.name), self.target.size)
 
     def _counts(self, tile: Block) -> NDArray[np.int64]:
         from dpframework_trees.kernels import count_common
 
-        first, second = (self._sets(packed(tile, tests), tile.rows) for tests in (self.first, self.second))
+        first, second = (self._sets(pack(tile, tests), tile.rows) for tests in (self.first, self.second))
         counted = np.concatenate([second, self._classes(tile)])
         cells = np.zeros((len(first), len(counted)), dtype=np.int64)
         count_common(first, counted, cells)

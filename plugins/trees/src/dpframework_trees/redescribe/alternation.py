@@ -177,7 +177,7 @@ class _Alternating(TreeRedescriptions):
         for i in range(self.rounds + 1):
             trees[view] = self.grow(table, f"tree {i + 1}", tests[view])
             if i:
-                found.append(self.extracted(table, f"leaves {i}", trees))
+                found.append(self.extract(table, f"leaves {i}", trees))
             if i < self.rounds:
                 target = self.leaves_attribute(i + 1)
                 leaves = [trees[view].description(leaf) for leaf in range(2**self.max_depth - 1)]
@@ -240,7 +240,7 @@ class AltExpM(_Alternating):
         rounds = cls(3, starts=2, rounds=2, max_depth=1)
         return {
             "default": Example(EXAMPLE_SCHEMA, cls(2, starts=["rain"]), witnesses=[two_levels(), pure_leaves()]),
-            "published": _published(cls),
+            "published": _bound_of_paper(cls),
             "rounds": Example(EXAMPLE_SCHEMA, rounds, witnesses=rounds_level_by_level()),
         }
 
@@ -304,12 +304,12 @@ class AltMCMC(_Alternating):
                 EXAMPLE_SCHEMA, cls(2, starts=["rain"]), witnesses=[two_levels_at_once(), pure_leaves_at_once(2)]
             ),
             "mcmc": Example(EXAMPLE_SCHEMA, walk, witnesses=[whole_trees(), pure_leaves_at_once(1)]),
-            "published": _published(cls),
+            "published": _bound_of_paper(cls),
             "rounds": Example(EXAMPLE_SCHEMA, rounds, witnesses=rounds_of_whole_trees()),
         }
 
 
-def _published(miner: type[_Alternating]) -> Example:
+def _bound_of_paper(miner: type[_Alternating]) -> Example:
     """Return the published bound on the scores of trees, on tables that lose nearly all of it."""
     from dpframework_trees.redescribe.witnesses import PUBLISHED, other_animals, pure_leaves_at_once
 

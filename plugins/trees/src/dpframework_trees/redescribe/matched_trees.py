@@ -139,7 +139,7 @@ class MatchedTrees(Miner):
     def arrangements(self, schema: Schema) -> tuple[Arrangement, ...]:
         """Return how the budget may be shared between matches that are read together and trees, by public facts.
 
-        If there are several, the number of rows chooses one (`arranged`).
+        If there are several, the number of rows chooses one (`arrange`).
         """
         candidates = self._candidates(schema)
         meant = rows_meant(schema) if self.rare is None else float(self.rare * self.target_jaccard / CAP)
@@ -151,7 +151,7 @@ class MatchedTrees(Miner):
         most = math.inf if schema.max_rows is None else float(self.epsilon) * schema.max_rows
         return Arrangement.possible(most, candidates)
 
-    def arranged(self, schema: Schema, rows: float | None = None) -> Arrangement:
+    def arrange(self, schema: Schema, rows: float | None = None) -> Arrangement:
         """Return the arrangement for a number of rows that was released, or the only one."""
         possible = self.arrangements(schema)
         if rows is None or len(possible) == 1:
@@ -165,7 +165,7 @@ class MatchedTrees(Miner):
     def plan(self, schema: Schema) -> Node:
         """Plan matches that are read together, or trees; first the number of rows, and branches, if it is secret."""
         if not self.counts_rows(schema):
-            return sequential(*self._steps(schema, self.arranged(schema), self.epsilon))
+            return sequential(*self._steps(schema, self.arrange(schema), self.epsilon))
         rest = left_by_row_count(self.epsilon)
         branches = (
             sequential(*self._steps(schema, one, rest, uses=["rows"]), name=one.name)
@@ -205,7 +205,7 @@ class MatchedTrees(Miner):
             return part.bounds_of_steps()
         likely, branch = self.arrangements(part.schema), ""
         if self.counts_rows(part.schema) and part.schema.about_rows is not None:
-            likely = (self.arranged(part.schema, part.schema.about_rows),)
+            likely = (self.arrange(part.schema, part.schema.about_rows),)
             branch = likely[0].name
         bits = [bits for one in likely for bits in (TOGETHER * bool(one.matches), one.depth)]
         cells = (2 ** max(bits) - 1) ** 2  # a side holds in all cells but one at most
@@ -220,12 +220,12 @@ class MatchedTrees(Miner):
         if self.counts_rows(schema):
             released = release_row_count(table)
             given = {"cap": cap_of(released)}
-        arranged = self.arranged(schema, released)
+        arranged = self.arrange(schema, released)
         part = table if released is None else table.scope(arranged.name)
         found: list[Redescription] = []
         looked_at, noise, rows = 0, list[float](), list[float]()
         if arranged.matches:
-            found, looked_at = mine_matches(part, arranged, self._wanted(), given, few=self.rare is not None)
+            found, looked_at = mine_matches(part, arranged, self._constraints(), given, few=self.rare is not None)
             noise.append(part.calibration("table").variance)
         for trees, counts, variance in self._forest(part, arranged, given):
             noise.append(variance)
@@ -254,7 +254,7 @@ class MatchedTrees(Miner):
             counts = np.asarray(scope.release("leaves", left=trees[View.LEFT], right=trees[View.RIGHT]))
             yield trees, counts, scope.calibration("leaves").variance
 
-    def _wanted(self) -> Wanted:
+    def _constraints(self) -> Wanted:
         least, most = self.min_support, self.max_support
         if self.rare is not None:
             least = max(self.rare // 10, 1) if least is None else least
@@ -273,7 +273,7 @@ class MatchedTrees(Miner):
         short = [cells.shortest(masks, _literals(side, masks), axis) for axis, (side, masks) in enumerate(views)]
         pairs = list(dict.fromkeys(itertools.product(*short)))
         masks = [view[1][[pair[axis] for pair in pairs]] for axis, view in enumerate(views)]
-        wanted, found = self._wanted(), []
+        wanted, found = self._constraints(), []
         for k in cells.reported(masks[0], masks[1], wanted):
             of_left, of_right = masks[0][k], masks[1][k]
             one, other = left.description(of_left), right.description(of_right)

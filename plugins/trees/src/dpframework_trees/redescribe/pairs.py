@@ -154,7 +154,7 @@ class MCMCTreePair(TreeRedescriptions):
         else:
             one, other = table.release("pair")
             trees = CompleteTree(first, one), CompleteTree(second, other)
-        return [self.extracted(table, "leaves", dict(zip(views, trees, strict=True)))]
+        return [self.extract(table, "leaves", dict(zip(views, trees, strict=True)))]
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:

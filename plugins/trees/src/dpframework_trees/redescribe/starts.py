@@ -268,7 +268,7 @@ class TreeRedescriptions(Miner):
         """Return the redescriptions of one start, pair of trees by pair of trees."""
         raise NotImplementedError
 
-    def extracted(self, table: PrivateTable, name: str, trees: dict[View, CompleteTree]) -> tuple[Any, int]:
+    def extract(self, table: PrivateTable, name: str, trees: dict[View, CompleteTree]) -> tuple[Any, int]:
         """Release the table of leaves by leaves, and return its redescriptions."""
         counts = np.asarray(table.release(name, left=trees[View.LEFT], right=trees[View.RIGHT]))
         return extract(trees, counts, noise_variance(table.calibration(name)), self.constraints)

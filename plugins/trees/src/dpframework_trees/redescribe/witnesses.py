@@ -219,7 +219,7 @@ def matched_trees(likelier: int = 2000) -> tuple[Witness, Witness]:
     added has the first two and the moose without the wind. Among the rows of wolf and rain, (fox, fog) is likelier than
     (bear, snow), which the row has. A row that is replaced comes from where neither wolf nor rain is.
     """
-    few = [(_held(*names), number) for names, number in (
+    few = [(_row_with(*names), number) for names, number in (
         (("wolf", "rain", "fox", "fog"), 500),
         (("wolf", "rain", "bear", "snow"), 100),
         (("wolf", "rain"), 500),
@@ -227,7 +227,7 @@ def matched_trees(likelier: int = 2000) -> tuple[Witness, Witness]:
         (("bear", "snow"), 100),
         ((), 2500),
     )]  # fmt: skip
-    after, before = _held("wolf", "rain", "bear", "snow", "moose", "fox"), _held("moose", "wind", "bear")
+    after, before = _row_with("wolf", "rain", "bear", "snow", "moose", "fox"), _row_with("moose", "wind", "bear")
     outputs = {"tree 1/root": 0}
     return Witness(few, None, after, outputs), Witness(few, before, after, outputs)
 
@@ -248,7 +248,7 @@ def several_matched_trees() -> tuple[Witness, Witness]:
     the moose and the fox without wind and fog. Rows of the two roots chosen differ enough for the second to be news. A
     row that is replaced leaves the parts where neither side of a root holds, with a fox that had no fog.
     """
-    few = [(_held(*names), number) for names, number in (
+    few = [(_row_with(*names), number) for names, number in (
         (("wolf", "rain"), 3000),
         (("wolf", "rain", "fox", "fog"), 1000),
         (("bear", "snow"), 3000),
@@ -257,7 +257,7 @@ def several_matched_trees() -> tuple[Witness, Witness]:
         (("moose", "wind"), 4400),
         ((), 2400),
     )]  # fmt: skip
-    after, before = _held("wolf", "rain", "bear", "snow", "moose", "fox"), _held("moose", "wind", "fox")
+    after, before = _row_with("wolf", "rain", "bear", "snow", "moose", "fox"), _row_with("moose", "wind", "fox")
     outputs = {"tree 1/root": 0, "tree 2/root": 10}
     return Witness(few, None, after, outputs), Witness(few, before, after, outputs)
 
@@ -268,14 +268,14 @@ def matched_trees_by_count() -> tuple[Witness, Witness]:
     That number is above the true one for a row that is added, which makes it likelier. A row that is replaced leaves
     the number as it is, so there may be far more rows: of nearly all other matches one side alone holds for most rows.
     """
-    few = [(_held(*names), number) for names, number in (
+    few = [(_row_with(*names), number) for names, number in (
         (("wolf", "rain", "fox", "fog"), 1800),
         (("wolf", "rain", "bear", "snow"), 60),
         (("wolf", "rain"), 1800),
         (("moose", "wind"), 6200),
         ((), 9000),
     )]  # fmt: skip
-    after, before = _held("wolf", "rain", "bear", "snow", "moose", "fox"), _held("moose", "wind", "bear")
+    after, before = _row_with("wolf", "rain", "bear", "snow", "moose", "fox"), _row_with("moose", "wind", "bear")
     outputs = {"rows": 21_000, "1 tree of 2 levels/tree 1/root": 0}
     return Witness(few, None, after, outputs), Witness(_apart(), before, after, outputs)
 
@@ -294,13 +294,13 @@ def _apart() -> Iterable[tuple[dict[str, Any], int]]:
     """
     for held, rows in ((("fox", "fog"), 123), ((), 128)):
         for others, number in (((), 9), (("snow",), 6), (("wind",), 6), (("snow", "wind"), 4)):
-            yield _held("wolf", "rain", *held, *others), rows * number
-    yield _held("moose", "wind"), 6280
-    yield from ((_held(name), 2500) for name in ("bear", "snow", "fox", "fog"))
-    yield _held("wolf", "bear", "fox"), 20_000
+            yield _row_with("wolf", "rain", *held, *others), rows * number
+    yield _row_with("moose", "wind"), 6280
+    yield from ((_row_with(name), 2500) for name in ("bear", "snow", "fox", "fog"))
+    yield _row_with("wolf", "bear", "fox"), 20_000
 
 
-def _held(*names: str) -> dict[str, bool]:
+def _row_with(*names: str) -> dict[str, bool]:
     return {name: name in names for name in ("wolf", "moose", "bear", "fox", "rain", "wind", "snow", "fog")}
 
 
