@@ -17,7 +17,7 @@ from dpframework.verify import audit, check_losses, check_sampler, search_sensit
 from dpframework.verify.answers import Answers, Pairs
 
 ADD, REPLACE = dpf.Relation.ADD_OR_REMOVE_ONE, dpf.Relation.REPLACE_ONE
-PAIRS = 60  # of neighbours in a search of a sensitivity, with little patience
+PAIRS = 120  # of neighbours in a search of a sensitivity, with little patience
 REPLAYS = 100  # of an audit
 DRAWS = 1_000  # of a sampler test
 TOWN = dpf.Categorical("town", ["A", "B", "C"])
