@@ -2,6 +2,7 @@
 
     python tests/benchmarks/compare_tables.py run --peer PYTHON private-pgm --out tables.jsonl
     python tests/benchmarks/compare_tables.py run --tables adult nltcs --methods auto-zcdp --out tables.jsonl
+    python tests/benchmarks/compare_tables.py run --tables intrusions network-40 --seeds 2 --out unseen.jsonl
     python tests/benchmarks/compare_tables.py show tables.jsonl  # or page: the table of docs/tables.md
 
 For each table, epsilon, method and seed: rows are divided into four fifths that the method sees, and a fifth for tests.
@@ -33,6 +34,7 @@ import numpy as np
 from benchmark_tasks import default_data
 from classifier_tasks import read_task
 from numpy.typing import NDArray
+from unseen_tables import UNSEEN, unseen_table
 
 from dpframework.accountant.zcdp import zcdp_to_epsilon
 from dpframework.facts import exact
@@ -48,11 +50,14 @@ Codes = NDArray[np.int64]
 
 def rows_of(data: Path, name: str, seed: int) -> tuple[Any, Codes, Codes, int]:
     """Return a schema, the rows that are seen and those for tests, and the place of the class."""
-    table, target = read_task(data, name)
-    codes = table.codes.T.astype(np.int64)
+    if name in UNSEEN:
+        schema, codes, target = unseen_table(data, name)
+    else:
+        table, label = read_task(data, name)
+        schema, codes, target = table.schema, table.codes.T.astype(np.int64), table.schema.index(label)
     order = np.random.default_rng(seed).permutation(len(codes))
     cut = len(codes) * 4 // 5
-    return table.schema, codes[order[:cut]], codes[order[cut:]], table.schema.index(target)
+    return schema, codes[order[:cut]], codes[order[cut:]], target
 
 
 def distances(one: Codes, other: Codes, sizes: list[int]) -> NDArray[np.float64]:

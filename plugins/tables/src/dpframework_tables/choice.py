@@ -31,7 +31,7 @@ from dpframework_tables.budgets import TableBudget
 from dpframework_tables.queries import NamedMarginal
 
 METHODS = ("independent", "tree", "rounds", "adaptive")
-MOST_ATTRIBUTES = 32  # of rounds: each of them looks at all pairs
+MOST_ATTRIBUTES = 45  # of rounds: each of them looks at all pairs
 MOST_CANDIDATES = 2100  # of which triples are selected too
 
 _NOISE_OF_SINGLES = 0.03  # a noise share of one-way marginals that is small enough
