@@ -46,7 +46,7 @@ def _step_name(given: Any) -> str | None:
     )
 
 
-def fitted(miner: M, **facts: Any) -> M:
+def fit_to_study(miner: M, **facts: Any) -> M:
     """Return a copy of a miner with facts of its study, which are no parameters."""
     copied = attrs.evolve(miner)
     for name, fact in facts.items():
@@ -136,7 +136,7 @@ class RowsMiner(BasicMiner):
         if self.rows_per_unit is None:
             return self
         require_told_apart(unit)
-        return fitted(self, _unit=unit)
+        return fit_to_study(self, _unit=unit)
 
     def to_dict(self) -> dict[str, Any]:
         """Return name and parameters; without a released number of rows as before there were any."""

@@ -9,7 +9,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
-from dpframework.basics.released_rows import fitted, require_told_apart
+from dpframework.basics.released_rows import fit_to_study, require_told_apart
 from dpframework.facts.attributes import Boolean
 from dpframework.facts.parameters import between_0_and_1, share_of_budget
 from dpframework.facts.privacy import Relation
@@ -71,7 +71,7 @@ class RowsPerUnitMiner(BasicMiner):
             If nothing tells units apart.
         """
         require_told_apart(unit)
-        return fitted(self, _unit=unit)
+        return fit_to_study(self, _unit=unit)
 
     def plan(self, schema: Schema) -> Node:
         """Plan the one selection."""

@@ -171,9 +171,9 @@ class DerivedColumn:
                     f"derived column '{self.name}': reads the column '{name}', which is not in the schema before it; "
                     f"{of_itself or nearest(name, inputs)}"
                 )
-        from dpframework.facts.derived_making import made  # most schemas derive nothing
+        from dpframework.facts.derived_making import make_column  # most schemas derive nothing
 
-        return made(self, tuple((name, inputs[name]) for name in self.inputs))
+        return make_column(self, tuple((name, inputs[name]) for name in self.inputs))
 
     @property
     def said(self) -> str:

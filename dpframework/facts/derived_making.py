@@ -25,7 +25,7 @@ BINS, MOST_WHOLE = 16, 32
 
 
 @functools.lru_cache(maxsize=4096)
-def made(column: DerivedColumn, inputs: tuple[tuple[str, Input], ...]) -> tuple[Attribute, Operand]:
+def make_column(column: DerivedColumn, inputs: tuple[tuple[str, Input], ...]) -> tuple[Attribute, Operand]:
     """Return the attribute, and the function that makes its cells: numbers, or codes."""
     with prefix_errors(f"derived column '{column.name}': "):
         domains = {name: domain_of(*read) for name, read in inputs}

@@ -181,7 +181,7 @@ _ORDERS: dict[str, Callable[[Cells, Cells], Cells]] = {
 }  # fmt: skip
 
 
-def compared(sign: str, left: Operand, right: Operand) -> Operand:
+def compare_parts(sign: str, left: Operand, right: Operand) -> Operand:
     """Return whether left < right, or the comparison of another sign; missing if one is.
 
     Raises
@@ -291,7 +291,7 @@ def choice(condition: Operand, then: Operand, otherwise: Operand) -> Operand:
     return Operand(attrs.evolve(domain, missing=domain.missing or condition.domain.missing), cells)
 
 
-def filled(part: Operand, instead: Operand) -> Operand:
+def fill(part: Operand, instead: Operand) -> Operand:
     """Return a part, or another where it is missing."""
     domain, (a, b) = unify([part, instead])
 
@@ -330,7 +330,7 @@ def concatenate(left: Operand, right: Operand) -> Operand:
     return Operand(Labels(values, one.missing or other.missing), cells)
 
 
-def binned(part: Operand, cuts: Sequence[float], names: Sequence[str]) -> Operand:
+def name_bin(part: Operand, cuts: Sequence[float], names: Sequence[str]) -> Operand:
     """Return the name of the bin of a number: bins begin at their cut, and the first has no beginning."""
     part = as_number(part)
     if not cuts or len(names) != len(cuts) + 1:

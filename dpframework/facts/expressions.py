@@ -22,17 +22,17 @@ from dpframework.facts.expression_dates import date_part
 from dpframework.facts.expression_operations import (
     absolute,
     arithmetic,
-    binned,
     choice,
-    compared,
+    compare_parts,
     concatenate,
     constant,
     extreme,
-    filled,
+    fill,
     is_missing,
     logic,
     member,
     monotone,
+    name_bin,
     negation,
     negative,
     root,
@@ -243,7 +243,7 @@ class _Reader:
             return negation(found) if isinstance(op, ast.NotIn) else found
         if type(op) not in _SIGNS:
             raise InputError("holds 'is', which an expression may not; write == or missing(...)")
-        return compared(_SIGNS[type(op)], self.part(left), self.part(right))
+        return compare_parts(_SIGNS[type(op)], self.part(left), self.part(right))
 
     def _read_call(self, name: str, args: Sequence[ast.expr], call: ast.Call) -> Operand:
         if name == "column":
@@ -254,12 +254,12 @@ class _Reader:
         if name in _ONE:
             return _ONE[name](self.part(args[0]))
         if name == "fill":
-            return filled(self.part(args[0]), self.part(args[1]))
+            return fill(self.part(args[0]), self.part(args[1]))
         if name == "cut":
             cuts, names = _list(args[1], "cut()"), _list(args[2], "cut()")
             if any(isinstance(cut, str | bool) for cut in cuts) or not all(isinstance(one, str) for one in names):
                 raise InputError("cut() takes a list of numbers, and a list of texts")
-            return binned(self.part(args[0]), [float(cut) for cut in cuts], [str(one) for one in names])
+            return name_bin(self.part(args[0]), [float(cut) for cut in cuts], [str(one) for one in names])
         return extreme([self.part(arg) for arg in args], largest=name == "max")
 
 

@@ -95,7 +95,7 @@ def unknown(name: str, names: Sequence[str], of_rows: Sequence[str]) -> str:
     return f"attribute {name!r} is not in the schema; {nearest(name, names)}"
 
 
-def extended(schema: Schema, read: object, derive: Sequence[DerivedColumn]) -> Schema:
+def extend(schema: Schema, read: object, derive: Sequence[DerivedColumn]) -> Schema:
     """Return a schema with more options of reading, which go before its own, and more derived columns.
 
     Raises

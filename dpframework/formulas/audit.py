@@ -130,7 +130,7 @@ def _of_replaced(one: Argument) -> Iterator[str]:
     (goal,) = map(GroundGoal, one.goals)
     for number in (1, 2, 3, 9, 40, 1000):
         both = sum(bound_of(part.claim, {"rows": number}) for part in one.parts)
-        said = goal.compared({"rows": number})
+        said = goal.compare({"rows": number})
         if said is None or not np.allclose(
             [float(said[0]), float(said[1])], [both, bound_of(one.claim, {"rows": number})]
         ):

@@ -89,7 +89,7 @@ def _plus(one: Formula, other: Formula) -> Formula:
 
 def _of_parts(shape: Parts, change: Change) -> Derived:
     found = [one for one in part_changes(shape, change) if one is not None]
-    bound = fitted([one.change for one in found])
+    bound = fit_bound([one.change for one in found])
     if bound is None:
         raise InputError(
             f"no bound fits the {change} of '{shape.text}', which grows with the rows; {len(found)} rows: {found[-1]}"
@@ -97,14 +97,14 @@ def _of_parts(shape: Parts, change: Change) -> Derived:
     return Derived(Claim(change, bound), found[-1])
 
 
-def fitted(changes: Sequence[Fraction | float]) -> Formula | None:
+def fit_bound(changes: Sequence[Fraction | float]) -> Formula | None:
     """Return a bound of the largest changes on tables of at most 1, 2, ... rows, which has their last values; or None.
 
     It is a constant, `a - b / R`, `a - b / (R + 1)`, or the last increment of R log2 R.
 
     Examples
     --------
-    >>> print(fitted([Fraction(1, 2), Fraction(3, 4), Fraction(5, 6), Fraction(7, 8), Fraction(9, 10)]))
+    >>> print(fit_bound([Fraction(1, 2), Fraction(3, 4), Fraction(5, 6), Fraction(7, 8), Fraction(9, 10)]))
     1 - (1/2) / R
     """
     values = np.array([max(float(change), 0.0) for change in changes])

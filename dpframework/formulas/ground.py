@@ -69,7 +69,7 @@ def ground_problem(shape: Shape, claim: Claim, goals: Sequence[str], pairs: int 
         for pair in neighbours(shape, claim, pairs):
             key = tuple(pair.numbers.items())
             if key not in told:
-                found = (goal.compared(pair.numbers) for goal in written)
+                found = (goal.compare(pair.numbers) for goal in written)
                 told[key] = list(dict.fromkeys(said for said in found if said is not None))
             problem = _problem(told[key], claim, pair)
             if problem is not None:
@@ -101,7 +101,7 @@ def range_problem(shape: Cells, claim: Claim, goals: Sequence[str], pairs: int =
     try:
         written = [GroundGoal(goal) for goal in goals]
         for pair in neighbours(shape, claim, pairs):
-            said = [one for goal in written if (one := goal.compared(pair.numbers)) is not None]
+            said = [one for goal in written if (one := goal.compare(pair.numbers)) is not None]
             table = np.array([pair.numbers[str(cell)] for cell in shape.cells])
             score, bound = float(shape.scores(table)), bound_of(claim, pair.numbers)
             for difference, most in ((score, bound), (-score, 0.0)):

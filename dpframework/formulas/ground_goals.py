@@ -54,7 +54,7 @@ class GroundGoal:
             return None
         return known if all(value_in(assumed, known) for assumed in self.assumptions) else None
 
-    def compared(self, numbers: Mapping[str, Any]) -> tuple[Any, Any] | None:
+    def compare(self, numbers: Mapping[str, Any]) -> tuple[Any, Any] | None:
         """Return `high - low` of tables with such numbers, and `bound`; None if an assumption does not hold of them."""
         known = self.describes(numbers) if self.definitions else None
         if known is None:

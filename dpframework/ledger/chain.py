@@ -94,7 +94,7 @@ def canonical(form: Any) -> str:
     return json.dumps(form, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def chained(previous: str, number: int, time: str, kind: str, content: str) -> str:
+def hash_entry(previous: str, number: int, time: str, kind: str, content: str) -> str:
     """Return an entry's hash, the SHA-256 in hex of the JSON array of the hash before it and its four columns."""
     return hashlib.sha256(canonical([previous, number, time, kind, content]).encode()).hexdigest()
 
@@ -143,7 +143,7 @@ class Transaction:
         if previous != self.head.hash:
             before = f"the hash of entry {expected - 1}" if self.head.number else "the start of a ledger"
             raise LedgerTampered(f"{self._path}: entry {expected} was changed: it does not follow {before}")
-        if not all(isinstance(value, str) for value in row[1:]) or claimed != chained(
+        if not all(isinstance(value, str) for value in row[1:]) or claimed != hash_entry(
             previous, number, time, kind, content
         ):
             raise LedgerTampered(f"{self._path}: entry {expected} was changed: it does not fit its hash")
@@ -162,7 +162,7 @@ class Transaction:
         number, previous = self.head.number + 1, self.head.hash
         time = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         text = canonical(content)
-        entry = Entry(number, time, kind, content, previous, chained(previous, number, time, kind, text))
+        entry = Entry(number, time, kind, content, previous, hash_entry(previous, number, time, kind, text))
         self._connection.execute(
             "INSERT INTO entry (number, time, kind, content, previous, hash) VALUES (?, ?, ?, ?, ?, ?)",
             (number, time, kind, text, previous, entry.hash),

@@ -38,7 +38,7 @@ def seal(key: bytes, *columns: Any) -> str:
     ).hexdigest()
 
 
-def damaged(path: Path) -> InputError:
+def journal_damage(path: Path) -> InputError:
     """Return the error of a journal that is not as it was written."""
     return InputError(
         f"{path}: is damaged, of another ledger, or another user wrote it; the run stays charged and unfinished: put "
@@ -144,14 +144,14 @@ class Journal:
             rows = self._connection.execute("SELECT ledger, data_set, plan, run, key, digest FROM owner").fetchall()
         if not rows:
             if self._read_releases():
-                raise damaged(self.path)
+                raise journal_damage(self.path)
             return None
         if len(rows) > 1:
-            raise damaged(self.path)
+            raise journal_damage(self.path)
         *columns, digest = rows[0]
         self._require_sealed(digest, "owner", *columns)
         if not (isinstance(columns[-1], str) and re.fullmatch(f"[0-9a-f]{{{2 * KEY_BYTES}}}", columns[-1])):
-            raise damaged(self.path)
+            raise journal_damage(self.path)
         ledger, data_set, plan, run, key = columns
         return Owner(ledger, data_set, plan, run, bytes.fromhex(key))
 
@@ -210,7 +210,7 @@ class Journal:
         """Refuse a row that is not as it was written by whoever has the key."""
         # str: SQLite may hold a number where a text was; its seal is another one
         if not hmac.compare_digest(str(digest).encode("utf-8", "replace"), seal(self._key, *columns).encode()):
-            raise damaged(self.path)
+            raise journal_damage(self.path)
 
     def close(self) -> None:
         """Give the lock back."""

@@ -28,7 +28,7 @@ KINDS = (
 )
 
 
-def refused(why: str) -> str:
+def refusal(why: str) -> str:
     """Return the end of a run that was refused because of its rows, while they were read."""
     return f"refused: {why}"
 
@@ -193,7 +193,7 @@ class Records:
                 self._open(entry, PlanCharge.from_dict(content["amount"]))
             case "refusal":
                 self._open(entry, None)
-                self._runs[content["run"]][1].end = refused(content["why"])
+                self._runs[content["run"]][1].end = refusal(content["why"])
             case "charge":
                 self._runs[content["run"]][1].charges.append(content["path"])
             case "redraw":

@@ -24,7 +24,7 @@ from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.gate import JournaledGate
 from dpframework.ledger.journal import Journal, Owner, StoredRelease, encode_output, remove, require_as_left
 from dpframework.ledger.key import journal_key
-from dpframework.ledger.records import Records, refused as _refused
+from dpframework.ledger.records import Records, refusal as _refused
 from dpframework.ledger.subjects import RunSubject
 from dpframework.mechanisms.randomness import Randomness, seed_of
 from dpframework.plan.nodes import Step, walk

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation, Relation, float_above, positive
 from dpframework.facts.unit import ONE_ROW, UnitChange
-from dpframework.mechanisms.lattice import AT_ONCE, LatticePoints, Scores, rounded
+from dpframework.mechanisms.lattice import AT_ONCE, LatticePoints, Scores, round_to
 from dpframework.mechanisms.laws import NoiseLaw
-from dpframework.mechanisms.losses import Losses, divided, double_at_most, either_way, half_square, times
+from dpframework.mechanisms.losses import Losses, divide, double_at_most, either_way, half_square, times
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.tables.counts import wide
@@ -124,7 +124,7 @@ class Calibration:
         """
         array = self._usable(answer)
         if not self.facts.integer:
-            return rounded(array, float(self.unit))
+            return round_to(array, float(self.unit))
         return np.asarray(np.minimum(np.maximum(array, -LARGEST_INTEGER), LARGEST_INTEGER))
 
     def scores(self, answer: Any) -> Scores:
@@ -387,5 +387,5 @@ class PureMechanism(Mechanism):
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
         """Return change / scale under each relation, and half its square as rho."""
-        pure = double_at_most(divided(change, scale))
+        pure = double_at_most(divide(change, scale))
         return Losses(pure, half_square(pure))

@@ -16,7 +16,7 @@ from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
 
-def capped(losses: Losses, by: UnitChange = ONE_ROW) -> Calibration:
+def cap(losses: Losses, by: UnitChange = ONE_ROW) -> Calibration:
     """Return releases as one, which an accountant can compose, by the most that they lose together.
 
     It has no event: privacy loss distributions bound it by any mechanism of its epsilon, or of its rho.

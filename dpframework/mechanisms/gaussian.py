@@ -18,7 +18,7 @@ from dpframework.facts.privacy import ByRelation, Relation, float_above, positiv
 from dpframework.mechanisms.base import Calibration, Mechanism, Preview
 from dpframework.mechanisms.laplace import to_lattice, with_noise
 from dpframework.mechanisms.laws import NormalLaw
-from dpframework.mechanisms.losses import Losses, divided
+from dpframework.mechanisms.losses import Losses, divide
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.shifts import unit_shifts
 from dpframework.queries.base import Norm
@@ -92,7 +92,7 @@ class Gaussian(Mechanism):
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
         """Return no pure epsilon, and rho under each relation."""
-        return Losses(ByRelation(None, None), divided(change, 2 * scale))
+        return Losses(ByRelation(None, None), divide(change, 2 * scale))
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Add noise to each coordinate. Integers stay integers."""

@@ -39,7 +39,7 @@ from dpframework.facts.privacy import ByRelation, Relation, float_above, positiv
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.base import Calibration, Mechanism, Preview
 from dpframework.mechanisms.gaussian import event_of, lattice_deviation, log_normalizer
-from dpframework.mechanisms.losses import Losses, divided
+from dpframework.mechanisms.losses import Losses, divide
 from dpframework.mechanisms.partitions import Shows, exact_counts, points_of, released_of
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.shifts import unit_changes
@@ -110,7 +110,7 @@ class GaussianThreshold(Mechanism):
         keys = math.floor(change.add_or_remove_one)
         delta = _delta_at(_threshold(scale, keys, self.delta), _sigma(scale), keys)
         claimed = [None if change.under(relation) is None else delta for relation in Relation]
-        return Losses(ByRelation(None, None), divided(change, 2 * scale), ByRelation(*claimed))
+        return Losses(ByRelation(None, None), divide(change, 2 * scale), ByRelation(*claimed))
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Return the noisy counts that are shown. Noise is drawn for all cells, so that its time tells nothing."""

@@ -37,22 +37,22 @@ class LatticePoints:
     def __getitem__(self, index: slice) -> NDArray[np.int64]: ...
     def __getitem__(self, index: int | slice) -> Any:
         """Return one of them, or several."""
-        return rounded(self.numbers[index], self.unit)[()]
+        return round_to(self.numbers[index], self.unit)[()]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """Return all of them."""
-        return rounded(self.numbers, self.unit).astype(dtype or np.int64, copy=False)
+        return round_to(self.numbers, self.unit).astype(dtype or np.int64, copy=False)
 
     def max(self) -> np.int64:
         """Return the largest: rounding keeps the order."""
-        return np.int64(rounded(self.numbers.max(), self.unit)[()])
+        return np.int64(round_to(self.numbers.max(), self.unit)[()])
 
 
 #: Scores that a choice is made by. Both give their length, their largest, one of them, and some of them as an array.
 Scores: TypeAlias = NDArray[np.int64] | LatticePoints
 
 
-def rounded(array: Any, unit: float) -> NDArray[np.int64]:
+def round_to(array: Any, unit: float) -> NDArray[np.int64]:
     """Return numbers as whole numbers of a unit, clamped, in their own shape."""
     numbers = np.asarray(array)
     steps = np.empty(numbers.shape, dtype=np.int64)

@@ -110,7 +110,7 @@ def double_at_most(pair: ByRelation) -> ByRelation:
     return ByRelation(added, 2 * added if replaced is None else min(replaced, 2 * added))
 
 
-def divided(pair: ByRelation, by: Fraction) -> ByRelation:
+def divide(pair: ByRelation, by: Fraction) -> ByRelation:
     """Divide both amounts."""
     return pair.map(lambda amount: amount / by)
 

@@ -25,7 +25,7 @@ from dpframework.facts.privacy import ByRelation, Relation, positive_delta
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
 from dpframework.mechanisms.laplace import from_lattice, to_lattice
-from dpframework.mechanisms.losses import Losses, divided, double_at_most, growth_of_delta, half_square, times
+from dpframework.mechanisms.losses import Losses, divide, double_at_most, growth_of_delta, half_square, times
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.selection_noise import SelectionNoise, selection_noise
 from dpframework.mechanisms.shifts import unit_changes
@@ -131,7 +131,7 @@ class PartitionSelection(PureMechanism):
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
         """Return the losses of a number of counts, each of epsilon 1 / scale and the same share of delta."""
         of_one = self.delta / (scale * self.epsilon)
-        pure, delta = (double_at_most(amount) for amount in (divided(change, scale), times(change, of_one)))
+        pure, delta = (double_at_most(amount) for amount in (divide(change, scale), times(change, of_one)))
         return Losses(pure, half_square(pure), delta)
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:

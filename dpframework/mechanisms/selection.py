@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation
 from dpframework.mechanisms.base import LATTICE_BITS, Calibration, Preview, PureMechanism
-from dpframework.mechanisms.losses import Losses, divided, double_at_most, times
+from dpframework.mechanisms.losses import Losses, divide, double_at_most, times
 from dpframework.mechanisms.randomness import Noise, Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
@@ -187,7 +187,7 @@ def with_relative_error(change: ByRelation, error: Fraction, epsilon: Fraction) 
 
 def bounded_range_losses(spread: ByRelation, scale: Fraction) -> Losses:
     """Return the cost of a mechanism of bounded range, spread / scale, and an eighth of its square as rho."""
-    pure = double_at_most(divided(spread, scale))
+    pure = double_at_most(divide(spread, scale))
     return Losses(pure, pure.map(lambda epsilon: epsilon**2 / 8))
 
 

@@ -22,7 +22,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, ROWS_ASSERTED, PrivacyUnit, UnitChange
 from dpframework.facts.values import as_texts, positive_count
 from dpframework.mechanisms.base import Calibration
-from dpframework.mechanisms.capped import capped
+from dpframework.mechanisms.capped import cap
 from dpframework.plan.index import PlanIndex
 from dpframework.plan.kinds import write_node
 from dpframework.plan.nodes import Node, Step, distinct
@@ -230,7 +230,7 @@ class Plan:
             found = self.calibrate(step, in_parts=in_parts)
             if found is None or block.uncapped(found.losses, self.relation):
                 return None
-        return capped(block.losses(self.relation, in_parts=in_parts), self.unit_change)
+        return cap(block.losses(self.relation, in_parts=in_parts), self.unit_change)
 
     def calibrate(self, step: Step, *, in_parts: bool) -> Calibration | None:
         """Fix a step's noise, for one unit.

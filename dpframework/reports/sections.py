@@ -31,7 +31,7 @@ from dpframework.reports.run_summary import RunSummary
 from dpframework.reports.spend_blocks import block_table
 from dpframework.reports.step_table import PlacedStep, StepTable
 from dpframework.reports.steps import NONE, StepRow, step_rows
-from dpframework.reports.summary import ResultRow, merged, result_rows, size_sentence
+from dpframework.reports.summary import ResultRow, merge, result_rows, size_sentence
 from dpframework.study.registry import registry
 from dpframework.study.study_plan import StudyPlan
 
@@ -159,7 +159,7 @@ def _publish(subject: ReportSubject) -> Section:
     total, costs = plan.smallest_total(), plan.run_costs()
     whole = "No total is valid." if total is None else f"Together they cost {loss_text(total)} at most."
     found: list[SectionBlock] = [
-        blocks.PublishedResults(tuple(merged(subject.facts.results)), whole, size_sentence(plan))
+        blocks.PublishedResults(tuple(merge(subject.facts.results)), whole, size_sentence(plan))
     ]
     if costs:
         caption = "Time and memory, besides reading and holding the rows. They follow from the plan."

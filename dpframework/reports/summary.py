@@ -149,7 +149,7 @@ def group_rows(rows: Iterable[ResultRow]) -> list[tuple[str, tuple[tuple[int, fl
     return found
 
 
-def merged(rows: Iterable[ResultRow]) -> list[ResultRow]:
+def merge(rows: Iterable[ResultRow]) -> list[ResultRow]:
     """Return each kind of result once, where several parts differ in nothing but their names."""
     found: dict[ResultRow, list[str]] = {}
     for row in rows:

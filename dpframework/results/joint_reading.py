@@ -78,7 +78,7 @@ class Joined:
         rest = self.members[:k] + self.members[k + 1 :]
         return Joined(And if len(rest) == 1 else OTHER_WORD[self.kind] if self.nested and k == 0 else self.kind, rest)
 
-    def described(self, sides: Sequence[Description]) -> Description:
+    def describe(self, sides: Sequence[Description]) -> Description:
         """Return it in the words of one view, of which each match has a side."""
         parts = [sides[match] if positive else _negate(sides[match]) for match, positive in self.members]
         return self.kind([parts[0], OTHER_WORD[self.kind](parts[1:])] if self.nested else parts)
@@ -128,7 +128,7 @@ class _Counted:
         return np.clip(self.both / self.either, 0.0, 1.0)
 
 
-def counted(sentences: Sequence[Sentence], cells: Floats, places: Sequence[tuple[int, ...]]) -> _Counted:
+def count_shares(sentences: Sequence[Sentence], cells: Floats, places: Sequence[tuple[int, ...]]) -> _Counted:
     """Return the shares of sentences, by the cells of all threes of matches, shape (threes, 8, 8)."""
     left, right = (
         np.array([_cells_of(getattr(one, side), places[one.trio]) for one in sentences]) for side in ("left", "right")
@@ -252,7 +252,7 @@ class OverlappingTables:
         """Return those within the bounds, the best first; each match that one is made of must be worth its place."""
         if not sentences:
             return []
-        shares, rows = counted(sentences, cells, trios(len(self.sides))), self.total.value
+        shares, rows = count_shares(sentences, cells, trios(len(self.sides))), self.total.value
         noise = (DEVIATIONS - 1) * math.sqrt(self.variance)
         least = max(LEAST_SHARE * rows if wanted.min_support is None else wanted.min_support, noise) / rows
         most = MOST_SHARE if wanted.max_support is None else wanted.max_support / rows
@@ -268,14 +268,14 @@ class OverlappingTables:
         if not shown:
             return []
         places, total = trios(len(self.sides)), self.total
-        found, errors = counted(shown, cells, places), self._errors(shown, joint, cells, random)
+        found, errors = count_shares(shown, cells, places), self._errors(shown, joint, cells, random)
         redescriptions = []
         for k, one in enumerate(shown):
             both, left, right = (float(share[k]) * total.value for share in (found.both, found.left, found.right))
             redescriptions.append(
                 Redescription(
-                    shortened(one.left.described([side for side, _ in self.sides]), self.schema),
-                    shortened(one.right.described([side for _, side in self.sides]), self.schema),
+                    shortened(one.left.describe([side for side, _ in self.sides]), self.schema),
+                    shortened(one.right.describe([side for _, side in self.sides]), self.schema),
                     both=Noisy(both, float(errors.both[k])),
                     left_only=Noisy(max(left - both, 0.0), float(errors.left[k])),
                     right_only=Noisy(max(right - both, 0.0), float(errors.right[k])),
@@ -287,12 +287,12 @@ class OverlappingTables:
 
     def _errors(self, shown: Sequence[Sentence], joint: Joint, cells: Floats, random: np.random.Generator) -> _Errors:
         number, places, rows = len(self.sides), trios(len(self.sides)), self.total.value
-        found = counted(shown, cells, places)
+        found = count_shares(shown, cells, places)
         squares = np.zeros((4, len(shown)))
         expected = joint.of_trios(DESIGNS[number]) * rows
         for _ in range(REPLICATES):
             drawn = expected + laplace(random, self.variance, expected.shape)
-            again = counted(shown, self._fit(drawn).of_trios(places), places)
+            again = count_shares(shown, self._fit(drawn).of_trios(places), places)
             off = again.both - found.both, again.left - found.left, again.right - found.right
             squares += np.array(
                 [(again.index - found.index) ** 2, off[0] ** 2, (off[1] - off[0]) ** 2, (off[2] - off[0]) ** 2]
@@ -312,9 +312,9 @@ class OverlappingTables:
         if not apart.any():
             return np.zeros(len(shown))
         on_lines = [one for one in sentences_of(number, self.complements) if one.matches in lines]
-        found = counted(on_lines, cells, places)
+        found = count_shares(on_lines, cells, places)
         of_pairs = self._fit(self.counts, pairs_only=True).of_trios(places)
-        change = counted(on_lines, of_pairs, places).index - found.index
+        change = count_shares(on_lines, of_pairs, places).index - found.index
         near = (found.index >= 0.5) & (found.both >= LEAST_SHARE)
         missed = float((change[near if near.any() else slice(None)] ** 2).mean())
         return np.where(apart, missed, 0.0)

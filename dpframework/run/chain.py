@@ -40,7 +40,7 @@ def require_sources(name: str, miner: Miner, earlier: Mapping[str, Miner]) -> No
         raise InputError(f"step '{name}': {why}")
 
 
-def mined(name: str, miner: Miner, table: PrivateTable, found: Mapping[str, Any]) -> Any:
+def mine_part(name: str, miner: Miner, table: PrivateTable, found: Mapping[str, Any]) -> Any:
     """Run a miner in its named part of the plan, with the results that it is given.
 
     Parameters
@@ -108,7 +108,7 @@ class MinerChain(Miner):
         """Run them in turn, and return all results."""
         found: dict[str, Any] = {}
         for name, miner in self.links.items():
-            found[name] = mined(name, miner, table, found)
+            found[name] = mine_part(name, miner, table, found)
         return found
 
 

@@ -36,7 +36,7 @@ class HookCalls:
         # by identity, since a component need not be hashable; the component is kept so that its identity stays its own
         self._bringers: dict[int, tuple[Any, str]] = {}
 
-    def marked(self, module: Any) -> list[str]:
+    def marks(self, module: Any) -> list[str]:
         """Return the names of the functions that a plugin marks as hooks."""
         return [name for name in dir(module) if self._manager.parse_hookimpl_opts(module, name) is not None]
 

@@ -99,7 +99,7 @@ class Registry:
     def __init__(self, found: Iterable[EntryPoint] | None = None) -> None:
         self._problems: list[Problem] = []
         self._hooks = HookCalls(self._report)
-        self._hooks.register(components, CORE, self._hooks.marked(components))
+        self._hooks.register(components, CORE, self._hooks.marks(components))
         self._load(plugin_points() if found is None else found)
         self.miners: dict[str, Registered] = self._classes("dpframework_miners", Miner)
         self.accountants: dict[str, Registered] = self._classes("dpframework_accountants", Accountant)
@@ -154,7 +154,7 @@ class Registry:
     def _register(self, plugin: str, module: Any) -> None:
         try:
             # pluggy ignores a marked function that no hook is named after, so a typing error would go unseen.
-            marked = self._hooks.marked(module)
+            marked = self._hooks.marks(module)
             unknown = set(marked).difference(_HOOKS)
             misspelt = [(name, nearest(name, _HOOKS)) for name in sorted(unknown)] if unknown else []
             implements = self._hooks.register(module, plugin, marked)

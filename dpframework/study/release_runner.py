@@ -124,7 +124,7 @@ def require_samples_anew(plan: AccountedPlan, budget: Accountant[Any]) -> None:
             )
 
 
-def released(node: Node, table: PrivateTable) -> Any:
+def release_all(node: Node, table: PrivateTable) -> Any:
     """Make every release of a planned node.
 
     Returns

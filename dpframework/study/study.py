@@ -159,7 +159,7 @@ class Study:
         """Add planned releases without a miner. A run makes them all, in order.
 
         The result is the release of a single step, else a dictionary of releases by their names (see
-        `release_runner.released`).
+        `release_runner.release_all`).
 
         Raises
         ------

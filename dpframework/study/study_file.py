@@ -21,7 +21,7 @@ from dpframework.facts.schema import Schema, read_schema
 from dpframework.facts.toml import kind_of, prefix_errors, read_toml, refuse_unknown, require_table, require_text
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import PrivacyUnit
-from dpframework.facts.unit_schemas import extended
+from dpframework.facts.unit_schemas import extend
 from dpframework.study.data import Data, require_views, values_read
 from dpframework.study.owner_places import owner_places
 from dpframework.study.registry import Registry, registry as installed
@@ -210,7 +210,7 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
         schema = read_schema(schema_file, private)
         if "read" in form or "derive" in form:  # what is derived may read what the schema derives
             own = derived_columns(with_tables(form, path.parent, private).get("derive", ()))
-            schema = extended(schema, form.get("read"), own)
+            schema = extend(schema, form.get("read"), own)
         data.require_written_as(schema.in_files.read)
         if data.two_views:
             require_views(schema)

@@ -12,7 +12,7 @@ from dpframework.facts.errors import DPFrameworkError, RunStopped
 from dpframework.facts.periods import Period
 from dpframework.mechanisms.randomness import Randomness, Samplers, SeededRandomness, SystemRandomness
 from dpframework.plan.nodes import Sequential
-from dpframework.run.chain import mined
+from dpframework.run.chain import mine_part
 from dpframework.run.gate import Gate
 from dpframework.run.miner import Miner
 from dpframework.run.observers import Observer
@@ -21,7 +21,7 @@ from dpframework.run.recorder import Recorder
 from dpframework.run.scope import Run
 from dpframework.study.data import values_read
 from dpframework.study.registry import registry
-from dpframework.study.release_runner import released, require_no_choice, require_samples_anew
+from dpframework.study.release_runner import release_all, require_no_choice, require_samples_anew
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 from dpframework.study.table_opener import open_table
@@ -112,9 +112,9 @@ class StudyRun:
                 miner = self.miners.get(name)
                 try:
                     if miner is None:
-                        found[name] = released(self.nodes[name].parts[0], whole.scope(name))
+                        found[name] = release_all(self.nodes[name].parts[0], whole.scope(name))
                     else:
-                        found[name] = mined(name, miner, whole, found)
+                        found[name] = mine_part(name, miner, whole, found)
                 except DPFrameworkError:
                     raise
                 except (Exception, KeyboardInterrupt) as error:

@@ -10,7 +10,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.tables.cluster_rows import OpenedTable, pickled
+from dpframework.tables.cluster_rows import OpenedTable, pickle
 from dpframework.tables.progress import tell
 from dpframework.tables.shuffle import Shuffle, ShuffleFindings
 from dpframework.tables.worker_answers import Answer, Read, Shuffled, Unreached, require_answer
@@ -49,13 +49,13 @@ class ClusterReader:
         """
         missing = list(pieces)
         for piece in missing:
-            table.lost(piece)
+            table.lose(piece)
         for _ in range(MOST_LOSSES):
             live = self.live()
             if table.shuffle is not None:  # then it is cheaper to read all that is lost at once
                 missing += [piece for piece, address in table.places.items() if address not in live]
                 for piece in missing:
-                    table.lost(piece)
+                    table.lose(piece)
             if table.shuffle is None:
                 self._read(table, _spread_evenly(table, missing, live))
             else:
@@ -69,7 +69,7 @@ class ClusterReader:
         """Have each worker read pieces in turn. Those of one that is lost are left."""
 
         def call(piece: int) -> tuple[Any, ...]:
-            return "read", table.number, piece, pickled((table.pieces[piece], table.key, table.gone))
+            return "read", table.number, piece, pickle((table.pieces[piece], table.key, table.gone))
 
         for address, piece, answer in self._in_turn(given, call):
             self._keep(table, address, piece, require_answer(answer, Read, _READING))
@@ -96,12 +96,12 @@ class ClusterReader:
         buckets = {address: bucket for bucket, address in enumerate(sorted(given))}
 
         def spread(piece: int) -> tuple[Any, ...]:
-            return "spread", table.number, piece, pickled((how, table.pieces[piece], len(buckets)))
+            return "spread", table.number, piece, pickle((how, table.pieces[piece], len(buckets)))
 
         found = self._join_findings(self._in_turn(given, spread), sum(map(len, given.values())))
         if found is None:
             return
-        asked = pickled((how, self._places(given)))
+        asked = pickle((how, self._places(given)))
         calls = {address: [bucket] for address, bucket in buckets.items()}
         more = self._join_findings(
             self._in_turn(calls, lambda bucket: ("gather", table.number, bucket, asked)), len(calls)
@@ -112,7 +112,7 @@ class ClusterReader:
         places = self._places(calls)
 
         def settle(piece: int) -> tuple[Any, ...]:
-            return "settle", table.number, piece, pickled((how, table.pieces[piece], table.key, table.gone, places))
+            return "settle", table.number, piece, pickle((how, table.pieces[piece], table.key, table.gone, places))
 
         wanted = {address: [piece for piece in own if piece in missing] for address, own in given.items()}
         for address, piece, answer in self._in_turn(wanted, settle):

@@ -50,7 +50,7 @@ class OpenedTable:
     masks: dict[int, dict[int, Mask]] = attrs.field(factory=dict)
     told: dict[int, set[int]] = attrs.field(factory=dict)
 
-    def lost(self, piece: int) -> None:
+    def lose(self, piece: int) -> None:
         """Note that no worker holds a piece any more."""
         self.places.pop(piece, None)
         for told in self.told.values():
@@ -130,7 +130,7 @@ class ClusterRows:
         return "ClusterRows(rows are private)"
 
 
-def pickled(asked: Any) -> bytes:
+def pickle(asked: Any) -> bytes:
     """Return the bytes for workers.
 
     Raises

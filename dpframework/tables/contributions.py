@@ -257,7 +257,7 @@ def unit_codes(ids: pl.Series) -> NDArray[np.uint32]:
     return own.to_frame().join(codes, on="id", how="left", maintain_order="left")["unit"].to_numpy()
 
 
-def numbered(ids: Ids) -> tuple[NDArray[np.intp], int]:
+def number_units(ids: Ids) -> tuple[NDArray[np.intp], int]:
     """Return the number of each row's unit in the order of their first rows, -1 for a row without an id; and how many.
 
     A unit more is a number more, and the order of the others does not change.

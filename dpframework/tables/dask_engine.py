@@ -23,13 +23,13 @@ from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.tables.blocks import Block
 from dpframework.tables.cluster_reading import MOST_LOSSES, ClusterReader
-from dpframework.tables.cluster_rows import ClusterRows, OpenedTable, pickled
+from dpframework.tables.cluster_rows import ClusterRows, OpenedTable, pickle
 from dpframework.tables.contributions import KEY_BYTES
 from dpframework.tables.dask_client import PATIENCE, Connection
 from dpframework.tables.engines import Engine, rows_of
 from dpframework.tables.files import TableFiles
 from dpframework.tables.holder import CountRequest, Holder, Mask, SampleOf, packages_here, versions
-from dpframework.tables.keys import merged
+from dpframework.tables.keys import merge
 from dpframework.tables.read_in_pieces import shuffle_of
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import RowFindings, require_found
@@ -159,7 +159,7 @@ class Dask(Engine):
         """Return all sums that workers are asked for, over some pieces, one after another."""
         totals: list[NDArray[Any]] = []
         number = sum(len(one.functions) for one in wanted)
-        for answer in self._from_pieces("counts", rows, pickled((wanted, dropped)), pieces):
+        for answer in self._from_pieces("counts", rows, pickle((wanted, dropped)), pieces):
             own = require_answer(answer, list, "while it counted")
             if [one.shape for one in own] != [one.shape for one in totals or own] or len(own) != number:
                 raise InputError(OTHERWISE)
@@ -169,9 +169,9 @@ class Dask(Engine):
     def tally(self, rows: ClusterRows, function: Callable[[Block], Mapping[str, int]]) -> dict[str, int]:
         """See `Engine`. Workers send each text with its count, and no row."""
         wanted = (CountRequest(rows.number, rows.lineage, (function,)),)
-        asked = pickled((wanted, rows.table.forgotten()))
+        asked = pickle((wanted, rows.table.forgotten()))
         answers = self._from_pieces("tally", [rows], asked, rows.table.places)
-        return merged([require_answer(answer, Tallied, "while it counted").counts for answer in answers])
+        return merge([require_answer(answer, Tallied, "while it counted").counts for answer in answers])
 
     def _from_pieces(
         self, method: str, rows: Sequence[ClusterRows], asked: bytes, pieces: Iterable[int]
@@ -236,7 +236,7 @@ class Dask(Engine):
             told = table.told.setdefault(step.made, set())
             for piece in sorted(set(pieces) - told):
                 mask = table.masks[step.made][piece]
-                asked = pickled((CountRequest(step.source, rows.lineage[:k], ()), step.made, mask))
+                asked = pickle((CountRequest(step.source, rows.lineage[:k], ()), step.made, mask))
                 for _, answer in self._answers({table.places[piece]: ("sample", table.number, piece, asked)}):
                     if answer is not None:
                         require_answer(answer, int, "while it took a sample")

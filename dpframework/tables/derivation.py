@@ -37,7 +37,7 @@ def with_derived(schema: Schema, encoded: Mapping[str, EncodedColumn]) -> dict[s
         for name in column.inputs:
             if name not in cells:
                 cells[name] = read_cells(schema[name], found[name])
-        found[column.name] = derived(schema, column, cells)
+        found[column.name] = derive(schema, column, cells)
     return found
 
 
@@ -51,7 +51,7 @@ def read_cells(attribute: Attribute, column: EncodedColumn) -> Cells:
     return codes
 
 
-def derived(schema: Schema, column: DerivedColumn, cells: Mapping[str, Cells]) -> EncodedColumn:
+def derive(schema: Schema, column: DerivedColumn, cells: Mapping[str, Cells]) -> EncodedColumn:
     """Return a derived column, given the cells of those that it reads."""
     return settle_cells(schema[column.name], column, schema.derivation_inputs, cells)
 

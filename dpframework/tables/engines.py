@@ -24,7 +24,7 @@ from dpframework.facts.parameters import is_whole_number
 from dpframework.tables.block_parts import parts_of
 from dpframework.tables.blocks import Block, pack_index
 from dpframework.tables.counts import wide
-from dpframework.tables.keys import merged
+from dpframework.tables.keys import merge
 from dpframework.tables.related_caches import RelatedCaches
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Engine(abc.ABC):
         InputError
             If one counts in a type that may wrap round or round off (see `counts.wide`).
         """
-        blocks = self.map(rows, functools.partial(counted, functions))
+        blocks = self.map(rows, functools.partial(count_block, functions))
         return [np.asarray(functools.reduce(np.add, one)) for one in zip(*blocks, strict=True)]
 
     def counts_of(
@@ -123,7 +123,7 @@ class Engine(abc.ABC):
         InputError
             As `map` does: an engine whose rows are elsewhere defines this one too.
         """
-        return merged(self.map(rows, function))
+        return merge(self.map(rows, function))
 
     def number(self, rows: Rows) -> int:
         """Return the number of rows (private)."""
@@ -197,7 +197,7 @@ class Engine(abc.ABC):
         return found
 
 
-def counted(functions: Sequence[Callable[[Block], NDArray[Any]]], block: Block) -> list[NDArray[Any]]:
+def count_block(functions: Sequence[Callable[[Block], NDArray[Any]]], block: Block) -> list[NDArray[Any]]:
     """Return the counts of functions on a block, in 64 bits."""
     return [wide(function(block)) for function in functions]
 

@@ -25,7 +25,7 @@ from dpframework.facts.packages import distributions, package_form
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import Mapped
 from dpframework.tables.files import Piece
-from dpframework.tables.keys import merged
+from dpframework.tables.keys import merge
 from dpframework.tables.silence import silenced
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import RowFindings
@@ -232,7 +232,7 @@ class Holder:
         def tallying() -> Tallied | Absent:
             found = list(self._of_pieces(table, pieces, given, self._tallies))
             whole = [one for own in found if own is not None for one in own]
-            return Absent() if None in found else Tallied(merged(whole))
+            return Absent() if None in found else Tallied(merge(whole))
 
         return _guard(tallying)
 

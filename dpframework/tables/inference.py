@@ -20,7 +20,7 @@ from dpframework.tables.guessed_file import guess_file, guess_skip
 from dpframework.tables.inferred_attributes import Choices, CutMode
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, open_source
-from dpframework.tables.views import joined
+from dpframework.tables.views import join
 
 
 @silenced(streams=True)
@@ -202,7 +202,7 @@ def infer_two_view_schema(
     for name in left_names:
         if name in right_names:
             raise InputError(f"column '{name}' is on both sides; name it in exclude, or rename one")
-    columns = joined((sources[0], left_names), (sources[1], right_names), id, strict=True)
+    columns = join((sources[0], left_names), (sources[1], right_names), id, strict=True)
     views = dict.fromkeys(left_names, "left") | dict.fromkeys(right_names, "right")
     wheres = {
         name: _where(source, name)

@@ -151,7 +151,7 @@ def keys_of_texts(attribute: Open, given: Sequence[str | None]) -> KeyColumn:
     return KeyColumn(np.array(codes, dtype=KEY_CODES), book)
 
 
-def merged(counted: Sequence[Mapping[str, int]]) -> dict[str, int]:
+def merge(counted: Sequence[Mapping[str, int]]) -> dict[str, int]:
     """Return the sums of counts by key."""
     total: dict[str, int] = {}
     for one in counted:

@@ -17,11 +17,11 @@ from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.unit_schemas import UnitRows
 from dpframework.tables.columns import as_column
-from dpframework.tables.contributions import KEY_BYTES, RowChoice, numbered
+from dpframework.tables.contributions import KEY_BYTES, RowChoice, number_units
 from dpframework.tables.dates import pl_positions, rows_in
 from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.silence import silenced
-from dpframework.tables.sources import Source, changed, columns_as_source, open_source
+from dpframework.tables.sources import Source, columns_as_source, open_source, rows_changed
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import TableBuilder
 from dpframework.tables.written_cells import as_written
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def bounded(
+def encode_bounded(
     schema: Schema,
     source: Source,
     policy: OutOfDomain,
@@ -102,7 +102,7 @@ def add_rows(builder: TableBuilder, source: Source, schema: Schema, rows: pl.Ser
         builder.add({name: column.take(here) for name, column in columns.items()})
         first += length
     if first != number:
-        raise changed(source.name)
+        raise rows_changed(source.name)
 
 
 def with_ids(source: Source, schema: Schema, unit: PrivacyUnit, policy: OutOfDomain) -> tuple[Source, Ids]:
@@ -118,7 +118,7 @@ def with_ids(source: Source, schema: Schema, unit: PrivacyUnit, policy: OutOfDom
     names, span = names_to_read(schema, unit), unit.require_span()
     source.require(source_columns(schema))
     source.require(names, "the study's unit names it, so correct the unit, or the name in the table")
-    source = source.fixed(names)
+    source = source.fix(names)
     ids = ids_in(source, unit.id or "")
     if span is not None and unit.date is not None:
         where = f"{source.name}: column '{unit.date}'"
@@ -143,19 +143,19 @@ def _table_of_units(
     source, ids = with_ids(as_written(source, schema.in_files, unit), schema, unit, policy)
     if policy is OutOfDomain.ERROR:
         ids.require_all(f"{source.name}: the id column '{unit.id}'")
-    whose, number = numbered(ids)
+    whose, number = number_units(ids)
     read, sources = rows.select(schema.columns), dict.fromkeys(schema.names, source.name)
     encoder, made, first = ColumnEncoder(read.schema, source.name, policy), UnitColumns(read, number), 0
     for block in source.blocks(read.schema.column_names):
-        encoded = encoder.encoded(block)
+        encoded = encoder.encode(block)
         length = len(next(iter(encoded.values())).codes)
         made.add(whose[first : first + length], encoded)
         first += length
     if first != len(ids):
-        raise changed(source.name)
+        raise rows_changed(source.name)
     encoder.require_fit()
     builder = TableBuilder(schema, sources, policy, values, mapped=mapped)
-    builder.add({}, made.encoded(schema))
+    builder.add({}, made.encode(schema))
     return builder.table(unit, secrets.token_bytes(KEY_BYTES) if key is None else key)
 
 
@@ -229,7 +229,7 @@ def table_from_columns(
                 + (", and the ids" if name == unit.id else ", and the dates" if name == unit.date else "")
             )
     whole = columns_as_source(columns, names, source)
-    return bounded(schema, whole, OutOfDomain.parse(out_of_domain), unit, key)
+    return encode_bounded(schema, whole, OutOfDomain.parse(out_of_domain), unit, key)
 
 
 @silenced(streams=True)
@@ -293,7 +293,7 @@ def read_table(
     Table(2 attributes; rows are private)
     """
     source = open_source(path, options, read=schema.in_files.read)
-    return bounded(schema, source, OutOfDomain.parse(out_of_domain), unit, key, values, mapped)
+    return encode_bounded(schema, source, OutOfDomain.parse(out_of_domain), unit, key, values, mapped)
 
 
 @silenced(streams=True)
@@ -327,4 +327,4 @@ def table_from_frame(
     >>> table_from_frame(pl.DataFrame({"smokes": [True, False]}), Schema([Boolean("smokes")]))
     Table(1 attributes; rows are private)
     """
-    return bounded(schema, open_source(frame), OutOfDomain.parse(out_of_domain), unit, key)
+    return encode_bounded(schema, open_source(frame), OutOfDomain.parse(out_of_domain), unit, key)

@@ -239,13 +239,13 @@ def pack(parts: Sequence[bytes]) -> bytes:
 
     Examples
     --------
-    >>> unpacked(pack([b"ann", b"", b"bob"]))
+    >>> unpack(pack([b"ann", b"", b"bob"]))
     [b'ann', b'', b'bob']
     """
     return b"".join((struct.pack(f"<{len(parts) + 1}Q", len(parts), *map(len, parts)), *parts))
 
 
-def unpacked(message: bytes) -> list[bytes]:
+def unpack(message: bytes) -> list[bytes]:
     """Return the messages of which `pack` made one."""
     (number,) = struct.unpack_from("<Q", message)
     lengths = struct.unpack_from(f"<{number}Q", message, 8)
@@ -262,7 +262,7 @@ def frames_of(message: bytes) -> list[pl.DataFrame]:
     """Return the frames of a message."""
     import polars as pl
 
-    return [pl.read_ipc_stream(io.BytesIO(frame)) for frame in unpacked(message)]
+    return [pl.read_ipc_stream(io.BytesIO(frame)) for frame in unpack(message)]
 
 
 def _write(frame: pl.DataFrame) -> bytes:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.unit_schemas import UnitRows
-from dpframework.tables.contributions import numbered
+from dpframework.tables.contributions import number_units
 from dpframework.tables.encoding import EncodedColumn
 from dpframework.tables.ids import exact_ids
 from dpframework.tables.reading import with_ids
@@ -33,7 +33,7 @@ from dpframework.tables.shuffle import (
     pack_frames,
     require_all_fit,
 )
-from dpframework.tables.sources import changed
+from dpframework.tables.sources import rows_changed
 from dpframework.tables.unit_columns import ColumnEncoder, UnitColumns
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class RowsOfUnits(Shuffle[None]):
 
         how, read = self.how, self._rows.schema
         source, ids = with_ids(piece.source(self.name[0]), how.schema, how.unit, how.out_of_domain)
-        whose, number = numbered(ids)
+        whose, number = number_units(ids)
         names = ids.series.drop_nulls().unique(maintain_order=True)
         present = np.flatnonzero(whose >= 0)
         firsts = present[np.unique(whose[present], return_index=True)[1]]
@@ -75,7 +75,7 @@ class RowsOfUnits(Shuffle[None]):
         encoder, start = ColumnEncoder(read, source.name, how.out_of_domain), 0
         blocks: list[list[pl.DataFrame]] = [[] for _ in range(buckets)]
         for block in source.blocks(read.column_names):
-            encoded = encoder.encoded(block)
+            encoded = encoder.encode(block)
             here = whose[start : start + len(next(iter(encoded.values())).codes)]
             start += len(here)
             there = np.where(here < 0, -1, to[here]) if number else here
@@ -83,7 +83,7 @@ class RowsOfUnits(Shuffle[None]):
             for k, own in enumerate(blocks):
                 own.append(columns[np.flatnonzero(there == k)])
         if start != len(ids):
-            raise changed(source.name)
+            raise rows_changed(source.name)
         listed = pl.DataFrame({"id": names, "row": firsts})
         messages = [pack_frames(listed[np.flatnonzero(to == k)], pl.concat(own)) for k, own in enumerate(blocks)]
         unfit = frozenset((name, way) for name, ways in encoder.unfit.items() for way in ways)
@@ -96,13 +96,13 @@ class RowsOfUnits(Shuffle[None]):
         rows, schema, pairs = self._rows, self.how.schema, [frames_of(message) for message in messages]
         sizes = [listed.height for listed, _ in pairs]
         whole = pl.concat([listed for listed, _ in pairs])
-        whose, number = numbered(exact_ids(whole["id"]))
+        whose, number = number_units(exact_ids(whole["id"]))
         made = UnitColumns(rows, number)
         for (_, columns), own in zip(pairs, np.split(whose, np.cumsum(sizes)[:-1]), strict=True):
             made.add(own[columns["unit"].to_numpy()], _columns(rows.schema.columns, columns))
         firsts = np.unique(whose, return_index=True)[1]
         piece = np.repeat(np.arange(len(sizes)), sizes)[firsts]
-        units = _frame(schema.columns, made.encoded(schema)).with_columns(
+        units = _frame(schema.columns, made.encode(schema)).with_columns(
             pl.Series("piece", piece), whole["row"].gather(firsts)
         )
         if not self.how.ordered:

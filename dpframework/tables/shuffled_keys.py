@@ -18,7 +18,7 @@ from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.columns import as_column
 from dpframework.tables.encoding import cells_of
 from dpframework.tables.keys import NO_KEY, KeyBook, KeyColumn
-from dpframework.tables.sources import Source, changed
+from dpframework.tables.sources import Source, rows_changed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,7 +47,7 @@ def keys_in(source: Source, attributes: Sequence[Open], number: int) -> list[Key
             codes.append(book.codes(found))
     columns = [KeyColumn(np.concatenate(codes), book) for codes, book in zip(parts, books, strict=True)]
     if any(len(column) != number for column in columns):
-        raise changed(source.name)
+        raise rows_changed(source.name)
     return columns
 
 

@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.tables.contributions import choose_places, numbered, ranges
+from dpframework.tables.contributions import choose_places, number_units, ranges
 from dpframework.tables.ids import exact_ids
 from dpframework.tables.reading import add_rows, with_ids
 from dpframework.tables.shuffle import (
@@ -29,7 +29,7 @@ from dpframework.tables.shuffle import (
     numbers_by_hash,
     pack,
     pack_frames,
-    unpacked,
+    unpack,
 )
 from dpframework.tables.shuffled_keys import (
     find_keys_counted_once,
@@ -91,7 +91,7 @@ class BoundedRows(Shuffle[IdRows]):
 
         how = self.how
         source, ids = with_ids(piece.source(self.name[0]), how.schema, how.unit, how.out_of_domain)
-        whose, number = numbered(ids)
+        whose, number = number_units(ids)
         names = ids.series.drop_nulls().unique(maintain_order=True)
         present = np.flatnonzero(whose >= 0)
         rows = present[np.argsort(whose[present], kind="stable")]
@@ -111,7 +111,7 @@ class BoundedRows(Shuffle[IdRows]):
 
         frames = [frames_of(message) for message in messages]
         whole = pl.concat([listed for listed, *_ in frames])
-        whose, number = numbered(exact_ids(whole["id"]))
+        whose, number = number_units(exact_ids(whole["id"]))
         counts = whole["rows"].to_numpy().astype(np.int64)
         totals = np.bincount(whose, counts, number).astype(np.int64)  # exact: a table has fewer than 2^53 rows
         starts = np.cumsum(totals) - totals
@@ -145,7 +145,7 @@ class BoundedRows(Shuffle[IdRows]):
         told = np.zeros((1 + len(once), len(state.rows)), dtype=np.bool_)
         for k, answer in enumerate(answers):
             here = state.of_bucket(k)
-            for one, bits in zip(told, unpacked(answer), strict=True):
+            for one, bits in zip(told, unpack(answer), strict=True):
                 one[here] = np.unpackbits(np.frombuffer(bits, dtype=np.uint8), count=len(here))
         kept = np.flatnonzero(told[0])
         kept = kept[np.argsort(state.rows[kept])]

@@ -17,7 +17,7 @@ import numpy as np
 from dpframework.facts.errors import DoesNotFit
 from dpframework.facts.sides import attributes_of_views
 from dpframework.tables.columns import Column, as_column
-from dpframework.tables.contributions import numbered
+from dpframework.tables.contributions import number_units
 from dpframework.tables.ids import exact_ids, ids_in
 from dpframework.tables.shuffle import (
     IdFinding,
@@ -29,7 +29,7 @@ from dpframework.tables.shuffle import (
     numbers_by_hash,
     pack_frames,
 )
-from dpframework.tables.sources import Source, changed, whole_column
+from dpframework.tables.sources import Source, rows_changed, whole_column
 from dpframework.tables.views import id_twice, no_common_id
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class JoinedRows(Shuffle[int]):
         frames = [frame for message in messages for frame in frames_of(message)]
         sizes = [frame.height for frame in frames]
         whole = pl.concat([frame.select(_OWN) for frame in frames])
-        whose, number = numbered(exact_ids(whole["id"]))
+        whose, number = number_units(exact_ids(whole["id"]))
         piece = np.repeat(np.arange(len(frames)), sizes)
         on_right = piece >= self.left
         counts = whole["rows"].to_numpy()
@@ -125,7 +125,7 @@ class JoinedRows(Shuffle[int]):
             source = piece.source(self.name[_LEFT])
             columns = {name: (column, rows.gather(order)) for name, column in source.take(self._names(_LEFT)).items()}
             if any(len(column) != state for column, _ in columns.values()):
-                raise changed(source.name)
+                raise rows_changed(source.name)
             for k, name in enumerate(self._names(_RIGHT)):
                 parts = [_column(frame, k) for frame in frames]
                 columns[name] = whole_column(parts, f"{self.name[_RIGHT]}: '{name}'"), order
@@ -158,7 +158,7 @@ def _cells(source: Source, names: Sequence[str], rows: pl.Series, number: int) -
     for k, (name, values) in enumerate(source.take(names).items()):
         column = as_column(values, f"{source.name}: column '{name}'")
         if len(column) != number:
-            raise changed(source.name)
+            raise rows_changed(source.name)
         taken = column.take(rows)
         found[f"cell{k}"] = taken.series
         if taken.foreign is not None:

@@ -71,7 +71,7 @@ class Source:
         blocks = (first, *others)
         return {name: whole_column([block[name] for block in blocks], f"{self.name}: '{name}'") for name in names}
 
-    def fixed(self, names: Collection[str]) -> Source:
+    def fix(self, names: Collection[str]) -> Source:
         """Return a source of these columns that can be read again and has the same rows then, in the same order."""
         if not self.once:
             return self
@@ -103,7 +103,7 @@ class Source:
                 raise InputError(f"{self.name}: column '{name}' occurs more than once; rename one of them in the table")
 
 
-def changed(name: str) -> InputError:
+def rows_changed(name: str) -> InputError:
     """Return the error of rows that are others when they are read again. `name` is what errors call them."""
     return InputError(f"{name}: changed while it was read; read it again")
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.derived_columns import DerivedColumn
 from dpframework.facts.schema import Schema
-from dpframework.tables.derivation import derived, read_cells
+from dpframework.tables.derivation import derive, read_cells
 from dpframework.tables.encoding import EncodedColumn, stored_dtype
 from dpframework.tables.sql_connection import SqlConnection
 
@@ -46,7 +46,7 @@ def with_derived_columns(connection: SqlConnection, table: str, schema: Schema) 
         places = read_places(schema, column.inputs)
 
         def make(found: Mapping[str, Any], column: DerivedColumn = column, k: int = k) -> dict[str, NDArray[Any]]:
-            return numbers_of(k, derived(schema, column, read_of(schema, column.inputs, found)))
+            return numbers_of(k, derive(schema, column, read_of(schema, column.inputs, found)))
 
         kinds = {f"c{k}": connection.whole[stored_dtype(schema.attributes[k]).itemsize]}
         table = with_numbers(connection, table, places, make, kinds)

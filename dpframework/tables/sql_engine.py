@@ -185,7 +185,7 @@ class SqlEngine(GroupingEngine):
         placed = files.ordered or files.unit.id is not None
         for k, source in enumerate(self._sources(files, read, chooser, placed=placed)):
             encoder = SourceEncoder(connection, source, read, files.out_of_domain, values, beside)
-            query, unfit = encoder.encoded()
+            query, unfit = encoder.encode()
             connection.run(f"{f'create temp table {name} as' if k == 0 else f'insert into {name}'} {query}")
             encoder.forget()
             found += RowFindings(0, unfit)

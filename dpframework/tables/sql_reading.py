@@ -94,7 +94,7 @@ class SourceEncoder:
         self._looked_at = source.kept if policy is OutOfDomain.ERROR else source.every
         self._maps: list[str] = []
 
-    def encoded(self) -> tuple[str, tuple[frozenset[Unfit], ...]]:
+    def encode(self) -> tuple[str, tuple[frozenset[Unfit], ...]]:
         """Return the query of all codes and values, and in which ways some cells do not fit.
 
         Raises

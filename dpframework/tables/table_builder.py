@@ -16,7 +16,7 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import MOST_ROWS, Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import as_column
-from dpframework.tables.derivation import derived, read_cells
+from dpframework.tables.derivation import derive, read_cells
 from dpframework.tables.encoding import EncodedColumn, Unfit, cells_of, require_fit, settle, stored_dtype, unfit
 from dpframework.tables.keys import KEY_CODES, KeyBook, KeyColumn
 from dpframework.tables.storage import growing
@@ -140,7 +140,7 @@ class TableBuilder:
             if encoded is not None and name in encoded:
                 column = encoded[name]
             elif name in self._derived:
-                column = derived(self._schema, self._derived[name], read)
+                column = derive(self._schema, self._derived[name], read)
             else:
                 cells = cells_of(attribute, as_column(columns[name], self._where(name)))
                 if self._policy is OutOfDomain.ERROR:

@@ -205,7 +205,7 @@ class ColumnEncoder:
         self._schema, self._source, self._policy = schema, source, policy
         self.unfit: dict[str, set[Unfit]] = {name: set() for name in schema.column_names}
 
-    def encoded(self, block: Mapping[str, Any]) -> dict[str, EncodedColumn]:
+    def encode(self, block: Mapping[str, Any]) -> dict[str, EncodedColumn]:
         """Return the codes and values of a block, a column of each attribute that files hold."""
         found = {}
         for attribute in self._schema.columns:
@@ -274,7 +274,7 @@ class UnitColumns:
                 read = [np.broadcast_to(part.cells(cells), units.shape) for part in parts]
             found.add(units, read)
 
-    def encoded(self, schema: Schema) -> dict[str, EncodedColumn]:
+    def encode(self, schema: Schema) -> dict[str, EncodedColumn]:
         """Return the columns of units on the grid of a schema, each of shape (units,)."""
         inputs = self._rows.schema.derivation_inputs
         return {

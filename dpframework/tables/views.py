@@ -15,7 +15,7 @@ from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import Column, as_column
 from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.silence import silenced
-from dpframework.tables.sources import Source, changed, open_source
+from dpframework.tables.sources import Source, open_source, rows_changed
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import TableBuilder
 from dpframework.tables.written_cells import as_written
@@ -65,7 +65,7 @@ def read_two_views(
     views = attributes_of_views(schema)
     left_names, right_names = ([a.name for a in side if a.name in schema.column_names] for side in views)
     left, right = (as_written(open_source(path, read=schema.read), schema) for path in (left_path, right_path))
-    columns = joined((left, left_names), (right, right_names), id, strict=policy is OutOfDomain.ERROR)
+    columns = join((left, left_names), (right, right_names), id, strict=policy is OutOfDomain.ERROR)
     sources = dict.fromkeys(left_names, left.name) | dict.fromkeys(right_names, right.name)
     builder = TableBuilder(schema, sources, policy)
     builder.add(columns)
@@ -73,7 +73,7 @@ def read_two_views(
     return table.with_units(range(table.rows)) if unit.groups_rows else table
 
 
-def joined(
+def join(
     left: tuple[Source, Sequence[str]], right: tuple[Source, Sequence[str]], key_name: str | None, *, strict: bool
 ) -> dict[str, Column]:
     """Return the named columns of two sources, their rows matched by id, or by position where there is none.
@@ -101,12 +101,12 @@ def joined(
     for given, names in (left, right):
         all_names = list(dict.fromkeys([*names, *([] if key_name is None else [key_name])]))
         given.require(all_names)
-        source = given.fixed(all_names)
+        source = given.fix(all_names)
         sides.append({name: as_column(column, _where(source, name)) for name, column in source.take(names).items()})
         if key_name is not None:
             keys.append(ids_in(source, key_name))
             if {len(column) for column in sides[-1].values()} != {len(keys[-1])}:
-                raise changed(source.name)
+                raise rows_changed(source.name)
     files = f"{left[0].name} and {right[0].name}"
     if key_name is None:
         if len({len(column) for side in sides for column in side.values()}) > 1:

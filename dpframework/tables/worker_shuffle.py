@@ -64,7 +64,7 @@ class ShuffledPieces:
         UnreachableError
             If one is not there.
         """
-        messages = taken(table, PIECES, bucket, places)
+        messages = take(table, PIECES, bucket, places)
         answers, found = how.gather([messages[k] for k in range(how.pieces)])
         self._messages[BUCKETS, table, bucket] = dict(enumerate(answers))
         return found
@@ -83,7 +83,7 @@ class ShuffledPieces:
         """
         if (table, piece) not in self._states:
             raise UnreachableError
-        answers = taken(table, BUCKETS, piece, places)
+        answers = take(table, BUCKETS, piece, places)
         return how.settle(described, self._states.pop((table, piece)), [answers[k] for k in sorted(answers)])
 
     def hand(self, table: int, kind: str, numbers: Iterable[int], to: int) -> list[bytes] | None:
@@ -103,7 +103,7 @@ class ShuffledPieces:
         self._states = {place: held for place, held in self._states.items() if place[0] != table}
 
 
-def taken(table: int, kind: str, to: int, places: Sequence[WorkerPlace]) -> dict[int, bytes]:
+def take(table: int, kind: str, to: int, places: Sequence[WorkerPlace]) -> dict[int, bytes]:
     """Return the messages of all pieces, or buckets, to a bucket, or a piece, by their numbers.
 
     Raises

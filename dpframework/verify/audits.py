@@ -27,7 +27,7 @@ from dpframework.verify.hunt import TIGHT, Hunt
 from dpframework.verify.patience import Patience
 from dpframework.verify.replay import Weigher
 from dpframework.verify.search import MOST_SHRINKS, WorstPair, label_pair, shrunk
-from dpframework.verify.steering import steered
+from dpframework.verify.steering import steer
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Rows, changes
 from dpframework.verify.tail import TailReport, check_tail_of
@@ -179,7 +179,7 @@ class _Audit:
         behaviour, found = self.behaviour, []
         self.tell("runs with outputs that are seldom drawn")
         tables = [behaviour.table(SMALL), behaviour.table(MOST_ROWS)]
-        for table, transcript in steered(self.subject, tables, behaviour.patience.part(STEERED), self.replays):
+        for table, transcript in steer(self.subject, tables, behaviour.patience.part(STEERED), self.replays):
             behaviour.examine(table, transcript, most=8)
             behaviour.examine_many(transcript, self.most)
             found.append(transcript)

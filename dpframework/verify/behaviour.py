@@ -24,7 +24,7 @@ from dpframework.verify.many import telling_kinds
 from dpframework.verify.patience import Patience
 from dpframework.verify.replay import Replayed, replay
 from dpframework.verify.sameness import same
-from dpframework.verify.search import Labelled, drop_labels, label_pair, labelled, last_before, shrunk
+from dpframework.verify.search import Labelled, drop_labels, label_pair, label_rows, last_before, shrunk
 from dpframework.verify.small_tables import units_of
 from dpframework.verify.subject import SCOPE, Subject
 from dpframework.verify.tables import Pair, Rows, Sizes
@@ -105,7 +105,7 @@ class Behaviour:
                 kind, what = "itself", f"the same releases from the same rows, and yet {what}; {ADVICE}"
             self.found(kind, what, table, table, transcript)
             return
-        rows = labelled(table)
+        rows = label_rows(table)
         self._order(here, rows, transcript)
         for other in self._neighbours(rows, most):
             if self.patience.over:
@@ -289,7 +289,7 @@ class Behaviour:
             there = self._replay(transcript, other)
             if there.divergence is None:
                 continue
-            shared = labelled(one)
+            shared = label_rows(one)
             if len(one) == len(other):
                 beside = tuple(
                     row if row[1] == kind else (len(one) + k, kind)

@@ -198,16 +198,16 @@ def last_before(stops: Callable[[int], bool], most: int) -> int:
     return low
 
 
-def labelled(rows: Rows, first: int = 0) -> Labelled:
+def label_rows(rows: Rows, first: int = 0) -> Labelled:
     """Return rows with labels of their own, from `first` on."""
     return tuple(enumerate(rows, start=first))
 
 
 def label_pair(pair: Pair) -> tuple[Labelled, Labelled]:
     """Return both tables of a pair with labels, equal for the rows that they share."""
-    shared = labelled(pair.shared)
-    one = (*shared, *labelled(pair.one, len(shared)))
-    return one, (*shared, *labelled(pair.other, len(one)))
+    shared = label_rows(pair.shared)
+    one = (*shared, *label_rows(pair.one, len(shared)))
+    return one, (*shared, *label_rows(pair.other, len(one)))
 
 
 def drop_labels(table: Labelled) -> Rows:

@@ -78,7 +78,7 @@ class _SteeringGate(WatchedGate):
         self.events.append(event)
 
 
-def steered(
+def steer(
     subject: Subject, tables: Sequence[Rows], patience: Patience, replays: int = 12_000
 ) -> Iterator[tuple[Rows, Transcript]]:
     """Yield runs that reach code which none before them has reached, each with its table.

@@ -39,7 +39,7 @@ def columns_of_units(schema: Schema, rows: Columns, whose: NDArray[np.intp], num
     for first in range(0, len(whose), BLOCK):
         here = slice(first, first + BLOCK)
         made.add(whose[here], some_rows(rows, here))
-    return with_derived(schema, made.encoded(schema))
+    return with_derived(schema, made.encode(schema))
 
 
 @final

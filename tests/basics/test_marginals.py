@@ -358,3 +358,13 @@ def test_what_a_schema_cannot_serve_is_refused() -> None:
     with pytest.raises(InputError, match="open"):
         MarginalsMiner(epsilon=1, of=["o"]).plan(dpf.Schema([dpf.Open("o"), dpf.Boolean("b")]))
     assert MarginalsMiner(epsilon=1).workload(dpf.Schema([dpf.Open("o"), dpf.Boolean("b")])).sizes == (2,)
+
+
+@pytest.mark.parametrize(("attributes", "listed"), [(12, True), (13, False)])
+def test_errors_of_few_marginals_are_listed_and_of_more_the_worst_of_each_order(attributes: int, listed: bool) -> None:
+    """Twelve are few."""
+    names = [f"a{k}" for k in range(attributes)]
+    study = dpf.Study(dpf.Schema([dpf.Boolean(name) for name in names]), epsilon=1)
+    study.add("tables", MarginalsMiner(names, epsilon=1))
+    found = [one.what for one in study.plan().error_bounds()["tables"]]
+    assert found == ([f"marginal of {name}" for name in names] if listed else ["marginals of 1 attribute (13)"])

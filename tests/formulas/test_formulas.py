@@ -48,7 +48,7 @@ from dpframework.formulas import (
     scores_of,
     sum_over_classes,
 )
-from dpframework.formulas.derivation import fitted
+from dpframework.formulas.derivation import fit_bound
 from dpframework.formulas.small_tables import tables_of
 from dpframework.queries import FormulaScores, Norm
 
@@ -175,8 +175,8 @@ def test_several_rows_of_a_score_of_parts_have_no_form() -> None:
 def test_a_form_that_is_too_small_for_a_few_rows_does_not_fit() -> None:
     """1 - 1 / R is what nine rows show, but not what one row shows."""
     values = [1 - Fraction(1, size) for size in range(1, 10)]
-    assert str(fitted(values)) == "1 - 1 / R"
-    assert fitted([HALF, *values[1:]]) is None
+    assert str(fit_bound(values)) == "1 - 1 / R"
+    assert fit_bound([HALF, *values[1:]]) is None
 
 
 def test_what_is_derived_is_the_same_on_larger_tables() -> None:

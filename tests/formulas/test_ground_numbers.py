@@ -296,11 +296,11 @@ def test_scores_under_no_number_are_not_compared(under: tuple[str, ...], size: f
     goal.constants, goal.assumptions, goal.denied = [], [], _DENIALS[1]
     numbers = {"high.num": 6.0, "high.den": 2.0, "low.num": 3.0, "low.den": 4.0, "bound.num": 5.0, "bound.den": 2.0}
     goal.definitions = {name: str(numbers[name]) for name in NAMED}
-    assert goal.compared({}) == (6 / 2 - 3 / 4, 5 / 2)
+    assert goal.compare({}) == (6 / 2 - 3 / 4, 5 / 2)
     goal.denied = _DENIALS[0]
-    assert goal.compared({}) is None  # they are not over the same one
+    assert goal.compare({}) is None  # they are not over the same one
     goal.definitions["low.den"] = "2.0"
-    assert goal.compared({}) == (6 / 2 - 3 / 2, 5 / 2)
+    assert goal.compare({}) == (6 / 2 - 3 / 2, 5 / 2)
     goal.denied = _DENIALS[1]
     goal.definitions |= {name: ["-", "0.0", str(-size)] for name in under}
-    assert goal.compared({}) is None
+    assert goal.compare({}) is None

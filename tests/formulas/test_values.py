@@ -43,7 +43,7 @@ from dpframework.formulas import (
     x_log2_x,
 )
 from dpframework.formulas.claims import LAST_INCREMENT, Neighbours
-from dpframework.formulas.derivation import _plus, _simple_above, derive, fitted
+from dpframework.formulas.derivation import _plus, _simple_above, derive, fit_bound
 from dpframework.formulas.evaluation import is_rational, value_of
 from dpframework.formulas.formula import constant, form, legend
 
@@ -239,7 +239,7 @@ def test_a_bound_fits_all_changes_and_has_the_last_ones() -> None:
         ([0.5] * 9, "1/2"),
         ([1 / 3] * 9, "1/3"),
     ):
-        assert str(fitted(values)) == text
+        assert str(fit_bound(values)) == text
     for values in (
         [F(k) for k in sizes],
         [1 + F(1, k) for k in sizes],  # it falls: a larger table changes by no less
@@ -248,10 +248,10 @@ def test_a_bound_fits_all_changes_and_has_the_last_ones() -> None:
         [1 - F(1, k * k) for k in sizes],
         [F(1) + F(1, 10**8), *[F(1)] * 8],
     ):
-        assert fitted(values) is None
-    assert str(fitted([*[F(1, 2)] * 4, *[F(1)] * 5])) == "1"
-    assert fitted([*[F(1)] * 8, 1 + F(1, 10**10)]) is not None
-    assert fitted([*[F(1)] * 8, 1 + F(1, 10**8)]) is None
+        assert fit_bound(values) is None
+    assert str(fit_bound([*[F(1, 2)] * 4, *[F(1)] * 5])) == "1"
+    assert fit_bound([*[F(1)] * 8, 1 + F(1, 10**10)]) is not None
+    assert fit_bound([*[F(1)] * 8, 1 + F(1, 10**8)]) is None
 
 
 def test_fractions_above_a_number_are_of_small_denominators() -> None:

@@ -13,7 +13,7 @@ import attrs
 from bases import STUDIES, Bases, csv_of, people
 from mutations import SECRET, Draw, broken, changed, changed_cells, json_of, text_of, toml_of
 
-from dpframework.ledger.chain import _OBJECTS, APPLICATION, FORMAT, START, chained
+from dpframework.ledger.chain import _OBJECTS, APPLICATION, FORMAT, START, hash_entry
 from dpframework.ledger.journal import seal
 from dpframework.ledger.key import key_place
 from dpframework.plan.plan import hash_of
@@ -117,7 +117,7 @@ def _chained(path: Path, entries: list[tuple[str, str]]) -> None:
         connection.execute(text)
     previous, time = START.hash, "2026-01-01T00:00:00Z"
     for number, (kind, content) in enumerate(entries, start=1):
-        now = chained(previous, number, time, kind, content)
+        now = hash_entry(previous, number, time, kind, content)
         connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)", (number, time, kind, content, previous, now))
         previous = now
     connection.close()

@@ -575,7 +575,7 @@ def forged(ledger, number, change):
     previous, statements = rows[number - 1][4], []
     for k, time, kind, content, _, _ in rows[number - 1 :]:
         text = chain.canonical(change(json.loads(content))) if k == number else content
-        own = chain.chained(previous, k, time, kind, text)
+        own = chain.hash_entry(previous, k, time, kind, text)
         sql = "UPDATE entry SET content = ?, previous = ?, hash = ? WHERE number = ?"
         statements.append((sql, (text, previous, own, k)))
         previous = own

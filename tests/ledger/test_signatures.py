@@ -13,7 +13,7 @@ from reports.test_report_html import read
 import dpframework as dpf
 from dpframework.cli import main
 from dpframework.ledger import LedgerTampered
-from dpframework.ledger.chain import canonical, chained
+from dpframework.ledger.chain import canonical, hash_entry
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
 
@@ -111,7 +111,7 @@ def _rewritten(path, change) -> None:
         ).fetchone()
         assert kind == "approval"
         text = canonical(change(json.loads(content)))
-        made = chained(previous, number, time, kind, text)
+        made = hash_entry(previous, number, time, kind, text)
         connection.execute("UPDATE entry SET content = ?, hash = ? WHERE number = ?", (text, made, number))
         for _, sql in triggers:
             connection.execute(sql)

@@ -27,7 +27,7 @@ from dpframework.mechanisms import (
     rejection_gaussian,
 )
 from dpframework.mechanisms.digit_laplace import digits_of, discrete_laplace
-from dpframework.mechanisms.lattice import LatticePoints, rounded
+from dpframework.mechanisms.lattice import LatticePoints, round_to
 from dpframework.mechanisms.randomness import Noise, Samplers, SeededRandomness, SystemRandomness
 from dpframework.mechanisms.rejection_gaussian import discrete_gaussian, exact_exponent, exp_of_minus, exponents
 from dpframework.mechanisms.uniforms import exp_bounds
@@ -266,7 +266,7 @@ def test_a_choice_is_the_same_however_many_scores_are_looked_at_at_once(
 ) -> None:
     """From real scores, too, which are rounded when they are looked at."""
     real = np.random.default_rng(4).normal(0, 30, 500)
-    scores = rounded(real, 0.25)
+    scores = round_to(real, 0.25)
     at_once = [CHOICES[noise](words(seed), scores, 200.0) for seed in range(60)]
     for number in (1, 7, 499, 500):
         monkeypatch.setattr(bucket_selection, "AT_ONCE", number)

@@ -20,7 +20,7 @@ from dpframework.reports.summary import (
     bound_line,
     error_lines,
     group_rows,
-    merged,
+    merge,
 )
 from dpframework.results.error_bounds import BoundKind, ErrorBound, TableSize
 
@@ -126,9 +126,9 @@ def test_a_row_says_who_made_a_result_and_what_it_costs() -> None:
 
 def test_parts_that_differ_in_their_names_alone_are_one_row() -> None:
     other = row("s", published=(ErrorBound("mean", 2.0, "years", steps=["x"]),))
-    rows = merged([row(published=(ErrorBound("mean", 2.0, "years", steps=["y"]),)), other, row("t", loss="epsilon 2")])
+    rows = merge([row(published=(ErrorBound("mean", 2.0, "years", steps=["y"]),)), other, row("t", loss="epsilon 2")])
     assert [(one.name, one.alike) for one in rows] == [("r", ("s",)), ("t", ())]
-    assert len(merged([row(), row("s", published=(ErrorBound("mean", 2.0, "years", steps=["x", "y"]),))])) == 2
+    assert len(merge([row(), row("s", published=(ErrorBound("mean", 2.0, "years", steps=["x", "y"]),))])) == 2
 
 
 def test_biases_and_groups_are_told_once_with_the_names_of_results() -> None:

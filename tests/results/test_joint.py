@@ -294,10 +294,10 @@ def test_what_is_nested_holds_where_its_description_does(joined: Joined) -> None
     """In a cell of three matches as in its rows; a member is left out together with its word."""
     columns = _columns()
     for some in (joined, *(joined.without(k) for k in range(3)), joined.without(0).without(0)):
-        described = some.described([left for left, _ in SIDES])
+        described = some.describe([left for left, _ in SIDES])
         numbers = sum(SIDES[k][0].holds(columns).astype(np.int64) << k for k in range(3))
         np.testing.assert_array_equal(some.holds(np.asarray(numbers), range(3)), described.holds(columns))
-    assert str(joined.without(0).described([left for left, _ in SIDES])) == (
+    assert str(joined.without(0).describe([left for left, _ in SIDES])) == (
         "a0 != true or a1 = true" if joined.kind is And else "a0 != true and a1 = true"
     )
 
@@ -337,6 +337,6 @@ def test_of_sentences_that_hold_for_nearly_the_same_rows_the_first_is_kept(monke
 def test_a_member_left_out_leaves_the_others() -> None:
     joined = Joined(dpf.facts.Or, ((0, True), (2, False), (3, True)))
     assert joined.without(1) == Joined(dpf.facts.Or, ((0, True), (3, True)))
-    assert str(joined.described([left for left, _ in SIDES])) == "a0 = true or a2 != true or a3 = true"
+    assert str(joined.describe([left for left, _ in SIDES])) == "a0 = true or a2 != true or a3 = true"
     opposite = [Not(left) for left, _ in SIDES]
-    assert str(joined.described(opposite)) == "a0 != true or a2 = true or a3 != true"
+    assert str(joined.describe(opposite)) == "a0 != true or a2 = true or a3 != true"

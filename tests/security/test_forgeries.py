@@ -21,7 +21,7 @@ import pytest
 import dpframework as dpf
 from dpframework.cli import main
 from dpframework.ledger import LedgerTampered, Pin, read_signers
-from dpframework.ledger.chain import _OBJECTS, Chain, canonical, chained
+from dpframework.ledger.chain import _OBJECTS, Chain, canonical, hash_entry
 from dpframework.ledger.records import Records
 from dpframework.ledger.signatures import text_to_sign
 
@@ -107,7 +107,7 @@ class World:
         """Return the hash of the last of some entries."""
         found = "0" * 64
         for number, entry in enumerate(entries, 1):
-            found = chained(found, number, entry.time, entry.kind, entry.text)
+            found = hash_entry(found, number, entry.time, entry.kind, entry.text)
         return found
 
     def write(self, entries: list[Entry]) -> None:
@@ -118,7 +118,7 @@ class World:
             connection.execute("DELETE FROM entry")
             previous = "0" * 64
             for number, entry in enumerate(entries, 1):
-                own = chained(previous, number, entry.time, entry.kind, entry.text)
+                own = hash_entry(previous, number, entry.time, entry.kind, entry.text)
                 row = (number, entry.time, entry.kind, entry.text, previous, own)
                 connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)", row)
                 previous = own

@@ -505,14 +505,14 @@ def test_no_id_passes_through_the_client_the_scheduler_or_a_folder(
     def watched(secret: str) -> None:
         from dpframework.tables import worker_shuffle
 
-        usual, seen = worker_shuffle.taken, []
+        usual, seen = worker_shuffle.take, []
 
         def taken(*given: Any) -> Any:
             found = usual(*given)
             seen.extend(one for one in found.values() if secret.encode() in one)
             return found
 
-        worker_shuffle.taken, worker_shuffle.seen = taken, seen  # type: ignore[attr-defined]
+        worker_shuffle.take, worker_shuffle.seen = taken, seen  # type: ignore[attr-defined]
 
     def files_here(dask_worker: Any) -> bytes:
         return b"".join(

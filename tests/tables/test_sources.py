@@ -206,8 +206,8 @@ def test_what_is_read_once_is_kept_to_be_read_again(tmp_path: Path) -> None:
         return iter([[[len(read), k] for k in positions]])
 
     again = Source("t", ("a", "b", "c"), rows)
-    assert again.fixed(["c"]) is again
-    once = Source("t", ("a", "b", "c"), rows, once=True).fixed(["c", "a"])
+    assert again.fix(["c"]) is again
+    once = Source("t", ("a", "b", "c"), rows, once=True).fix(["c", "a"])
     assert (once.name, once.columns, once.once) == ("t", ("c", "a"), False)
     with contextlib.closing(sqlite3.connect(tmp_path / "t.sqlite")) as database:
         database.execute("CREATE TABLE t (a INTEGER)")

@@ -32,7 +32,7 @@ from dpframework.tables.shuffle import (
     pack,
     pack_frames,
     require_all_fit,
-    unpacked,
+    unpack,
 )
 from dpframework.tables.table_builder import RowFindings
 from dpframework.tables.worker_answers import (
@@ -296,7 +296,7 @@ def test_findings_are_of_a_side_and_refuse_by_attribute() -> None:
 def test_messages_are_unpacked_as_they_were_packed() -> None:
     for parts in ([], [b""], [b"a"], [b"ann", b"", b"bob" * 100], [bytes(range(256))] * 3):
         message = pack(parts)
-        assert unpacked(message) == parts
+        assert unpack(message) == parts
         assert len(message) == 8 + 8 * len(parts) + sum(map(len, parts))
     frames = [pl.DataFrame({"a": [1, None]}), pl.DataFrame({"b": pl.Series([], dtype=pl.String)})]
     assert [one.to_dict(as_series=False) for one in frames_of(pack_frames(*frames))] == [{"a": [1, None]}, {"b": []}]

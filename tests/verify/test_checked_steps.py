@@ -91,7 +91,7 @@ class Checks:
     def __init__(self, patch: pytest.MonkeyPatch, replays: int = 800, **given: Any) -> None:
         self.searched: list[Any] = []
         self.sampled: list[Any] = []
-        self.compared: list[Any] = []
+        self.compare: list[Any] = []
         self.told: list[str] = []
         self.left_out: list[str] = []
         self.cut_short = False
@@ -114,7 +114,7 @@ class Checks:
         return SimpleNamespace(passed=mechanism.epsilon != 7, __str__=lambda: "s")
 
     def _compare(self, mechanism: Any, **given: Any) -> Any:
-        self.compared.append((mechanism, given))
+        self.compare.append((mechanism, given))
         return SimpleNamespace(passed=mechanism.epsilon != 7, tightness=0.75, cut_short=self.cut_short)
 
 
@@ -195,22 +195,22 @@ def test_two_mechanisms_of_a_name_are_sampled_and_compared(monkeypatch: pytest.M
     check(DiscreteLaplace(1))
     name = DiscreteLaplace.name
     assert one.told == [f"sampling {name}", f"comparing the claims of {name}"]
-    ((mechanism, given),) = one.compared
+    ((mechanism, given),) = one.compare
     assert mechanism == DiscreteLaplace(1)
     assert given.pop("seconds") == pytest.approx(50, abs=10)
     assert given == {"given": [("answers", [(b"", b"\1")])], "relations": [ADD]}
     check(DiscreteLaplace(1))
-    assert (len(one.sampled), len(one.compared)) == (1, 1)
+    assert (len(one.sampled), len(one.compare)) == (1, 1)
     check(DiscreteLaplace(2))
-    assert (len(one.sampled), len(one.compared)) == (2, 1)
+    assert (len(one.sampled), len(one.compare)) == (2, 1)
     check(DiscreteLaplace(3), Histogram(SCHEMA["town"]))
-    assert (len(one.sampled), len(one.compared)) == (2, 2)
+    assert (len(one.sampled), len(one.compare)) == (2, 2)
     check(DiscreteLaplace(3), Count())
-    assert (len(one.sampled), len(one.compared)) == (2, 2)
+    assert (len(one.sampled), len(one.compare)) == (2, 2)
     check(DiscreteLaplace(3), Count(), at=subject(relation=REPLACE))
-    assert len(one.compared) == 3
+    assert len(one.compare) == 3
     check(Other(1), report=None)
-    assert (len(one.sampled), len(one.compared)) == (3, 4)  # answers are made up where nothing was searched
+    assert (len(one.sampled), len(one.compare)) == (3, 4)  # answers are made up where nothing was searched
     assert one.left_out == []
     one.cut_short = True
     check(Other(1), Count())
@@ -223,17 +223,17 @@ def test_two_mechanisms_of_a_name_are_sampled_and_compared(monkeypatch: pytest.M
     monkeypatch.setattr(step_checks, "_can_be_drawn", lambda *_: False)
     one.left_out.clear()
     one.sampled.clear()
-    one.compared.clear()
+    one.compare.clear()
     check(DiscreteLaplace(1))
     assert one.left_out == []  # the project's own
     check(Other(1))
     assert one.left_out == ["sampling other on asks 0, of which a draw takes too long"]
-    assert (one.sampled, one.compared) == ([], [])
+    assert (one.sampled, one.compare) == ([], [])
     monkeypatch.setattr(step_checks, "_can_be_drawn", lambda *_: True)
     check(Other(1), report=None)
-    assert (len(one.sampled), len(one.compared)) == (1, 0)  # no pair of tables is known
+    assert (len(one.sampled), len(one.compare)) == (1, 0)  # no pair of tables is known
     check(Other(1))
-    assert (len(one.sampled), len(one.compared)) == (1, 1)
+    assert (len(one.sampled), len(one.compare)) == (1, 1)
     assert list(fresh.samplers) == [Other(1)]
 
 

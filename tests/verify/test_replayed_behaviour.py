@@ -18,7 +18,7 @@ from dpframework.queries import Count, Histogram
 from dpframework.verify import behaviour
 from dpframework.verify.behaviour import ADVICE, Behaviour, number
 from dpframework.verify.patience import Patience
-from dpframework.verify.search import Labelled, drop_labels, labelled
+from dpframework.verify.search import Labelled, drop_labels, label_rows
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Pair, Sizes
 from dpframework.verify.transcript import RunOutcome, Transcript, record
@@ -176,14 +176,14 @@ def test_the_order_of_rows_must_not_matter() -> None:
         (lambda rows: SAME, lambda rows: math.inf if rows[:1] > b"\0" else 0.0, "a loss of infinitely much"),
     ):
         one = Tried(shows, density)
-        one.on._order(Replay(None, False, 0.0), labelled(b"\0\1\2"), transcript())
+        one.on._order(Replay(None, False, 0.0), label_rows(b"\0\1\2"), transcript())
         assert one.said == {"order": f"the order of the rows matters: with the rows in another order, {how}"}
         kept, other = one.shown("order")
         assert sorted(kept) == sorted(other)
         assert len(kept) == 2  # the smallest that shows it
     for loss, said in ((1.9e-6, 0), (2.1e-6, 1)):
         one = Tried(density=lambda rows, loss=loss: loss * (rows[:1] != b"\0"))
-        one.on._order(Replay(None, False, 0.0), labelled(b"\0\1\2"), transcript())
+        one.on._order(Replay(None, False, 0.0), label_rows(b"\0\1\2"), transcript())
         assert len(one.said) == said
 
 
@@ -235,16 +235,16 @@ def of(one: Behaviour | Any, rows: Labelled, most: int) -> set[tuple[int, int]]:
 
 
 def test_neighbours_are_those_of_the_relation() -> None:
-    rows = labelled(b"\0\1\2\3\4")
+    rows = label_rows(b"\0\1\2\3\4")
     assert of(Tried().on, rows, 40) == {(-1, 0), (1, 1)}
     assert of(Tried(relation=REPLACE).on, rows, 40) == {(0, 1)}
     assert of(Tried(schema=OF_FIVE).on, rows, 40) == {(1, 1)}
     assert len(Tried().on._neighbours(rows, 3)) == 3
     assert len(Tried().on._neighbours(rows, 40)) == 40
     assert len(Tried(relation=REPLACE).on._neighbours(rows, 40)) == 5
-    assert {len(other) for other in Tried().on._neighbours(labelled(bytes(60)), 40)} == {59, 61}
-    assert {len(other) for other in Tried().on._neighbours(labelled(bytes(61)), 40)} == {60}
-    tables = [drop_labels(other) for other in Tried().on._neighbours(labelled(bytes(4)), 300)]
+    assert {len(other) for other in Tried().on._neighbours(label_rows(bytes(60)), 40)} == {59, 61}
+    assert {len(other) for other in Tried().on._neighbours(label_rows(bytes(61)), 40)} == {60}
+    tables = [drop_labels(other) for other in Tried().on._neighbours(label_rows(bytes(4)), 300)]
     assert {table.index(5) for table in tables if 5 in table} == {0, 1, 2, 3, 4}
     replaced = Tried(relation=REPLACE).on._neighbours(rows, 40)
     assert {tuple(k for k in range(5) if other[k] != rows[k]) for other in replaced} == {(k,) for k in range(5)}
@@ -254,7 +254,7 @@ def test_neighbours_of_sampled_units_differ_by_all_rows_of_one() -> None:
     universe = SimpleNamespace(kinds=6)
     subject = SimpleNamespace(universe=universe, relation=ADD, together=3, schema=SCHEMA)
     one: Any = SimpleNamespace(subject=subject, rng=np.random.default_rng(0), sizes=Sizes(0, 60))
-    found = [tuple(label for label, _ in other) for other in Behaviour._neighbours(one, labelled(bytes(4)), 40)]
+    found = [tuple(label for label, _ in other) for other in Behaviour._neighbours(one, label_rows(bytes(4)), 40)]
     assert {*found} == {(0,), (1, 2, 3), (0, 4, 5, 6, 1, 2, 3), (0, 1, 2, 3, 4, 5, 6)}  # the first unit has one row
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpframework.verify.patience import Patience
-from dpframework.verify.search import Search, WorstPair, drop_labels, label_pair, labelled, last_before, shrunk
+from dpframework.verify.search import Search, WorstPair, drop_labels, label_pair, label_rows, last_before, shrunk
 from dpframework.verify.tables import Pair, Sizes
 
 OVER = Patience(-1)
@@ -151,7 +151,7 @@ def test_a_pair_is_shrunk_to_the_rows_that_are_needed() -> None:
     counted: list[int] = []
     shrunk(one, other, lambda *_: bool(counted.append(1)), 0, most=4)
     assert len(counted) == 4
-    long = labelled(bytes(8_000))
+    long = label_rows(bytes(8_000))
     counted.clear()
     shrunk(long, (*long, (9_000, 1)), lambda *_: bool(counted.append(1)), 0, most=10)
     assert len(counted) == 5  # a table of 8,000 rows counts as two
@@ -161,6 +161,6 @@ def test_a_pair_is_shrunk_to_the_rows_that_are_needed() -> None:
 def test_sizes_and_labels() -> None:
     for most, first in ((10, 10), (10, 3), (10, 1), (1, 1), (70_000, 1234)):
         assert last_before(lambda size, first=first: size >= first, most) == first - 1
-    assert labelled(b"\5\7") == ((0, 5), (1, 7))
-    assert labelled(b"\5\7", 3) == ((3, 5), (4, 7))
+    assert label_rows(b"\5\7") == ((0, 5), (1, 7))
+    assert label_rows(b"\5\7", 3) == ((3, 5), (4, 7))
     assert drop_labels(((8, 5), (2, 7))) == b"\5\7"

@@ -16,7 +16,7 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian
 from dpframework.queries import Count, Histogram
 from dpframework.verify import steering
 from dpframework.verify.patience import Patience
-from dpframework.verify.steering import _aims, _beside, _branches, _constants, _paths, _SteeringGate, _trace, steered
+from dpframework.verify.steering import _aims, _beside, _branches, _constants, _paths, _SteeringGate, _trace, steer
 from dpframework.verify.subject import Subject
 from dpframework.verify.transcript import PartitionEvent, ReleaseEvent, run_through
 
@@ -212,7 +212,7 @@ def test_an_output_that_is_impossible_is_drawn(monkeypatch: pytest.MonkeyPatch) 
 def test_runs_are_kept_that_reach_something_new() -> None:
     subject = Subject(Steps(), SCHEMA, ADD)
     tables = [bytes(range(6)), b"\0"]
-    kept = [*steered(subject, tables, Patience())]
+    kept = [*steer(subject, tables, Patience())]
     paths = [[made.charge.path for made in transcript.releases] for _, transcript in kept]
     assert ["audited/rows", "audited/towns"] in paths
     assert ["audited/rows", "audited/chosen"] in paths
@@ -231,7 +231,7 @@ def test_runs_end_with_patience_and_by_their_number(monkeypatch: pytest.MonkeyPa
 
     def runs(patience: Patience, replays: int = 80, tables: Any = (b"a", b"b", b"c")) -> list[Any]:
         ran.clear()
-        return [(rows, len(transcript.events)) for rows, transcript in steered(subject, tables, patience, replays)]
+        return [(rows, len(transcript.events)) for rows, transcript in steer(subject, tables, patience, replays)]
 
     monkeypatch.setattr(steering, "run_through", run)
     here = lambda k: ()  # noqa: E731

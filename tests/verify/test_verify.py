@@ -51,7 +51,7 @@ from dpframework.verify.patience import Patience
 from dpframework.verify.probes import Probe
 from dpframework.verify.replay import Weigher, replay
 from dpframework.verify.sameness import same
-from dpframework.verify.search import labelled, shrunk
+from dpframework.verify.search import label_rows, shrunk
 from dpframework.verify.step_checks import StepChecks
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Sizes, Universe, all_tables
@@ -335,7 +335,7 @@ def test_all_tables_are_all_multisets():
 
 
 def test_shrinking_keeps_what_is_needed_only():
-    one, other = labelled(b"abcXde"), labelled(b"abcXde")[:-1]
+    one, other = label_rows(b"abcXde"), label_rows(b"abcXde")[:-1]
     assert shrunk(one, other, lambda a, b: b"X" in a and b"X" in b, 0) == (b"Xe", b"X")
     assert shrunk(one, other, lambda a, b: True, 2)[1].__len__() == 2
 

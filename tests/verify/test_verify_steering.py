@@ -16,7 +16,7 @@ from dpframework.queries import Count, Histogram
 from dpframework.verify import audit
 from dpframework.verify.behaviour import Behaviour
 from dpframework.verify.patience import Patience
-from dpframework.verify.steering import steered
+from dpframework.verify.steering import steer
 from dpframework.verify.subject import Subject
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C", "D"]), dpf.Boolean("ill")])
@@ -80,7 +80,7 @@ def test_a_bug_behind_a_branch_is_reached(branch):
             miner = Branches(BRANCHES[branch], noise, right, leak)
             behaviour = Behaviour(Subject(miner, SCHEMA, ADD), np.random.default_rng(0), Patience())
             table = behaviour.table(10)
-            for rows, transcript in steered(behaviour.subject, [table], Patience()):
+            for rows, transcript in steer(behaviour.subject, [table], Patience()):
                 behaviour.examine(rows, transcript, most=8)
             found.append([one.what for one in behaviour.violations.values()])
         assert found[0], leak

@@ -156,7 +156,7 @@ def recovery(
     given = dict(settings or {})
     key = (baseline, json.dumps(given, sort_keys=True, default=str))
     reference: list[Redescription] = find_once(
-        trial.table, key, lambda: list(named(baseline, "baseline")(trial.table, **given))
+        trial.table, key, lambda: list(load_function(baseline, "baseline")(trial.table, **given))
     )
     found = matched(kept(_redescriptions_of(trial), keep), reference, trial.table)
     return {"recovered": found.recovered(threshold), "similarity": found.mean, "reference": float(len(reference))}
@@ -210,7 +210,7 @@ def measure(name: str) -> Measure:
     {'seconds': 1.5}
     """
     if ":" in name:
-        return named(name, "measure")
+        return load_function(name, "measure")
     if name not in MEASURES:
         raise InputError(
             f"no measure is named '{name}' (other functions are given as package.module:function); "
@@ -219,7 +219,7 @@ def measure(name: str) -> Measure:
     return MEASURES[name]
 
 
-def named(path: str, what: str) -> Callable[..., Any]:
+def load_function(path: str, what: str) -> Callable[..., Any]:
     """Return the function that "package.module:function" names.
 
     Raises

@@ -55,7 +55,7 @@ def combinations(params: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -
     return ({**params, **dict(zip(grid, chosen, strict=True))} for chosen in itertools.product(*grid.values()))
 
 
-def filled(form: Any, values: Mapping[str, Any], where: str) -> Any:
+def fill_in(form: Any, values: Mapping[str, Any], where: str) -> Any:
     """Replace each `{name}` in the texts of a parameter by its value on a data set.
 
     A text that is nothing but one placeholder becomes the value itself, of whatever type.
@@ -67,13 +67,13 @@ def filled(form: Any, values: Mapping[str, Any], where: str) -> Any:
 
     Examples
     --------
-    >>> filled({"target": "{class}", "max_depth": "{depth}"}, {"class": "income", "depth": 5}, "")
+    >>> fill_in({"target": "{class}", "max_depth": "{depth}"}, {"class": "income", "depth": 5}, "")
     {'target': 'income', 'max_depth': 5}
     """
     if isinstance(form, Mapping):
-        return {key: filled(part, values, where) for key, part in form.items()}
+        return {key: fill_in(part, values, where) for key, part in form.items()}
     if isinstance(form, list | tuple):
-        return [filled(part, values, where) for part in form]
+        return [fill_in(part, values, where) for part in form]
     if not isinstance(form, str):
         return form
 
@@ -338,7 +338,7 @@ class Experiment:
                         epsilons = method.epsilon
                     folds: Sequence[int | None] = (None,) if self.folds is None else range(1, self.folds + 1)
                     for params in combinations(method.params, method.grid):
-                        made = filled(params, values, f"method '{method.name}' on data '{data.name}': ")
+                        made = fill_in(params, values, f"method '{method.name}' on data '{data.name}': ")
                         # itertools.product would list each range first, and a file may ask for any number
                         for epsilon in epsilons:
                             for repetition in range(1, self._repetitions_of(method, epsilon) + 1):

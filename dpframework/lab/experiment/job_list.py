@@ -11,7 +11,7 @@ from dpframework.facts.errors import DPFrameworkError, InputError, PlanRefused
 from dpframework.facts.files import file_digest
 from dpframework.facts.schema import Schema
 from dpframework.lab.experiment.code import Code, require_accepts
-from dpframework.lab.experiment.grid import Cell, Experiment, NamedTables, canonical, digest, filled
+from dpframework.lab.experiment.grid import Cell, Experiment, NamedTables, canonical, digest, fill_in
 from dpframework.lab.experiment.job import BaselineRun, Job, MeasureRun, MinerRun, RunTerms, measure_of
 from dpframework.lab.experiment.tables import FileTable, Fold, GeneratedTable, rows_of
 from dpframework.study.data import require_read_for
@@ -47,7 +47,7 @@ def _job(experiment: Experiment, cell: Cell, plan: str | None, source_digest: st
     values = {**data.values, **cell.data_params}
     measures = tuple(
         MeasureRun(
-            use.measure, use.name, filled(use.params, values, f"measure '{use.measure}' on data '{data.name}': ")
+            use.measure, use.name, fill_in(use.params, values, f"measure '{use.measure}' on data '{data.name}': ")
         )
         for use in experiment.measures
         if use.is_for(cell)

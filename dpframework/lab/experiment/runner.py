@@ -95,7 +95,7 @@ def run_experiment(
         raise type(error)(f"{experiment.source}: {error}") from None
     with open_store(folder) as store:
         store.sweep()
-        finished = store.finished((job.key, job.cell) for job in jobs)
+        finished = store.load_finished((job.key, job.cell) for job in jobs)
         before = len(finished)
         failed: dict[str, FailedCell] = {}
         told(before, len(jobs))

@@ -100,7 +100,7 @@ class Store:
         }
         write_whole(self._path(finished.key), json.dumps(form, indent=1) + "\n", IN_OWN_FOLDER)
 
-    def finished(self, cells: Iterable[tuple[str, Cell]]) -> dict[str, FinishedCell]:
+    def load_finished(self, cells: Iterable[tuple[str, Cell]]) -> dict[str, FinishedCell]:
         """Return the finished ones of these cells by key. A file that is not whole does not count."""
         found = {}
         for key, cell in cells:

@@ -114,7 +114,7 @@ def markdown_table(summary: Summary, groups: Sequence[GroupSpread]) -> str:
         at_row, at_column = canonical(row), canonical([[value is None, key] for key, value in column]) + heading
         rows[at_row] = row
         columns.setdefault(at_column, heading)
-        cells[at_row, at_column] = shown(group.spread, summary.statistic)
+        cells[at_row, at_column] = write_statistic(group.spread, summary.statistic)
     lines = [[*summary.rows, *columns.values()]]
     for at, row in rows.items():
         named = ["none" if value is None else text_of(value) for value in row]
@@ -126,12 +126,12 @@ def markdown_table(summary: Summary, groups: Sequence[GroupSpread]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in padded)
 
 
-def shown(spread: Spread, statistic: str) -> str:
+def write_statistic(spread: Spread, statistic: str) -> str:
     """Write a statistic to four digits, and half of a mean's interval to two.
 
     Examples
     --------
-    >>> shown(Spread.of([0.5, 0.7]), "mean"), shown(Spread.of([0.5]), "mean")
+    >>> write_statistic(Spread.of([0.5, 0.7]), "mean"), write_statistic(Spread.of([0.5]), "mean")
     ('0.6 ± 1.3', '0.5')
     """
     middle, low, high = spread.estimate(statistic)

@@ -12,7 +12,7 @@ from dpframework.facts.privacy import PrivacyLoss
 from dpframework.plan.nodes import Parallel, Step
 from dpframework.queries.base import QueryFacts, Sensitivity
 from dpframework.reports.difference.sides import Side, own_content
-from dpframework.reports.difference.words import changed, from_to
+from dpframework.reports.difference.words import describe_changes, from_to
 
 
 def compare_facts(old: Side, new: Side, *, reordered: bool) -> list[tuple[str, str]]:
@@ -20,7 +20,7 @@ def compare_facts(old: Side, new: Side, *, reordered: bool) -> list[tuple[str, s
     before, after = old.node, new.node
     if old.placed.kind is not new.placed.kind:
         return [("kind", f"{old.label} became {new.label}")]
-    found = list(changed(old.placed.kind.facts(before), new.placed.kind.facts(after)))
+    found = list(describe_changes(old.placed.kind.facts(before), new.placed.kind.facts(after)))
     if isinstance(before, Step) and isinstance(after, Step):
         found = list(_compare_steps(before, after, found, old.loss, new.loss))
     if isinstance(before, Parallel) and isinstance(after, Parallel) and not found:
@@ -74,6 +74,6 @@ def _sensitivity_facts(declared: Sensitivity) -> dict[str, Any]:
 
 def _compare_values(before: Parallel, after: Parallel) -> Iterator[tuple[str, str]]:
     if isinstance(before.by, Attribute) and isinstance(after.by, Attribute):
-        facts = [text for _, text in changed(before.by.to_dict(), after.by.to_dict())]
+        facts = [text for _, text in describe_changes(before.by.to_dict(), after.by.to_dict())]
         if facts:
             yield "parts", f"the values of {after.by.name}: {'; '.join(facts)}"

@@ -10,7 +10,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.plan.code import changes
 from dpframework.plan.plan import Plan
-from dpframework.reports.difference.words import changed, from_to, loss_words, quoted
+from dpframework.reports.difference.words import describe_changes, from_to, loss_words, quoted
 
 
 def total_headline(before: AccountedPlan, after: AccountedPlan) -> str:
@@ -152,7 +152,7 @@ def _attributes(before: Schema, after: Schema) -> Iterator[str]:
     yield from (f"attribute '{name}' added" for name in new if name not in old)
     shared = [name for name in old if name in new]
     for name in shared:
-        changes = [text for _, text in changed(old[name].to_dict(), new[name].to_dict())]
+        changes = [text for _, text in describe_changes(old[name].to_dict(), new[name].to_dict())]
         if changes:
             yield f"attribute '{name}': {'; '.join(changes)}"
     if shared != [name for name in new if name in old]:
@@ -168,7 +168,7 @@ def miner_changes(before: Plan, after: Plan) -> Iterator[str]:
         elif old["miner"] != new["miner"]:
             yield f"'{name}': miner {from_to(old['miner'], new['miner'])}"
         else:
-            changes = [text for _, text in changed(old["parameters"], new["parameters"])]
+            changes = [text for _, text in describe_changes(old["parameters"], new["parameters"])]
             if changes:
                 yield f"'{name}': {'; '.join(changes)}"
 

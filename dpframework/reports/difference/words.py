@@ -49,7 +49,7 @@ def quoted(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def describe_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield each fact with another value, with a text from the old to the new one."""
     for fact in dict.fromkeys((*before, *after)):
         if before.get(fact) != after.get(fact):

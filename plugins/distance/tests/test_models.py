@@ -15,7 +15,7 @@ from dpframework_distance.auto_context import edges_or_contexts, share_of_margin
 from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.edges import PairDependence
 from dpframework_distance.estimates import NoisyPair, distances_between, points_of, unsure
-from dpframework_distance.forest import Forest, dependence, fitted, information, telling
+from dpframework_distance.forest import Forest, dependence, fit_marginals, information, telling
 from dpframework_distance.marginals import EstimatedRows, estimate_rows, shares_in_unknown
 from dpframework_distance.subsets import subsets
 from scipy import integrate, stats
@@ -175,7 +175,7 @@ def test_a_table_keeps_what_is_more_than_noise_and_its_marginals() -> None:
     assert 18 < between[0, 0] < 28
     assert between.sum(axis=1) == pytest.approx(first, rel=1e-3)
     assert between.sum(axis=0) == pytest.approx(second, rel=1e-3)
-    assert fitted(np.array([[1.0, 0.0], [0.0, 1.0]]), first, first) == pytest.approx(np.diag(first), abs=1e-3)
+    assert fit_marginals(np.array([[1.0, 0.0], [0.0, 1.0]]), first, first) == pytest.approx(np.diag(first), abs=1e-3)
 
 
 def test_one_direction_among_much_noise_is_kept() -> None:

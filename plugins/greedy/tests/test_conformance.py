@@ -28,7 +28,7 @@ SCHEMA = dpf.Schema(
     ]
 )
 LANGUAGE = Language.of_schema(SCHEMA)
-GROWN = LANGUAGE.extended(LANGUAGE.pair(1, 0), 3)
+GROWN = LANGUAGE.extend(LANGUAGE.pair(1, 0), 3)
 POOL = ((LANGUAGE.pair(0, 1), 0.9), (GROWN, 0.6))
 
 

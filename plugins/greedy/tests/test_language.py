@@ -93,11 +93,11 @@ def test_scores_of_extensions_are_those_of_their_descriptions(scored: Score | Su
     rows = engine.load(random_table())
     for pair in (0, 3, 5):
         start = language.pair(pair, 3)
-        for grown in (start, language.extended(start, int(np.flatnonzero(language.open_extensions(start))[9]))):
+        for grown in (start, language.extend(start, int(np.flatnonzero(language.open_extensions(start))[9]))):
             pool = ExtensionScores(language, scored, 1, 1).evaluate(engine, rows, pool=[(grown, INDEX)])
             positions, scores = pool.scores(pool.groups()[0], EXACT)
             for position, score in list(zip(positions.tolist(), scores.tolist(), strict=True)):
-                redescribed = language.extended(grown, position)
+                redescribed = language.extend(grown, position)
                 assert score * EXACT == pytest.approx(exact_score(rows, redescribed, engine, scored), abs=1e-9)
 
 
@@ -106,7 +106,7 @@ def test_unextended_redescription_is_the_first_candidate() -> None:
     start = language.pair(0, 0)
     pool = ExtensionScores(language, SCORE, 1, 1).evaluate(engine, engine.load(random_table()), pool=[(start, 0)])
     assert pool.scores(pool.groups()[0], EXACT)[0][0] == 0
-    assert language.extended(start, 0) == start
+    assert language.extend(start, 0) == start
 
 
 def test_no_attribute_is_used_twice_on_a_side_nor_on_both() -> None:
@@ -117,7 +117,7 @@ def test_no_attribute_is_used_twice_on_a_side_nor_on_both() -> None:
         redescribed = language.pair(pair, 0)
         for _ in range(6):
             open_ = np.flatnonzero(language.open_extensions(redescribed))
-            redescribed = language.extended(redescribed, int(rng.choice(open_)))
+            redescribed = language.extend(redescribed, int(rng.choice(open_)))
             names = [part.literal.attribute.name for part in redescribed.left + redescribed.right]
             assert len(names) == len(set(names))
 
@@ -135,7 +135,7 @@ def test_descriptions_join_literals_from_left_to_right() -> None:
         redescribed = language.pair(int(rng.integers(len(language.pairs))), 0)
         for _ in range(3):
             open_ = np.flatnonzero(language.open_extensions(redescribed))
-            redescribed = language.extended(redescribed, int(rng.choice(open_)))
+            redescribed = language.extend(redescribed, int(rng.choice(open_)))
         for held, description in zip(redescribed.holds(block), redescribed.descriptions, strict=True):
             np.testing.assert_array_equal(held, description.holds(block))
 
@@ -281,7 +281,7 @@ def test_weights_are_the_same_however_many_groups_are_taken_together(monkeypatch
 
 def test_cells_are_rows_of_both_of_either_alone_and_of_neither() -> None:
     block, language = InMemory().load(random_table())[0], Language.of_schema(SCHEMA)
-    grown = language.extended(language.pair(1, 2), 5)
+    grown = language.extend(language.pair(1, 2), 5)
     left, right = (side.holds(block) for side in grown.descriptions)
     found = RedescriptionCells().count(block, redescribed=grown)
     assert found.tolist() == [

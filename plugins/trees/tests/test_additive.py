@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dpframework_trees.additive import AdditiveModel, Design, DPAdditive
-from dpframework_trees.additive.bins import cumulative_shares, even_cells, merge_by_counts, merged, most_bins
+from dpframework_trees.additive.bins import cumulative_shares, even_cells, merge, merge_by_counts, most_bins
 from dpframework_trees.additive.drawing import draw_term, draw_terms
 from dpframework_trees.additive.estimator import DPAdditiveClassifier
 from dpframework_trees.additive.miner import AdditiveFit, Variant
@@ -199,10 +199,10 @@ def test_the_band_is_about_what_noise_leaves():
 
 def test_bins_are_merged_by_public_facts():
     size = dpf.Numeric("size", 0, 100, bins=10)
-    assert merged(size, 4) == (0, 0, 0, 1, 1, 2, 2, 2, 3, 3)
-    assert merged(size, 10) == tuple(range(10))
-    assert merged(dpf.Numeric("size", 0, 100, bins=5, missing=True), 2) == (0, 0, 0, 1, 1, 2)
-    assert merged(dpf.Categorical("colour", COLOURS), 2) == (0, 1, 2)
+    assert merge(size, 4) == (0, 0, 0, 1, 1, 2, 2, 2, 3, 3)
+    assert merge(size, 10) == tuple(range(10))
+    assert merge(dpf.Numeric("size", 0, 100, bins=5, missing=True), 2) == (0, 0, 0, 1, 1, 2)
+    assert merge(dpf.Categorical("colour", COLOURS), 2) == (0, 1, 2)
     assert [most_bins(n) for n in (0, 4_000, 40_000, 1e12)] == [4, 4, 12, 64]
     term = mined("0.01")["model"].term("size")
     assert term.labels == ("[0, 30)", "[30, 50)", "[50, 80)", "[80, 100]")

@@ -14,8 +14,8 @@ from dpframework_trees.additive.bins import (
     counts_tell,
     cumulative_shares,
     even_cells,
+    merge,
     merge_by_counts,
-    merged,
     most_bins,
     too_fine,
 )
@@ -29,7 +29,7 @@ from dpframework_trees.additive.design import (
 )
 from dpframework_trees.additive.perturbation import noise_log_density, tune_for
 from dpframework_trees.additive.queries import LogisticRows
-from dpframework_trees.additive.stretch import MOST, Evidence, _scores, centred, evidence_of, stretch_of
+from dpframework_trees.additive.stretch import MOST, Evidence, _scores, centre, evidence_of, stretch_of
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from scipy.stats import gamma
@@ -344,7 +344,7 @@ def test_counts_tell_where_their_noise_is_at_most_a_merged_bin(attributes: int) 
 
 def test_neighbouring_bins_are_merged_as_many_each_as_can_be() -> None:
     for bins, most, missing in itertools.product((5, 9, 12), (3, 4, 12), (False, True)):
-        cells = merged(dpf.Numeric("n", 0, 9, bins=bins, missing=missing), most)
+        cells = merge(dpf.Numeric("n", 0, 9, bins=bins, missing=missing), most)
         number = min(bins, most)
         assert len(cells) == bins + missing
         assert sorted(set(cells)) == list(range(number + missing))
@@ -352,7 +352,7 @@ def test_neighbouring_bins_are_merged_as_many_each_as_can_be() -> None:
         sizes = [cells.count(k) for k in range(number)]
         assert max(sizes) - min(sizes) <= 1
         assert not missing or cells.count(number) == 1
-    assert merged(dpf.Categorical("c", list("abcde"), missing=True), 2) == (0, 1, 2, 3, 4, 5)
+    assert merge(dpf.Categorical("c", list("abcde"), missing=True), 2) == (0, 1, 2, 3, 4, 5)
 
 
 def plain_shares(counts: list[float], variance: float, rows: float) -> list[float]:
@@ -445,7 +445,7 @@ def test_the_evidence_for_a_stretch_is_what_the_module_derives(name: str, numeri
     design = attrs.evolve(DESIGNS[name], numeric=tuple(range(len(DESIGNS[name].sizes))) if numeric else ())
     tuned, rng = Tuned(design, Fraction(1, 2)), np.random.default_rng(5)
     w = rng.normal(0, SIZES[name], (design.columns, design.outputs))
-    w = centred(w)
+    w = centre(w)
     scores, outputs = _scores(design, w), range(design.outputs)
     p = probabilities(scores)[:, -design.outputs :]
     expected_p = 0.6 * (design.classes - 1) / design.classes**2

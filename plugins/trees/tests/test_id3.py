@@ -17,8 +17,8 @@ from dpframework_trees.estimates import (
     _probabilities,
     consistent,
     expected_errors,
-    finished,
-    pruned,
+    finish,
+    prune_tree,
     tree_result,
     without_negative,
 )
@@ -190,7 +190,7 @@ def test_negative_counts_are_taken_off_the_others_and_the_sum_stays():
                 assert np.ptp(moved) == pytest.approx(0, abs=1e-9)
                 assert counts[found == 0].max(initial=-np.inf) <= moved[0] + 1e-9
     # nine of ten rows of one class, and noise: the node stays as sure as it is
-    node = finished(consistent(Grown(None, (), (np.array([900.0, -60, 50, -40, 50]), 1.0), None)), np.full(5, 0.2))
+    node = finish(consistent(Grown(None, (), (np.array([900.0, -60, 50, -40, 50]), 1.0), None)), np.full(5, 0.2))
     assert node.probabilities[0] > 0.95  # with 0 for negative counts it would be .9
 
 
@@ -215,9 +215,9 @@ def test_pruning_drops_a_split_that_saves_no_errors_and_keeps_one_that_does():
     uniform = np.array([0.5, 0.5])
     useless = Grown(dpf.Below("size", 3), (grown_leaf(50, 10), grown_leaf(48, 12)), None, None)
     useful = Grown(dpf.Below("size", 3), (grown_leaf(50, 1), grown_leaf(2, 60)), None, None)
-    assert not hasattr(pruned(finished(consistent(useless), uniform)), "split")
-    assert hasattr(finished(consistent(useless), uniform), "split")
-    assert hasattr(pruned(finished(consistent(useful), uniform)), "split")
+    assert not hasattr(prune_tree(finish(consistent(useless), uniform)), "split")
+    assert hasattr(finish(consistent(useless), uniform), "split")
+    assert hasattr(prune_tree(finish(consistent(useful), uniform)), "split")
 
 
 def test_a_pruned_tree_still_ranks_as_the_whole_one_does():

@@ -13,7 +13,7 @@ from dpframework_trees.additive import Design, fitting, noise, perturbation
 from dpframework_trees.additive.design import Tuned
 from dpframework_trees.additive.fitting import Loss, Rows, fit_in_steps, lattice_of, minimise, on_lattice
 from dpframework_trees.additive.queries import LogisticRows
-from dpframework_trees.additive.refinement import _descend, _Exact, inverse_of, refined
+from dpframework_trees.additive.refinement import _descend, _Exact, inverse_of, refine
 from dpframework_trees.kernels import add_curvature, add_residuals
 from scipy.special import softmax
 
@@ -297,7 +297,7 @@ def test_where_floats_end_more_digits_go_on_to_any_gradient(design: Design, inve
     if not inverse:
         monkeypatch.setattr("dpframework_trees.additive.refinement.inverse_of", lambda _: None)
     enough, unit = (1e-70, 2.0**-50) if inverse else (1e-3, 2.0**-10)
-    found = refined(loss, start, enough, unit)
+    found = refine(loss, start, enough, unit)
     with mpmath.workprec(1300):
         exact, at = _Exact(loss), np.array([[mpmath.mpf(float(w)) for w in row] for row in start], dtype=object)
         newton = np.linalg.inv(loss.hessian(minimise(loss.rows, loss.tuned, loss.noise)))
@@ -373,7 +373,7 @@ def test_every_fifty_steps_it_is_asked_whether_more_digits_are_needed(share: flo
 
 def test_what_is_far_away_is_put_at_2_to_the_61_steps_in_more_digits_too() -> None:
     loss = attrs.evolve(some_loss(TWO, 4), noise=np.array([[1e30], [-1e30], [0.0], [3.0], [-3.0]]))
-    found = refined(loss, np.zeros((5, 1)), 1.0, 2.0**-40).ravel().tolist()
+    found = refine(loss, np.zeros((5, 1)), 1.0, 2.0**-40).ravel().tolist()
     assert found[:2] == [-(2**61), 2**61]
     assert max(map(abs, found[2:])) < 2**50
 

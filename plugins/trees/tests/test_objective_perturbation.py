@@ -22,7 +22,7 @@ from dpframework_trees.additive.noise import (
 )
 from dpframework_trees.additive.perturbation import CELL, draw_noise, noise_log_density
 from dpframework_trees.additive.queries import LogisticRows
-from dpframework_trees.additive.refinement import refined
+from dpframework_trees.additive.refinement import refine
 from dpframework_trees.tree import DecisionTree, Inner, Leaf
 from scipy.stats import chi2
 
@@ -258,7 +258,7 @@ def test_what_is_computed_is_within_its_distance_of_the_minimum(design, epsilon)
     loss = Loss(rows, tuned, lattice)
     size = float(np.sqrt((gradient(found.astype(np.longdouble)) ** 2 / tuned.ridge[:, None]).sum()))
     assert size <= loss.bound(found) <= tuned.gradient_error
-    in_more_digits = refined(loss, np.zeros(found.shape), tuned.gradient_error - loss.of_noise, tuned.release_step)
+    in_more_digits = refine(loss, np.zeros(found.shape), tuned.gradient_error - loss.of_noise, tuned.release_step)
     steps = fit_in_steps(rows, tuned, lattice)
     assert np.abs(in_more_digits - steps).sum() <= 2 * tuned.distance / tuned.release_step + steps.size
     exact = found.astype(np.longdouble)

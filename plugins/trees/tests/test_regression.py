@@ -16,7 +16,7 @@ from dpframework_trees.additive.design import MOST_WHOLE
 from dpframework_trees.additive.fitting import Loss, Rows
 from dpframework_trees.additive.perturbation import draw_noise, tune_for
 from dpframework_trees.additive.queries import NumberRows, places
-from dpframework_trees.additive.refinement import refined
+from dpframework_trees.additive.refinement import refine
 from dpframework_trees.additive.regression import mean_place
 from dpframework_trees.additive.residuals import EDGES, SIDE, NoisyResiduals, ResidualCounts
 from dpframework_trees.columns import PrivacyWarning
@@ -92,7 +92,7 @@ def test_the_gradient_is_that_of_outcomes_between_0_and_1_and_more_digits_agree(
     expected = x.T @ (p - rows.classes / MOST_WHOLE)
     assert loss.residuals(coefficients)[:, 0] == pytest.approx(expected, abs=1e-12)
     unit = 2.0**-30
-    found = refined(loss, coefficients, 2.0**-20, unit) * unit
+    found = refine(loss, coefficients, 2.0**-20, unit) * unit
     assert loss.size(loss.gradient(found)) < 2.0**-18
 
 
@@ -196,6 +196,10 @@ def test_a_noisy_mean_is_drawn_to_the_middle_by_its_noise():
     assert mean_place(100.0, 300.0, 0.0) == 0.25
     assert 0.25 < mean_place(100.0, 300.0, 2_000.0) < mean_place(100.0, 300.0, 2_000_000.0) < 0.5
     assert mean_place(-20.0, 10.0, 9.0) == 0.5
+    # The noise of below / rows has the variance 2,000 (300**2 + 100**2) / 400**4 = 1/128, a place anywhere has 1/12.
+    assert mean_place(300.0, 100.0, 2_000.0) == pytest.approx(0.5 + 0.25 * (1 / 12) / (1 / 12 + 1 / 128), abs=1e-12)
+    assert mean_place(0.6, 0.3, 0.0) == 0.5  # fewer than a row
+    assert mean_place(0.75, 0.25, 0.0) == 0.75
     assert (mean_place(-1.0, 900.0, 0.0), mean_place(900.0, -1.0, 0.0)) == (0.01, 0.99)
 
 

@@ -9,7 +9,7 @@ from dpframework_trees.additive.design import Tuned, expected_spread, probabilit
 from dpframework_trees.additive.fitting import Rows, minimise
 from dpframework_trees.additive.perturbation import draw_noise
 from dpframework_trees.additive.shrinkage import factor_of, shrunk
-from dpframework_trees.additive.stretch import centred
+from dpframework_trees.additive.stretch import centre
 
 from dpframework.mechanisms.randomness import SeededRandomness
 
@@ -54,7 +54,7 @@ def test_larger_functions_are_shrunk_less():
 def test_numbers_intercept_and_means_are_left(classes):
     design = design_of(classes, numeric=(1,))
     tuned = Tuned(design, Fraction(1, 10))
-    w = centred(np.random.default_rng(0).normal(0, 0.01, (design.columns, design.outputs)))
+    w = centre(np.random.default_rng(0).normal(0, 0.01, (design.columns, design.outputs)))
     found = shrunk(tuned, w)
     of_two, numeric, rest = slice(0, 1), slice(1, 4), slice(4, 9)
     assert np.array_equal(found[numeric], w[numeric])

@@ -11,7 +11,7 @@ from dpframework_trees.additive.design import Tuned, probabilities
 from dpframework_trees.additive.fitting import Loss, Rows, minimise
 from dpframework_trees.additive.perturbation import draw_noise
 from dpframework_trees.additive.shrinkage import shrunk
-from dpframework_trees.additive.stretch import MOST, _scores, centred, evidence_of, stretch_of
+from dpframework_trees.additive.stretch import MOST, _scores, centre, evidence_of, stretch_of
 
 from dpframework.facts import Boolean, Categorical
 from dpframework.mechanisms.randomness import SeededRandomness
@@ -60,7 +60,7 @@ def evidence(tuned, w):
 def test_of_numbers_the_most_is_taken_off_that_an_attribute_could_leave(classes):
     """Of any spread of its rows over cells; all in one cell attain it. Of other attributes it is less."""
     tuned, w = fitted(rows_of(0.0, classes, 400, numeric=ALL), "1/2", 0)
-    w = centred(w)
+    w = centre(w)
     given, last = (tuned.ridge[:, None] * w**2).sum(axis=0), [tuned.design.columns - 1]
     p = probabilities(_scores(tuned.design, w))[:, -tuned.design.outputs :]
     surer = (p * (1 - p)).mean(axis=0) * classes**2 / (classes - 1) / 0.6
@@ -89,7 +89,7 @@ def test_evidence_is_at_most_the_derivative_for_independent_attributes(classes, 
     rows, off = rows_of(0.0, classes, 1_000, numeric=numeric), []
     for seed in range(40):
         tuned, w = fitted(rows, "1", seed)
-        w = centred(w)
+        w = centre(w)
         off.append((evidence(tuned, w).left - derivative(rows, w)).sum())
     error = np.std(off) / 40**0.5
     assert np.mean(off) < (-3 * error if numeric else 3 * error)
@@ -101,8 +101,8 @@ def test_the_covariance_of_the_evidence_is_about_that_of_its_errors():
     rows, off, said = rows_of(1.0, 3, 1_000), [], []
     for seed in range(200):
         tuned, w = fitted(rows, "1/2", seed)
-        found = evidence(tuned, centred(w))
-        off.append(found.left - derivative(rows, centred(w)))
+        found = evidence(tuned, centre(w))
+        off.append(found.left - derivative(rows, centre(w)))
         said.append(found.covariance)
     real, mean = np.cov(np.array(off).T), np.mean(said, axis=0)
     assert (real / mean < 4).all()
@@ -118,7 +118,7 @@ def test_of_several_classes_those_are_stretched_that_the_ridge_holds_back():
     factors = []
     for seed in range(6):
         tuned, w = fitted(told, "1/2", seed)
-        factors.append(stretch_of(tuned, centred(w)))
+        factors.append(stretch_of(tuned, centre(w)))
     more = np.array([own[0] - own[1:].max() for own in factors])
     assert more.mean() > 3 * more.std() / len(more) ** 0.5
 

@@ -41,7 +41,7 @@ def dependence(table: Array, first: Array, second: Array, variance: float) -> Ar
     expected = np.outer(first, second) / max(float(first.sum()), 1e-300)
     deviations = table - expected
     ways = (_shrunk_cells(deviations, expected, variance), _shrunk_directions(deviations, variance))
-    return np.asarray(sum(fitted(np.maximum(expected + kept, 0), first, second) for kept in ways) / len(ways))
+    return np.asarray(sum(fit_marginals(np.maximum(expected + kept, 0), first, second) for kept in ways) / len(ways))
 
 
 def _shrunk_cells(deviations: Array, expected: Array, variance: float) -> Array:
@@ -70,7 +70,7 @@ def _shrunk_directions(deviations: Array, variance: float) -> Array:
     return np.asarray((left * np.where(above, kept * unit, 0)) @ right)
 
 
-def fitted(table: Array, first: Array, second: Array) -> Array:
+def fit_marginals(table: Array, first: Array, second: Array) -> Array:
     """Return a table with the given marginals that keeps odds ratios, where it can."""
     from dpframework_distance.kernels import fit_to_marginals
 

@@ -263,7 +263,7 @@ class Language:
             (JoinedPart(self.literal(1, int(first) + right), False),),
         )
 
-    def extended(self, redescribed: Redescribed, position: int) -> Redescribed:
+    def extend(self, redescribed: Redescribed, position: int) -> Redescribed:
         """Return a redescription with the extension at a position."""
         if position == UNEXTENDED:
             return redescribed

@@ -72,7 +72,7 @@ def greedy_without_privacy(
                 better, position = _best(grown, grown.groups()[0])
                 if better <= score:
                     break
-                score, redescribed = better, language.extended(redescribed, position)
+                score, redescribed = better, language.extend(redescribed, position)
             found.append(count_exactly(engine, rows, redescribed))
     return Redescriptions(found)
 

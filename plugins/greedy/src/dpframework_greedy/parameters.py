@@ -196,7 +196,7 @@ class Serenade(Miner):
         """Choose and count, where pairs are counted together."""
         wanted = self.wanted()
         wanted = attrs.evolve(wanted, min_jaccard=max(wanted.min_jaccard, min_jaccard))
-        return self.finished(*self.pair_plan(table.schema).mine(table, wanted))
+        return self.finish(*self.pair_plan(table.schema).mine(table, wanted))
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the errors of supports, each a sum of cells of a table of pairs, and of all choices."""
@@ -234,7 +234,7 @@ class Serenade(Miner):
         known = attrs.evolve(self, count_share=None, min_support=supports[0], max_support=supports[1])
         return known, attrs.evolve(resolved, score=score, given=given)
 
-    def finished(
+    def finish(
         self, found: list[Redescription], candidates: int, variance: float = 0.0, rows: float = math.inf
     ) -> Redescriptions:
         """Return the result without large p-values and without supports beyond their bounds by more than the noise.

@@ -339,7 +339,7 @@ class ExtensionPool(CandidatePool):
         k, pool, turns = group.number, list(self.pool), list(self.turns)
         if position != UNEXTENDED:
             self.counted.pop(pool[k], None)
-        pool[k] = self.language.extended(pool[k], position)
+        pool[k] = self.language.extend(pool[k], position)
         turns[k] -= 1
         return attrs.evolve(self, pool=tuple(pool), turns=tuple(turns))
 

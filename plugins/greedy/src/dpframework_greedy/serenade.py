@@ -143,13 +143,13 @@ class SerenadeCS(Serenade):
                 ((_, position),) = table.release("extension", pool=pool, **resolved.given)
                 if position == UNEXTENDED:
                     continue
-                extended = resolved.language.extended(redescribed, int(position))
+                extended = resolved.language.extend(redescribed, int(position))
                 other = measure(table, "quality", extended)
                 candidates += 1
                 if is_better(other, quality, resolved.bounds):
                     redescribed, quality = extended, other
             found.append(quality)
-        return miner.finished(found, candidates)
+        return miner.finish(found, candidates)
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
@@ -233,12 +233,12 @@ class SerenadeES(Serenade):
         miner, resolved = self.settle(table)
         pairs = resolved.initial(table)
         if not resolved.choices:
-            return miner.finished([measure(table, "quality", pair) for pair in pairs], len(pairs))
+            return miner.finish([measure(table, "quality", pair) for pair in pairs], len(pairs))
         parents = [measure(table, "parent", pair) for pair in pairs]
         grown = list(pairs)
         given = tuple((pair, parent.jaccard) for pair, parent in zip(pairs, parents, strict=True))
         for number, position in table.release("extensions", pool=given, **resolved.given):
-            grown[number] = resolved.language.extended(grown[number], int(position))
+            grown[number] = resolved.language.extend(grown[number], int(position))
         found = []
         for pair, parent, one in zip(pairs, parents, grown, strict=True):
             quality = measure(table, "quality", one)
@@ -246,7 +246,7 @@ class SerenadeES(Serenade):
                 found.append(average(parent, quality))
             else:
                 found.append(quality if is_better(quality, parent, resolved.bounds) else parent)
-        return miner.finished(found, len(pairs) + sum(one != pair for one, pair in zip(grown, pairs, strict=True)))
+        return miner.finish(found, len(pairs) + sum(one != pair for one, pair in zip(grown, pairs, strict=True)))
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:

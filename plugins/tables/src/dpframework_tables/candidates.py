@@ -41,16 +41,16 @@ def rank(number: int, pairs: Iterable[Set]) -> int:
     """
     part = list(range(number))
     for pair in pairs:
-        part = joined(part, pair)
+        part = join_parts(part, pair)
     return number - len(set(part))
 
 
-def joined(part: Sequence[int], one: Set) -> list[int]:
+def join_parts(part: Sequence[int], one: Set) -> list[int]:
     """Return the part of a forest that each attribute is in, once the parts of some attributes are one.
 
     Examples
     --------
-    >>> joined([0, 1, 1, 3], (2, 3))
+    >>> join_parts([0, 1, 1, 3], (2, 3))
     [0, 1, 1, 1]
     """
     names = {part[a] for a in one}

@@ -29,7 +29,7 @@ from dpframework.facts import Attribute
 from dpframework.plan import Node, either, repeat, sequential, step
 from dpframework.run import PrivateTable
 from dpframework_tables.budgets import CHOOSE, MEASURE, TableBudget
-from dpframework_tables.candidates import candidate_sets, joined, rank, room_for, tree_for
+from dpframework_tables.candidates import candidate_sets, join_parts, rank, room_for, tree_for
 from dpframework_tables.junction import JunctionTree, Set
 from dpframework_tables.model import TURNS, Measurement, Model, fit
 from dpframework_tables.queries import ModelDistances, NamedMarginal
@@ -196,7 +196,7 @@ class TableMethod:
             possible = tuple(k for k, (a, b) in enumerate(sets) if part[a] != part[b])
             one = self._positions(asks.choose(marginals=flat, possible=possible))
             found.append(self._measure(asks, one, np.outer(means[one[0]], means[one[1]]) / model.rows, model))
-            part[:] = joined(part, one)
+            part[:] = join_parts(part, one)
             return found[-1]
 
         found = _with_more(found, self._in_stages(table, one_round))

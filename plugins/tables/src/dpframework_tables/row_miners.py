@@ -97,7 +97,7 @@ def study_on(schema: Schema, rows: int, name: str, form: Mapping[str, Any]) -> S
     return study
 
 
-def mined(table: Table, name: str, form: Mapping[str, Any], seed: int) -> Any:
+def mine(table: Table, name: str, form: Mapping[str, Any], seed: int) -> Any:
     """Return the result of a miner on synthetic rows.
 
     Parameters

@@ -24,7 +24,7 @@ from dpframework.tables import Table
 from dpframework_tables.frames import frame_of
 from dpframework_tables.junction import JunctionTree, cells_of, cliques_of
 from dpframework_tables.model import Measurement, Model, model_of
-from dpframework_tables.row_miners import Forms, mined, mined_forms
+from dpframework_tables.row_miners import Forms, mine, mined_forms
 from dpframework_tables.sampling import sample_rows
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class SyntheticRows(Drawn):
         if name not in self.miners:
             raise InputError(f"nothing called '{name}' is mined from these rows; {nearest(name, self.miners)}")
         if name not in self._found:
-            self._found[name] = mined(self.to_table(), name, self.miners[name], self.seed // 2)
+            self._found[name] = mine(self.to_table(), name, self.miners[name], self.seed // 2)
         return self._found[name]
 
     @functools.cached_property

@@ -34,7 +34,7 @@ from dpframework.results import Kept
 from dpframework.run import Example, Miner, PrivateTable, left_by_row_count, plan_row_count
 from dpframework_trees.additive.miner import AdditiveFit
 from dpframework_trees.additive.model import AdditiveModel
-from dpframework_trees.additive.witnesses import SCHEMA, added, replaced
+from dpframework_trees.additive.witnesses import SCHEMA, witness_of_added, witness_of_replaced
 from dpframework_trees.dptree import DPTree
 from dpframework_trees.tree import DecisionTree
 
@@ -134,7 +134,7 @@ class DPClassifierMiner(Miner):
         of_kind = {"rows": 10_000}
         witnesses = [
             attrs.evolve(found, outputs={**of_kind, f"{ADDITIVE}/fit": found.outputs["fit"]})
-            for found in (added("grade"), replaced("grade"))
+            for found in (witness_of_added("grade"), witness_of_replaced("grade"))
         ]
         return {
             "counted": Example(SCHEMA, cls("grade", 2), witnesses=witnesses),

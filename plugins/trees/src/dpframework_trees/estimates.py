@@ -120,7 +120,7 @@ def _probabilities(counts: Counts, deviation: float, parent: Counts) -> Counts:
     return np.asarray((known + weight * parent) / total) if total > 0 else parent
 
 
-def finished(node: _CountedNode, parent: Counts) -> TreeNode:
+def finish(node: _CountedNode, parent: Counts) -> TreeNode:
     """Return the whole tree, with non-negative counts and with probabilities that shrink towards the parent's.
 
     Source: Agarwal and others 2022 (hierarchical shrinkage); here by the noise of a node's counts.
@@ -136,15 +136,15 @@ def finished(node: _CountedNode, parent: Counts) -> TreeNode:
     counts = np.maximum(node.counts, 0)
     if node.grown.split is None:
         return Leaf(counts, probabilities)
-    children = tuple(finished(child, probabilities) for child in node.children)
+    children = tuple(finish(child, probabilities) for child in node.children)
     return Inner(node.grown.split, children, counts, probabilities)
 
 
-def pruned(node: TreeNode) -> TreeNode:
+def prune_tree(node: TreeNode) -> TreeNode:
     """Return a tree whose subtrees are leaves where that is not expected to raise the error (C4.5's pruning)."""
     if isinstance(node, Leaf):
         return node
-    inner = attrs.evolve(node, children=tuple(map(pruned, node.children)))
+    inner = attrs.evolve(node, children=tuple(map(prune_tree, node.children)))
     if expected_errors(node.counts, node.probabilities) <= _errors_below(inner) + 1e-9:
         return Leaf(node.counts, node.probabilities)
     return inner
@@ -155,10 +155,10 @@ def tree_result(grown: Grown, target: Attribute, schema: Schema, *, prune: bool)
 
     If it is pruned, that is what is shown; the whole tree predicts.
     """
-    whole = finished(consistent(grown), np.full(target.size, 1 / target.size))
+    whole = finish(consistent(grown), np.full(target.size, 1 / target.size))
     if not prune:
         return TreeResult(DecisionTree.over(whole, target, schema))
-    return TreeResult(DecisionTree.over(pruned(whole), target, schema, whole=whole))
+    return TreeResult(DecisionTree.over(prune_tree(whole), target, schema, whole=whole))
 
 
 def _errors_below(node: TreeNode) -> float:

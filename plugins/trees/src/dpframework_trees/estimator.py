@@ -38,7 +38,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return class probabilities, shape (rows, classes), in the order of `classes_`."""
         rows = self._rows(X)
-        self._family.predicted(self)
+        self._family.note_prediction(self)
         return np.asarray(self.model_.predict_proba(rows)[:, self._order])
 
     def _outcomes(self, y: Any) -> NDArray[Any]:

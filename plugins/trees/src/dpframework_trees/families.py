@@ -24,18 +24,18 @@ class EstimatorFamily:
     in_other_processes: bool = False  # whether one was sent away before it was fitted
     fits: int = 0  # how many of them were fitted, each on a budget of its own
 
-    def predicted(self, estimator: Any) -> None:
+    def note_prediction(self, estimator: Any) -> None:
         """Note that an estimator has predicted."""
         if self.looked_at is None:
             self.looked_at = id(estimator)
         elif self.looked_at != id(estimator):
             self.by_others_too = True
 
-    def sent(self, *, fitted: bool) -> None:
+    def note_pickling(self, *, fitted: bool) -> None:
         """Note that an estimator was pickled, as it is for another process."""
         self.in_other_processes |= not fitted
 
-    def fitted(self, estimator: Any, *, alone: bool) -> None:
+    def note_fit(self, estimator: Any, *, alone: bool) -> None:
         """Note a fit, and warn once if several clones were fitted, each on a budget of its own."""
         if not alone or estimator.__dict__.get("_counted"):
             return

@@ -131,7 +131,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         )
         study.add(STEP, self._miner(target))
         results = study.run(table, seed=seed, accountant=self.accountant)
-        self._family.fitted(self, alone=self.accountant is None and seed is None)
+        self._family.note_fit(self, alone=self.accountant is None and seed is None)
         self._keep(results[STEP])
         self.plan_ = results.plan
         self.private_ = results.private and not chosen
@@ -245,7 +245,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for a pickle. Nothing here knows how other processes use an estimator."""
-        self._family.sent(fitted=hasattr(self, "plan_"))
+        self._family.note_pickling(fitted=hasattr(self, "plan_"))
         state: dict[str, Any] = super().__getstate__()
         return state
 

@@ -181,7 +181,7 @@ def _with(sets: NDArray[np.integer], test: int) -> NDArray[np.integer]:
     return held
 
 
-def counted(tiles: Iterable[tuple[Bits, list[int]]], tests: int, classes: int, depth: int) -> NDArray[np.int32]:
+def count_cells(tiles: Iterable[tuple[Bits, list[int]]], tests: int, classes: int, depth: int) -> NDArray[np.int32]:
     """Return `TreeCounts.cells`.
 
     Parameters

@@ -58,7 +58,7 @@ def counts_tell(attributes: int, rows: float, epsilon: float) -> bool:
     return deviation <= rows / most_bins(rows * epsilon)
 
 
-def merged(attribute: Attribute, most: int) -> tuple[int, ...]:
+def merge(attribute: Attribute, most: int) -> tuple[int, ...]:
     """Return the cell of each code, with neighbouring bins of a numeric attribute merged evenly.
 
     Missing values keep a cell of their own.

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework_trees.additive.design import Design, Reals, Tuned
-from dpframework_trees.additive.refinement import inverse_of, refined
+from dpframework_trees.additive.refinement import inverse_of, refine
 
 UNIT = 2.0**-53
 MOST_ON_LATTICE = 2.0**61
@@ -173,7 +173,7 @@ def fit_in_steps(rows: Rows, tuned: Tuned, noise: Reals) -> NDArray[np.int64]:
     loss, unit = Loss(rows, tuned, noise), tuned.release_step
     if loss.bound(found) <= tuned.gradient_error:
         return np.rint(found / unit).clip(-MOST_ON_LATTICE, MOST_ON_LATTICE).astype(np.int64)
-    return refined(loss, found, tuned.gradient_error - loss.of_noise, unit)
+    return refine(loss, found, tuned.gradient_error - loss.of_noise, unit)
 
 
 def minimise(rows: Rows, tuned: Tuned, noise: Reals) -> Reals:

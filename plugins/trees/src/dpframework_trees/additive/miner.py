@@ -26,8 +26,8 @@ from dpframework.run import Example, Miner, PrivateTable, left_by_row_count, pla
 from dpframework_trees.additive.bins import (
     FEWEST_BINS,
     counts_tell,
+    merge,
     merge_by_counts,
-    merged,
     most_bins,
     share_of_counts,
     too_fine,
@@ -37,7 +37,13 @@ from dpframework_trees.additive.model import AdditiveModel
 from dpframework_trees.additive.perturbation import ObjectivePerturbation
 from dpframework_trees.additive.queries import LogisticRows
 from dpframework_trees.additive.tree_part import DEPTH, SHARE, WORTH, values_of
-from dpframework_trees.additive.witnesses import OF_TREE, OF_TREE_REPLACED, SCHEMA, added, replaced
+from dpframework_trees.additive.witnesses import (
+    OF_TREE,
+    OF_TREE_REPLACED,
+    SCHEMA,
+    witness_of_added,
+    witness_of_replaced,
+)
 from dpframework_trees.dptree import DPTree
 from dpframework_trees.estimates import noise_variance
 from dpframework_trees.parameters import class_and_attributes
@@ -90,12 +96,12 @@ class DPAdditive(Miner):
         found = {"rows": MANY, f"{branch}/bins": np.array([-9, 0, 0, 0, 9, 0, 0, 0]) * MANY}
         of_counts = [
             attrs.evolve(witness, outputs={**found, f"{branch}/fit": witness.outputs["fit"]})
-            for witness in (added("grade"), replaced("grade", size=6))
+            for witness in (witness_of_added("grade"), witness_of_replaced("grade", size=6))
         ]
-        with_tree = [added("grade", **OF_TREE), replaced("grade", **OF_TREE_REPLACED)]
+        with_tree = [witness_of_added("grade", **OF_TREE), witness_of_replaced("grade", **OF_TREE_REPLACED)]
         return {
-            "two": Example(SCHEMA, two, witnesses=[added("grade"), replaced("grade")]),
-            "several": Example(SCHEMA, several, witnesses=[added("colour"), replaced("colour")]),
+            "two": Example(SCHEMA, two, witnesses=[witness_of_added("grade"), witness_of_replaced("grade")]),
+            "several": Example(SCHEMA, several, witnesses=[witness_of_added("colour"), witness_of_replaced("colour")]),
             "counted": Example(counted, two, witnesses=of_counts),
             "tree": Example(SCHEMA, cls("grade", 2, interactions="yes"), witnesses=with_tree),
         }
@@ -301,7 +307,7 @@ class AdditiveFit:
     def design(self, rows: float, by_counts: Mapping[str, tuple[int, ...]], leaves: tuple[int, ...] = ()) -> Design:
         """Return the columns for a number of rows, some with bins merged by counts."""
         bound, most = self.schema.row_bound, self.most(rows)
-        bins = [by_counts.get(attribute.name) or merged(attribute, most) for attribute in self.given]
+        bins = [by_counts.get(attribute.name) or merge(attribute, most) for attribute in self.given]
         most_rows = MOST_ROWS if bound is None else bound + MORE
         numeric = tuple(j for j, attribute in enumerate(self.given) if isinstance(attribute, Numeric))
         return Design(bins, self.classes, self.about(rows), most_rows, leaves, self.whole, numeric=numeric)

@@ -16,8 +16,8 @@ from dpframework_trees.additive.bands import expected_deviations, most_deviation
 from dpframework_trees.additive.design import Reals, Tuned, probabilities
 from dpframework_trees.additive.drawing import BAND
 from dpframework_trees.additive.shrinkage import shrunk
-from dpframework_trees.additive.stretch import centred, stretch_of
-from dpframework_trees.additive.terms import Term, centred_terms, parts_by_function, rounded
+from dpframework_trees.additive.stretch import centre, stretch_of
+from dpframework_trees.additive.terms import Term, centred_terms, parts_by_function, round_for_result
 from dpframework_trees.additive.tree_part import NAME, TreePart
 from dpframework_trees.tree import DecisionTree
 
@@ -58,7 +58,7 @@ class AdditiveModel(AdditiveSum):
         tree: DecisionTree | None = None,
     ) -> AdditiveModel:
         """Make a model of released coefficients, shrunk and stretched (see these modules), with centred functions."""
-        design, own = tuned.design, centred(coefficients)
+        design, own = tuned.design, centre(coefficients)
         stretch = stretch_of(tuned, own)
         intercept, terms = centred_terms(tuned, shrunk(tuned, own), stretch, given)
         of_tree = None
@@ -165,7 +165,7 @@ class AdditiveModel(AdditiveSum):
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form that `from_dict` reads."""
         terms = [term.to_dict() for term in self.terms]
-        kept = {"target": self.target.to_dict(), "intercept": rounded(self.intercept), "terms": terms}
+        kept = {"target": self.target.to_dict(), "intercept": round_for_result(self.intercept), "terms": terms}
         return kept if self.tree_part is None else {**kept, "tree": self.tree_part.to_dict()}
 
     @classmethod

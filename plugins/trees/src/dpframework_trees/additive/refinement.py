@@ -76,7 +76,7 @@ class _Exact:
         return mpmath.sqrt(mpmath.fsum((gradient**2 / self.ridge).ravel()))
 
 
-def refined(loss: Loss, start: NDArray[np.float64], enough: float, unit: float) -> NDArray[np.int64]:
+def refine(loss: Loss, start: NDArray[np.float64], enough: float, unit: float) -> NDArray[np.int64]:
     """Return where the gradient's size is at most `enough`, rounded to whole multiples of `unit`, below 2**61.
 
     Parameters

@@ -32,7 +32,7 @@ from dpframework_trees.additive.queries import NumberRows, numeric
 from dpframework_trees.additive.regression_model import AdditiveRegression
 from dpframework_trees.additive.residuals import NoisyResiduals, ResidualCounts
 from dpframework_trees.additive.terms import Term, centred_terms
-from dpframework_trees.additive.witnesses import SCHEMA, added, row_of_other_outcome
+from dpframework_trees.additive.witnesses import SCHEMA, row_of_other_outcome, witness_of_added
 from dpframework_trees.estimates import noise_variance
 from dpframework_trees.parameters import other_attributes
 
@@ -73,7 +73,7 @@ class DPAdditiveRegression(Miner):
         schema = Schema([*(a for a in SCHEMA if a.name != "grade"), price], max_rows=SCHEMA.max_rows)
         witnesses = [
             attrs.evolve(own, one=_dearest_row(own.one), other=_dearest_row(own.other))
-            for own in (added("grade"), row_of_other_outcome())
+            for own in (witness_of_added("grade"), row_of_other_outcome())
         ]
         missing = attrs.evolve(schema.replace(attrs.evolve(price, missing=True)), rows=12)
         return {

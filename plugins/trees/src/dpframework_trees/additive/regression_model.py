@@ -14,7 +14,7 @@ from dpframework_trees.additive.additive_sum import LEGEND, AdditiveSum
 from dpframework_trees.additive.design import Reals
 from dpframework_trees.additive.drawing import BAND
 from dpframework_trees.additive.residuals import COVERED, NoisyResiduals
-from dpframework_trees.additive.terms import Term, parts_by_function, rounded
+from dpframework_trees.additive.terms import Term, parts_by_function, round_for_result
 
 
 @final
@@ -147,8 +147,8 @@ class AdditiveRegression(AdditiveSum):
         """Return a JSON-safe form that `from_dict` reads."""
         return {
             "target": self.target.to_dict(),
-            "intercept": rounded(np.array(self.intercept)),
-            "mean": rounded(np.array(self.mean)),
+            "intercept": round_for_result(np.array(self.intercept)),
+            "mean": round_for_result(np.array(self.mean)),
             "terms": [term.to_dict() for term in self.terms],
             "residuals": self.residuals.to_dict(),
         }

@@ -48,7 +48,7 @@ class DPAdditiveRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[mis
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the predicted mean of y for each row, shape (rows,)."""
         rows = self._rows(X)
-        self._family.predicted(self)
+        self._family.note_prediction(self)
         return np.asarray(self.model_.predict(rows))
 
     def predict_interval(self, X: Any, share: float = COVERED) -> NDArray[np.float64]:
@@ -57,7 +57,7 @@ class DPAdditiveRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[mis
         See `AdditiveRegression.interval` for what it covers.
         """
         rows = self._rows(X)
-        self._family.predicted(self)
+        self._family.note_prediction(self)
         return np.asarray(self.model_.interval(rows, share))
 
     def _outcomes(self, y: Any) -> NDArray[Any]:

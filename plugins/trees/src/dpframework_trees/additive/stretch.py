@@ -72,7 +72,7 @@ class Evidence:
     covariance: Reals
 
 
-def centred(coefficients: Reals) -> Reals:
+def centre(coefficients: Reals) -> Reals:
     """Return coefficients less their mean over several outputs, which moves no probability."""
     several = coefficients.shape[1] > 1
     return coefficients - coefficients.mean(axis=1, keepdims=True) if several else coefficients

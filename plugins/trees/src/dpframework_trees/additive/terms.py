@@ -68,9 +68,9 @@ class Term:
         return {
             "attribute": self.attribute.to_dict(),
             "bins": list(self.bins),
-            "values": rounded(self.values),
-            "deviations": rounded(self.deviations),
-            "most_deviations": rounded(self.most_deviations),
+            "values": round_for_result(self.values),
+            "deviations": round_for_result(self.deviations),
+            "most_deviations": round_for_result(self.most_deviations),
         }
 
     @classmethod
@@ -128,6 +128,6 @@ def term_named(terms: Sequence[Term], name: str) -> Term:
     return found[name]
 
 
-def rounded(values: Reals) -> Any:
+def round_for_result(values: Reals) -> Any:
     """Return numbers as a result keeps them."""
     return np.round(values, DIGITS).tolist()

@@ -45,7 +45,7 @@ def columns_of(design: Design, codes: Sequence[int]) -> Reals:
     return np.asarray(design.of_cells[:, [*cells, design.first_cells[-1]]].sum(axis=1))
 
 
-def added(target: str, **released: object) -> Witness:
+def witness_of_added(target: str, **released: object) -> Witness:
     """Return a witness for the red row against none, with coefficients that make its class nearly impossible."""
 
     def output(answer: Rows, calibration: Calibration) -> Reals:
@@ -54,7 +54,7 @@ def added(target: str, **released: object) -> Witness:
     return Witness([], None, RED, {"fit": output, **released})
 
 
-def replaced(target: str, size: int = 7, **released: object) -> Witness:
+def witness_of_replaced(target: str, size: int = 7, **released: object) -> Witness:
     """Return the red row against another one of its class, which is impossible at the coefficients for both.
 
     The noise is positive at the red row's cells, negative at the other's, and of one sign with the red row at `ripe`,

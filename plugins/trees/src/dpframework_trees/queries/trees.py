@@ -20,7 +20,7 @@ from dpframework_trees.complete import CompleteTree
 from dpframework_trees.queries.criterion import CriterionScores
 from dpframework_trees.queries.sets import sets_of
 from dpframework_trees.splits import BELOW, Candidates
-from dpframework_trees.tree_counts import TILE, TreeCounts, counted
+from dpframework_trees.tree_counts import TILE, TreeCounts, count_cells
 from dpframework_trees.tree_data import TreeData
 
 
@@ -115,7 +115,7 @@ class TreeScores(CriterionScores):
         """Return this block's rows as bits sorted by class, tests before classes, or the cells of `TreeCounts`."""
         if self.counted:
             tiles = (self._pack(tile) for tile in block.tiles(TILE))
-            return counted(tiles, len(self.tests), self.target.size, self.depth)
+            return count_cells(tiles, len(self.tests), self.target.size, self.depth)
         bits, rows = self._pack(block)
         classes, start = np.zeros((len(rows), bits.shape[1]), dtype=np.uint64), 0
         for c, number in enumerate(rows):
