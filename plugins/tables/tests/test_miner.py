@@ -267,6 +267,8 @@ def test_the_method_follows_from_predicted_noise():
     assert method_of(ADULT, 39_000, epsilon=1)[0] == "rounds"
     assert method_of([4] * 36, 500, epsilon="0.1")[0] == "independent"  # noise of hundreds of rows on each pair
     assert [method_of([4] * number, 10**6, epsilon=1)[0] for number in (45, 46)] == ["rounds", "tree"]
+    few = [method_of([4] * number, 10**4, epsilon="0.3")[:2] for number in (32, 33)]
+    assert few == [("rounds", 16), ("tree", 17)]  # the fewest rounds that are worth it
     assert method_of([4], 10**6, epsilon=1)[0] == "independent"
     assert method_of(ADULT, None, epsilon=1)[:2] == ("rounds", 15)  # nobody says how many rows there are
 

@@ -31,6 +31,7 @@ from dpframework_tables.budgets import TableBudget
 from dpframework_tables.queries import NamedMarginal
 
 METHODS = ("independent", "tree", "rounds", "adaptive")
+MANY_ATTRIBUTES = 32  # more take rounds only where a budget pays for more than the fewest
 MOST_ATTRIBUTES = 45  # of rounds: each of them looks at all pairs
 MOST_CANDIDATES = 2100  # of which triples are selected too
 
@@ -147,4 +148,5 @@ class ChoiceFacts:
         noise = self.noise_of_pairs(self.fewest())
         if len(self.sizes) < 2 or (noise is not None and noise > _TOO_NOISY):
             return "independent"
-        return "rounds" if len(self.sizes) <= MOST_ATTRIBUTES else "tree"
+        many, most = (len(self.sizes) > number for number in (MANY_ATTRIBUTES, MOST_ATTRIBUTES))
+        return "tree" if most or (many and self.rounds() <= self.fewest()) else "rounds"
