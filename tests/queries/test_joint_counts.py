@@ -54,7 +54,7 @@ class Compared(_Blocks):
             if joint is None:
                 continue
             name = "subsets" if query is None else query.name
-            self.compare[name] = self.compare.get(name, 0) + 1
+            self.compared[name] = self.compared.get(name, 0) + 1
             for block in rows:
                 shown = block.showing(joint.shown) if joint.shown else block
                 one, other = function(block), joint.count(shown)
@@ -103,7 +103,7 @@ def study_of(example: Any) -> dpf.Study:
 
 def test_tables_give_the_counts_of_every_additive_query_of_every_miner() -> None:
     """Block by block, and added up; and every miner of such queries runs where nothing else is counted, alike."""
-    Compared.compare.clear()
+    Compared.compared.clear()
     untabled: set[str] = set()
     ran = 0
     for label, example in EXAMPLES.items():
@@ -123,8 +123,8 @@ def test_tables_give_the_counts_of_every_additive_query_of_every_miner() -> None
     assert untabled == UNTABLED
     assert ran > 90
     named = {"subsets", "split-scores", "match-scores", "tree-pair-scores", "tree-scores", "extension-scores"}
-    assert named <= set(Compared.compare)
-    assert len(Compared.compare) > 24
+    assert named <= set(Compared.compared)
+    assert len(Compared.compared) > 24
 
 
 FINE = dpf.Schema(

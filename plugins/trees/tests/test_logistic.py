@@ -243,7 +243,7 @@ def test_where_the_bound_is_too_large_the_fit_is_refined_by_what_the_real_noise_
     """The bound is of the real noise; more digits see its lattice, so that is taken off what is asked."""
     loss, asked = some_loss(TWO, 30), []
     enough = loss.tuned.gradient_error
-    monkeypatch.setattr(fitting, "refined", lambda *given: asked.append(given) or "refined")
+    monkeypatch.setattr(fitting, "refine", lambda *given: asked.append(given) or "refined")
     for bound, refined_too in ((enough, False), (enough * (1 + 1e-9), True)):
         monkeypatch.setattr(Loss, "bound", lambda *_, bound=bound: bound)
         assert isinstance(fit_in_steps(loss.rows, loss.tuned, loss.noise), str) is refined_too
