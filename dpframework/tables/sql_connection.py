@@ -41,7 +41,6 @@ class SqlConnection(abc.ABC):
         self._numbers = itertools.count()
         self._lock = threading.RLock()
         self._statements: collections.deque[str] = collections.deque(maxlen=MOST_STATEMENTS)
-        self.number_of_statements = 0
 
     @property
     @abc.abstractmethod
@@ -155,7 +154,6 @@ class SqlConnection(abc.ABC):
         """Note a statement, run it, and turn an error of the database into a sentence that shows no cell."""
         with self._lock:
             self._statements.append(statement)
-            self.number_of_statements += 1
             try:
                 return action()
             except self._errors as error:  # its text may quote a cell

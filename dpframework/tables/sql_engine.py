@@ -77,8 +77,7 @@ class SqlEngine(GroupingEngine):
         self._timeout = timeout
         self._opened: SqlConnection | None = None
         self._unused: list[str] = []  # tables of samples that nobody holds any more
-        self._read = 0  # how many statements opened the table
-        self._asked: list[int] = []  # the numbers of cross tables of each query since
+        self._asked: list[int] = []  # the numbers of cross tables of each query since the table was opened
 
     @abc.abstractmethod
     def _connect(self) -> SqlConnection: ...
@@ -108,13 +107,13 @@ class SqlEngine(GroupingEngine):
         return () if self._opened is None else self._opened.statements
 
     def asked(self) -> str | None:
-        """Return which database counted, and how much was asked of it, in a sentence."""
+        """Return which database counted, and how many tables were asked of it, in a sentence.
+
+        How many statements opened the table is not told: a connection may read few distinct cells in another way.
+        """
         if self._opened is None:
             return None
-        return (
-            f"{self._opened.version}; statements that read the table: {self._read}; queries that counted: "
-            f"{len(self._asked)}; cross tables: {sum(self._asked)}"
-        )
+        return f"{self._opened.version}; queries that counted: {len(self._asked)}; cross tables: {sum(self._asked)}"
 
     def load(self, table: Table) -> NoReturn:
         """Refuse, since rows do not travel.
@@ -144,7 +143,7 @@ class SqlEngine(GroupingEngine):
         people = None if schema.per_unit is None else schema.per_unit.select(schema.columns)
         read = schema if people is None else people.schema
         connection, ordered = self._connection, files.ordered or people is not None
-        before, name = connection.number_of_statements, connection.new_name("codes")
+        name = connection.new_name("codes")
         beside = (*((PLACE,) if ordered else ()), *((UNIT,) if ordered and unit.id is not None else ()))
         nth = files.placed and unit.groups_rows and people is None
         beside = (*beside, *((NTH,) if nth else ()))
@@ -165,7 +164,7 @@ class SqlEngine(GroupingEngine):
             connection.analyze(name)
             found = RowFindings(self._number(name, schema.names), none if people is not None else ways)
             require_found(schema, found, files.sources)
-        self._read, self._asked = connection.number_of_statements - before, []
+        self._asked = []
         listed = list(column_names(schema, values))
         codes, kept = {one: code for one, code, _ in listed}, {one: value for one, _, value in listed if value}
         place = NTH if nth else "" if unit.asserted or unit.groups_rows else "0"  # of a unit's only row

@@ -361,6 +361,17 @@ class EngineConformance(PeopleConformance):
             return type(error), str(error)
         return None
 
+    def test_what_it_says_of_a_run_follows_from_no_row(self, tmp_path: Path) -> None:
+        """The sentence of `asked` is the same for few rows and many, with few distinct cells and many."""
+        told = []
+        for name, sizes in (("few", (3,)), ("many", (900, 1))):
+            rows = self._open(write(tmp_path / name, sizes))
+            all_counts(self.engine, rows)
+            told.append(self.engine.asked())
+            self.engine.drop(rows)
+        few, many = told
+        self._require(few == many, f"asked follows from the rows, and reports show it: '{few}' and '{many}'")
+
     def test_a_handle_shows_no_row(self, tmp_path: Path) -> None:
         """It shows no number of rows and no code, and pickles without its rows."""
         rows = self._open(write(tmp_path, (4321,)))

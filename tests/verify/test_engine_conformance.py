@@ -280,6 +280,21 @@ class Shows(Planted):
         return kind(rows)
 
 
+class TellsItsBlocks(Planted):
+    """Reports say how many blocks were counted, and there is one more for each hundred rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = 0
+
+    def load(self, table: Any) -> Any:
+        self.blocks = -(-table.rows // 100)
+        return super().load(table)
+
+    def asked(self) -> str | None:
+        return f"blocks: {self.blocks}"
+
+
 PLANTED: dict[type[Planted], str] = {
     ReusesItsSample: "a second sample of the same rows .*as if the first were reused",
     DropsARow: r"large blocks: 82,9\d\d rows are counted of 83,001: rows are lost",
@@ -307,6 +322,7 @@ PLANTED: dict[type[Planted], str] = {
     DerivesByPosition: r"part \d with a derived attribute: as many rows as expected, but in other cells",
     ReadsAnything: "files are opened that are refused in memory",
     Shows: "a handle shows the number of its rows",
+    TellsItsBlocks: "asked follows from the rows, and reports show it: 'blocks: 1' and 'blocks: 10'",
 }
 
 
