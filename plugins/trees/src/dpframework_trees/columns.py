@@ -9,15 +9,79 @@ from typing import Any
 import attrs
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
 
 from dpframework.facts import Attribute, Categorical, InputError, Numeric, Schema, nearest
-from dpframework.tables import infer_schema
+from dpframework.tables import infer_schema, silenced
 
 CLASS, NUMBER = "class", "number"
 
 
 class PrivacyWarning(UserWarning):
     """A fit whose result is not covered by its claim of differential privacy."""
+
+
+@attrs.frozen(eq=False, repr=False)
+class Outcomes:
+    """y, in which no cell decides how another one is read.
+
+    Attributes
+    ----------
+    cells
+        What a table reads: of a list or a series the container itself.
+    array
+        All of them in an array, whose type may follow from a single cell: to infer a schema from, and their number.
+    dtype
+        The type of the container, which is public; that of `array` for a list.
+    """
+
+    cells: Any
+    array: NDArray[Any]
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def of(cls, y: Any) -> Outcomes:
+        """Return y, of which anything that numpy reads in one dimension is accepted.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        if y is None:
+            raise InputError("requires y to be passed, but the target y is None")
+        import narwhals as nw
+
+        with silenced(streams=True):
+            given = np.asarray(y)
+        array = np.asarray(column_or_1d(given, warn=True))  # of y's shape, which is public
+        series = _as_series(y)
+        if series is not None:
+            cells = series.to_list() if series.dtype in (nw.Boolean, nw.Object) else series.to_native()
+            return cls(cells, array, np.asarray(series.head(0).to_native()).dtype)
+        return cls(list(y) if isinstance(y, list | tuple) and given.ndim == 1 else array, array, array.dtype)
+
+    def __len__(self) -> int:
+        """Return the number of rows (private)."""
+        return len(self.array)
+
+
+def each_by_itself(column: Any) -> Any:
+    """Return a column whose cells are read one by one, as its container holds them.
+
+    numpy would choose one type for all cells of a list, and for those of a series where some are null. Then one row
+    more could make two people's ids equal: floats do not tell 2**53 from 2**53 + 1.
+    """
+    return column if isinstance(column, list | tuple) or _as_series(column) is not None else column_or_1d(column)
+
+
+def _as_series(column: Any) -> Any:
+    """Return a series of polars, pandas or pyarrow for narwhals, None for anything else."""
+    import narwhals as nw
+
+    found = nw.from_native(column, series_only=True, pass_through=True)
+    return found if isinstance(found, nw.Series) else None
 
 
 @attrs.frozen
@@ -44,10 +108,14 @@ class InputColumns:
     def with_class(self, columns: list[Any], classes: NDArray[Any]) -> tuple[Schema, str]:
         """Return a schema of the columns, in their order, and the class, and the class's name.
 
+        Classes are looked at only if the schema does not have them.
+
         Raises
         ------
         InputError
             If the schema does not describe them, or the classes are of no use.
+        ValueError
+            If the classes are to be inferred, and are numbers with fractions, or not finite.
         """
         known, target = self._attributes_of(columns)
         if target is not None:
@@ -57,19 +125,25 @@ class InputColumns:
         name = _free_name(CLASS, known.names)
         return _with_class(known, name, classes), name
 
-    def with_number(self, columns: list[Any], numbers: NDArray[np.float64]) -> tuple[Schema, str]:
+    def with_number(self, columns: list[Any], given: NDArray[Any]) -> tuple[Schema, str]:
         """Return a schema of the columns, in their order, and the number that is predicted, and that one's name.
+
+        Numbers are looked at only if the schema does not have y.
 
         Raises
         ------
         InputError
-            If the schema does not describe them.
+            If the schema does not describe them, or y is to be inferred and has values that are no numbers.
         """
         known, target = self._attributes_of(columns)
         if target is not None:
             return known, target
         if self.schema is not None:
             _warn("the schema has no attribute for y: its bounds are read off y, so this fit is not private")
+        try:
+            numbers = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError("y has values that are no numbers; a regression needs numbers") from None
         name, low, high = _free_name(NUMBER, known.names), float(numbers.min()), float(numbers.max())
         bounds = Numeric(name, low, high if high > low else low + 1, bins=1)
         inferred = tuple(dict.fromkeys((*known.inferred, "bounds of y: observed")))
@@ -145,13 +219,11 @@ def _free_name(name: str, taken: Any) -> str:
     return name
 
 
-def texts(classes: NDArray[Any]) -> Any:
-    """Return classes as the schema's labels write them."""
-    return classes.astype(str) if classes.dtype.kind == "b" else classes
-
-
 def _with_class(schema: Schema, name: str, classes: NDArray[Any]) -> Schema:
     """Add a class attribute whose values are those observed."""
+    if classes.dtype.kind in "fc":  # only these may be continuous; sorting texts to find out is slow
+        with silenced(streams=True):  # it may warn of how many classes there are
+            check_classification_targets(classes)
     if classes.dtype.kind == "O" and any(value is None or value != value for value in classes.tolist()):
         raise InputError("y has missing values; every row needs a class")
     if len(np.unique(classes)) < 2:
@@ -161,27 +233,39 @@ def _with_class(schema: Schema, name: str, classes: NDArray[Any]) -> Schema:
     return attrs.evolve(schema, attributes=(*schema.attributes, target), inferred=inferred)
 
 
-def in_labels(target: Attribute, classes: NDArray[Any]) -> NDArray[Any]:
-    """Return classes in the target's labels, with Booleans as 0 and 1 where those are the labels.
+def class_cells(target: Attribute, outcomes: Outcomes) -> tuple[Any, np.dtype[Any]]:
+    """Return classes as the schema's labels write them, and their type: whole numbers if Booleans are labelled so.
 
     Raises
     ------
     InputError
         If y is Boolean or numeric, and no label is. It is known by y's type alone, which is public.
     """
-    kind, labels = classes.dtype.kind, {label.lower() for label in target.labels}
+    return _booleans_as_texts(outcomes.cells), _dtype_in_labels(target, outcomes.dtype)
+
+
+def _booleans_as_texts(cells: Any) -> Any:
+    if not isinstance(cells, np.ndarray | list):
+        return cells
+    if isinstance(cells, np.ndarray) and cells.dtype.kind != "O":
+        return cells.astype(str) if cells.dtype.kind == "b" else cells
+    return [str(cell) if isinstance(cell, bool | np.bool_) else cell for cell in cells]
+
+
+def _dtype_in_labels(target: Attribute, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    kind, labels = dtype.kind, {label.lower() for label in target.labels}
     if isinstance(target, Numeric) or kind not in "biuf" or labels & {"false", "true"}:
-        return classes
+        return dtype
     numbers = {float(label) for label in labels if _is_number(label)}
     if kind == "b" and {0.0, 1.0} <= numbers:
-        return classes.astype(np.int64)
+        return np.dtype(np.int64)
     if kind == "b" or not numbers:
         what, shown = "Boolean" if kind == "b" else "numeric", ", ".join(map(repr, target.labels[:4]))
         raise InputError(
             f"y is {what}, and class '{target.name}' of the schema has the values {shown}; "
             "give y with these values, or describe the class as Boolean in the schema"
         )
-    return classes
+    return dtype
 
 
 def ordered_classes(target: Attribute, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:

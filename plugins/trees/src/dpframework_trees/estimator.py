@@ -8,12 +8,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
-from dpframework.facts import Attribute, InputError, Schema
-from dpframework.tables import silenced
-from dpframework_trees.columns import InputColumns, in_labels, ordered_classes, texts
+from dpframework.facts import Attribute, Schema
+from dpframework_trees.columns import InputColumns, Outcomes, class_cells, ordered_classes
 from dpframework_trees.dptree import DPTree
 from dpframework_trees.id3 import DPID3
 from dpframework_trees.private_estimator import PrivateEstimator, sklearn_estimator
@@ -27,7 +25,8 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
     Attributes
     ----------
     classes_
-        The classes, sorted, in y's type, which is taken to be public; all of the schema's, if it has the class.
+        The classes, sorted, in y's type, which is taken to be public; all of the schema's, if it has the class. Of a
+        list the type follows from its cells: give an array or a series, if a cell may be of another type.
     """
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -41,24 +40,13 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         self._family.note_prediction(self)
         return np.asarray(self.model_.predict_proba(rows)[:, self._order])
 
-    def _outcomes(self, y: Any) -> NDArray[Any]:
-        if y is None:
-            raise InputError("requires y to be passed, but the target y is None")
-        with silenced(streams=True):
-            given = np.asarray(y)
-        classes = np.asarray(column_or_1d(given, warn=True))  # of y's shape, which is public
-        if classes.dtype.kind in "fc":  # only these may be continuous; sorting texts to find out is slow
-            with silenced(streams=True):  # it may warn of how many classes there are
-                check_classification_targets(classes)
-        return classes
+    def _describe_columns(self, told: InputColumns, columns: list[Any], outcomes: Outcomes) -> tuple[Schema, str]:
+        return told.with_class(columns, outcomes.array)
 
-    def _describe_columns(self, told: InputColumns, columns: list[Any], outcomes: NDArray[Any]) -> tuple[Schema, str]:
-        return told.with_class(columns, outcomes)
-
-    def _column(self, target: Attribute, outcomes: NDArray[Any]) -> Any:
-        labels = in_labels(target, outcomes)
-        self.classes_, self._order = ordered_classes(target, labels.dtype)
-        return texts(labels)
+    def _column(self, target: Attribute, outcomes: Outcomes) -> Any:
+        cells, dtype = class_cells(target, outcomes)
+        self.classes_, self._order = ordered_classes(target, dtype)
+        return cells
 
 
 @sklearn_estimator

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpframework.accountant import Accountant
 from dpframework.facts import GROUPS, Attribute, InputError, PrivacyUnit, Relation, Schema, unit_of_groups
 from dpframework.run import Miner
 from dpframework.study import Study
 from dpframework.tables import NewRows, silenced, table_from_columns
-from dpframework_trees.columns import InputColumns
+from dpframework_trees.columns import InputColumns, Outcomes, each_by_itself
 from dpframework_trees.families import EstimatorFamily
 
 #: scikit-learn's `__init__`: every parameter by name, kept as it was given. Its own repr, and equal only to itself.
@@ -107,7 +107,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         chosen = self._family.may_choose_by_scores(self)
         with silenced(streams=True):
             columns = self._columns(X, reset=True)
-        outcomes = self._outcomes(y)
+        outcomes = Outcomes.of(y)
         if len(outcomes) != len(columns[0]):
             raise InputError(f"X has {len(columns[0])} rows and y has {len(outcomes)}; they must have as many")
         told = InputColumns(self.schema, self.target, self._names, hasattr(self, "feature_names_in_"))
@@ -144,7 +144,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         unit = unit_of_groups(groups, self.rows_per_unit)
         if groups is None:
             return unit, {}
-        ids = column_or_1d(groups)
+        ids = each_by_itself(groups)
         if len(ids) != rows:
             raise InputError(f"y has {rows} rows and groups has {len(ids)}; they must have as many")
         return unit, {GROUPS: ids}
@@ -195,21 +195,19 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
                 )
             self._names = [str(name) for name in frame.columns]
             return list(frame.iter_columns())
-        array = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
+        given = np.array(X, dtype=object) if isinstance(X, list | tuple) else X  # each cell has its own type
+        finite: Any = "allow-nan" if self.schema is None else False  # with a schema all cells are read
+        array = validate_data(self, given, reset=reset, dtype=None, ensure_all_finite=finite)
         if reset:
             self._names = [f"x{k}" for k in range(array.shape[1])]
         return [array[:, k] for k in range(array.shape[1])]
 
     @abc.abstractmethod
-    def _outcomes(self, y: Any) -> NDArray[Any]:
-        """Return y as an array of shape (rows,), or refuse it for its type or shape."""
-
-    @abc.abstractmethod
-    def _describe_columns(self, told: InputColumns, columns: list[Any], outcomes: NDArray[Any]) -> tuple[Schema, str]:
+    def _describe_columns(self, told: InputColumns, columns: list[Any], outcomes: Outcomes) -> tuple[Schema, str]:
         """Return a schema of the columns and y, and y's name."""
 
     @abc.abstractmethod
-    def _column(self, target: Attribute, outcomes: NDArray[Any]) -> Any:
+    def _column(self, target: Attribute, outcomes: Outcomes) -> Any:
         """Return y as a column of the table, as the schema writes it."""
 
     def _miner(self, target: str) -> Miner:

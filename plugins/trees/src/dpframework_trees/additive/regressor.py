@@ -8,13 +8,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import column_or_1d
 
-from dpframework.facts import Attribute, InputError, Schema
-from dpframework.tables import silenced
+from dpframework.facts import Attribute, Schema
 from dpframework_trees.additive.regression import DPAdditiveRegression
 from dpframework_trees.additive.residuals import COVERED
-from dpframework_trees.columns import InputColumns
+from dpframework_trees.columns import InputColumns, Outcomes
 from dpframework_trees.private_estimator import PrivateEstimator, sklearn_estimator
 
 
@@ -60,23 +58,11 @@ class DPAdditiveRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[mis
         self._family.note_prediction(self)
         return np.asarray(self.model_.interval(rows, share))
 
-    def _outcomes(self, y: Any) -> NDArray[Any]:
-        if y is None:
-            raise InputError("requires y to be passed, but the target y is None")
-        with silenced(streams=True):
-            given = np.asarray(y)
-        numbers = np.asarray(column_or_1d(given, warn=True))  # of y's shape, which is public
-        try:
-            with silenced(streams=True):
-                return np.asarray(numbers, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError("y has values that are no numbers; a regression needs numbers") from None
+    def _describe_columns(self, told: InputColumns, columns: list[Any], outcomes: Outcomes) -> tuple[Schema, str]:
+        return told.with_number(columns, outcomes.array)
 
-    def _describe_columns(self, told: InputColumns, columns: list[Any], outcomes: NDArray[Any]) -> tuple[Schema, str]:
-        return told.with_number(columns, outcomes)
-
-    def _column(self, target: Attribute, outcomes: NDArray[Any]) -> Any:
-        return outcomes
+    def _column(self, target: Attribute, outcomes: Outcomes) -> Any:
+        return outcomes.cells
 
     def _list_assumptions(self) -> tuple[str, ...]:
         return ()
