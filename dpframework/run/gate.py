@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -43,6 +43,9 @@ class Gate:
 
     A process may fork at any moment, in the middle of many releases too: an observer, an engine or a mechanism may do
     it. So each step of each release asks anew whether the process is still the one that the gate was made in.
+
+    Whether a query or a mechanism fails may depend on the rows, and no noise covers it. So a failure ends the run for
+    good, whatever a miner makes of it: one that caught it and went on would do other things on other rows.
     """
 
     engine: Engine
@@ -50,7 +53,7 @@ class Gate:
     observers: tuple[Observer, ...] = attrs.field(default=(), converter=_observers)
     recorder: Observer | None = None  # is told of each charge first; its failures are the run's own
     _copies: dict[tuple[int, int], tuple[Charge, Charge]] = attrs.field(factory=dict, init=False, repr=False)
-    _failures: list[RunStopped] = attrs.field(factory=list, init=False, repr=False)
+    _failures: list[DPFrameworkError] = attrs.field(factory=list, init=False, repr=False)
     public_seed: int = attrs.field(default=attrs.Factory(_public_seed, takes_self=True), kw_only=True)
     process: ProcessMark = attrs.field(factory=this_process, init=False, repr=False)
     _public_draws: collections.Counter[str] = attrs.field(factory=collections.Counter, init=False, repr=False)
@@ -81,7 +84,7 @@ class Gate:
 
     def _charge(self, charge: Charge) -> None:
         require_own(self.process)
-        self.require_told()
+        self.require_well()
         if self.recorder is not None:
             self.recorder.charged(charge)
         self._tell("charged", charge, self._public)
@@ -130,16 +133,26 @@ class Gate:
                 self._failures.append(RunStopped(sentence))
                 raise self._failures[0] from (None if self.randomness.private else error)
 
-    def require_told(self) -> None:
-        """Stop a run of which an observer was not told, whatever its miner makes of the failure.
+    def require_well(self) -> None:
+        """Stop a run in which something failed that saw private rows, or of which an observer was not told.
 
         Raises
         ------
-        RunStopped
-            The failure.
+        DPFrameworkError
+            The first failure.
         """
         if self._failures:
             raise self._failures[0]
+
+    @contextlib.contextmanager
+    def ending(self, *, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """End the run if the block fails, unless it would on any table, which a function tells."""
+        try:
+            yield
+        except DPFrameworkError as error:
+            if not unless():
+                self._failures.append(error)
+            raise
 
     def answer(self, one: ChargedRelease) -> Any:
         """Return the exact answer of one query (private side only)."""
@@ -148,6 +161,10 @@ class Gate:
 
     def answers(self, asked: Sequence[ChargedRelease]) -> list[Any]:
         """Return the exact answers of several queries (private side only), in one call where that costs a message."""
+        with self.ending():
+            return self._answers(asked)
+
+    def _answers(self, asked: Sequence[ChargedRelease]) -> list[Any]:
         if len(asked) > 1 and not self.engine.sends_messages:
             with self._quiet():
                 return self._answers_in_turn(asked)
@@ -166,10 +183,10 @@ class Gate:
         answers: dict[int, Any] = {}
         try:
             for k in self.engine.counting_order([one.rows for one in asked]):
-                answers[k] = self.answer(asked[k])
+                (answers[k],) = self._answers([asked[k]])
             return [answers[k] for k in range(len(asked))]
         except Exception:
-            return [self.answer(one) for one in asked]
+            return [answer for one in asked for answer in self._answers([one])]
 
     def _outputs(self, charges: Sequence[Charge], answers: Sequence[Any]) -> list[Any]:
         """Return the mechanisms' outputs. A private run draws all outputs of one calibration in one call.
@@ -191,7 +208,8 @@ class Gate:
         what = f"step '{charge.path}': the mechanism '{mechanism.name}'"
         source = self.randomness.apart() if charge.calibration.facts.unlisted else self.randomness
         handed = source.handed(mechanism.assumptions)
-        return self._guard(what, lambda: mechanism.release_many(answers, charge.calibration, handed))
+        with self.ending():
+            return self._guard(what, lambda: mechanism.release_many(answers, charge.calibration, handed))
 
     def public_random(self, path: str) -> np.random.Generator:
         """Return a generator of public draws, which follow from the public seed, the place, and how many it had."""
@@ -207,6 +225,10 @@ class Gate:
         """Return the engine's handle of all rows (private side only)."""
         return self._guard(f"engine '{self.engine.name}'", lambda: self.engine.load(table))
 
+    def drop(self, rows: Rows) -> None:
+        """Let the engine forget all rows (private side only)."""
+        self._guard(f"engine '{self.engine.name}'", lambda: self.engine.drop(rows))
+
     def split(self, rows: Rows, cut: Cut) -> list[Rows]:
         """Return the rows of each part of a cut (private side only)."""
         return self._guard("a partition", lambda: self.engine.split(rows, cut))
@@ -221,7 +243,8 @@ class Gate:
             return np.asarray(self.randomness.integers(rate.denominator, number) < rate.numerator)
 
         sample = self.engine.sample_units if of_units else self.engine.sample
-        return self._guard("a sample", lambda: sample(rows, draw))
+        with self.ending():
+            return self._guard("a sample", lambda: sample(rows, draw))
 
     def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:
         """Return the rows with one more attribute (private side only)."""
@@ -231,14 +254,15 @@ class Gate:
         """Return the candidates of a selection, if there is one score for each, or None for other mechanisms."""
         if not charge.step.mechanism.selects:
             return None
-        candidates = charge.step.query.candidates(**inputs)
-        if len(candidates) == 0:
-            raise InputError(f"step '{charge.path}': there is no candidate to select from")
-        if np.size(answer) != len(candidates):
-            raise InputError(
-                f"step '{charge.path}': the query '{charge.calibration.facts.text}' does not answer with one score for "
-                "each of its candidates"
-            )
+        with self.ending():
+            candidates = charge.step.query.candidates(**inputs)
+            if len(candidates) == 0:
+                raise InputError(f"step '{charge.path}': there is no candidate to select from")
+            if np.size(answer) != len(candidates):
+                raise InputError(
+                    f"step '{charge.path}': the query '{charge.calibration.facts.text}' does not answer with one score "
+                    "for each of its candidates"
+                )
         return candidates
 
     def _quiet(self) -> contextlib.AbstractContextManager[None]:

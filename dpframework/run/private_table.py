@@ -13,12 +13,15 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import NOTHING_DERIVED, Cut, MadeOf, with_sources
 from dpframework.facts.descriptions import Cases, Description
 from dpframework.facts.errors import InputError, ReleaseRefused
+from dpframework.facts.open_attribute import Open
 from dpframework.facts.overlaps import first_overlap
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Step
 from dpframework.run.scope import ChargedRelease, Scope
-from dpframework.tables.engines import Rows
+from dpframework.tables.blocks import cells_of
+from dpframework.tables.engines import InMemory, Rows
+from dpframework.tables.table import Table
 
 if TYPE_CHECKING:
     from dpframework.run.gate import Gate
@@ -163,7 +166,8 @@ class PrivateTable:
             If the plan holds no such partition here, it was made before, or its parts overlap.
         """
         cut = self._cut(by)
-        parts = self._gate.split(self._rows, cut)  # first, since it may fail and a refusal changes nothing
+        with self._gate.ending(unless=lambda: _fails_on_no_rows(cut, self.schema)):
+            parts = self._gate.split(self._rows, cut)  # first, since it may fail and a refusal changes nothing
         scopes = self._scope.partition(cut, name, self._made_of)
         schema = self.schema.of_part()
         return [self._like(schema, *part) for part in zip(parts, scopes, strict=True)]
@@ -242,7 +246,8 @@ class PrivateTable:
         if attribute.size != len(cases.labels):
             raise InputError(f"attribute '{attribute.name}' has {attribute.size} codes for {len(cases.labels)} cases")
         schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))
-        rows = self._gate.derive(self._rows, attribute, cases)
+        with self._gate.ending(unless=lambda: _fails_on_no_rows(cases, self.schema)):
+            rows = self._gate.derive(self._rows, attribute, cases)
         made_of = with_sources(self._made_of, attribute, cases)
         return PrivateTable(schema, rows, self._scope, self._gate, made_of, self.given)
 
@@ -283,3 +288,15 @@ class PrivateTable:
             Always.
         """
         raise InputError("a private table cannot be pickled or copied; keep the releases, not the table")
+
+
+def _fails_on_no_rows(cut: Cut, schema: Schema) -> bool:
+    """Tell whether a cut fails where there is no row, so that no row is the reason, such as one by an unknown value."""
+    keys = {attribute.name: list[str]() for attribute in schema if isinstance(attribute, Open)}
+    none = Table.from_codes(schema.of_part(), np.zeros((len(schema), 0), dtype=np.uint8), keys=keys)
+    try:
+        for block in InMemory().load(none):
+            cells_of(cut, block)
+    except Exception:
+        return True
+    return False

@@ -112,19 +112,20 @@ class StudyRun:
                 miner = self.miners.get(name)
                 try:
                     if miner is None:
-                        found[name] = release_all(self.nodes[name].parts[0], whole.scope(name))
+                        result = release_all(self.nodes[name].parts[0], whole.scope(name))
                     else:
-                        found[name] = mine_part(name, miner, whole, found)
+                        result = mine_part(name, miner, whole, found)
                 except DPFrameworkError:
                     raise
                 except (Exception, KeyboardInterrupt) as error:
                     raise _stop_error(name, miner, error) from (None if randomness.private else error)
-                gate.require_told()
+                gate.require_well()  # before its result is one: it may tell of what failed
+                found[name] = result
         except DPFrameworkError as error:
             error.results = self._results(found, run, budget, gate, ledger, error, period)
             raise
         finally:
-            engine.drop(rows)
+            gate.drop(rows)
         return self._results(found, run, budget, gate, ledger, None, period)
 
     def _results(

@@ -780,7 +780,7 @@ def test_a_query_that_fails_among_several_ends_a_run_that_is_kept(ledger, journa
     study = study_of(IN_TOWNS, stubborn)
     ledger.approve("people", study.plan(), by="b", runs=1)
     monkeypatch.setattr(dpf.queries.Count, "count", failing)
-    with pytest.raises(dpf.ReleaseRefused, match="the release before it failed"):
+    with pytest.raises(dpf.InputError, match=r"the query .* failed with ValueError"):
         study.run(TABLE, ledger=ledger.run("people", journal=journal))
     assert "charge" not in kinds(ledger)
     with pytest.raises(dpf.ReleaseRefused, match="has ended"):
@@ -1163,22 +1163,26 @@ def test_a_ledger_that_cannot_be_written_stops_the_run_which_then_goes_on(ledger
     assert len(recorded.charges) == 4
 
 
-def test_a_release_that_fails_is_the_last_one(ledger, journal, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [(ValueError, "the mechanism .* failed with ValueError"), (KeyboardInterrupt, "the release before it failed")],
+)
+def test_a_release_that_fails_is_the_last_one(ledger, journal, monkeypatch, error, why):
     ledger.approve("people", study_of().plan(), by="b")
     release = PermuteAndFlip.release
 
     def broken(self, *arguments):
-        raise ValueError
+        raise error
 
     def stubborn(table):
         table.release("n")
-        with pytest.raises(dpf.InputError):
+        with pytest.raises((dpf.InputError, KeyboardInterrupt)):
             table.release("town")
         monkeypatch.setattr(PermuteAndFlip, "release", release)
         return [part.release("ill") for part in table.partition(dpf.Equals("town", "A"))]
 
     monkeypatch.setattr(PermuteAndFlip, "release", broken)
-    with pytest.raises(dpf.ReleaseRefused, match="the release before it failed"):
+    with pytest.raises(dpf.DPFrameworkError, match=why):
         study_of(None, stubborn).run(TABLE, ledger=ledger.run("people", journal=journal))
     (run,) = ledger.data_set("people").runs.values()
     assert run.end == "stopped"

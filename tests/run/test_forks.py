@@ -92,13 +92,13 @@ def forked_run(run: Callable[[], Any], forks: Forks) -> Any:
 def patched(monkeypatch: pytest.MonkeyPatch, forks: Forks, when: str) -> None:
     """Fork in a query's answer or in a mechanism's draw: code of plugins runs in both."""
     if when == "answered":
-        answers = Gate.answers
+        answers = Gate._answers
 
         def answering(self: Gate, *arguments: Any) -> Any:
             forks()
             return answers(self, *arguments)
 
-        monkeypatch.setattr(Gate, "answers", answering)
+        monkeypatch.setattr(Gate, "_answers", answering)
     elif when == "drawn":
         release = DiscreteLaplace.release
 
