@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
 import attrs
@@ -16,6 +16,7 @@ from dpframework.verify.other_process import AskedHere, OtherProcess, difference
 from dpframework.verify.patience import Patience
 from dpframework.verify.probes import Probe
 from dpframework.verify.query_trace import QueryCall, call_answers, evaluate, fitting, takes_any_answers, trace_queries
+from dpframework.verify.related_schemas import related_schemas
 from dpframework.verify.samplers import SamplerReport, check_sampler
 from dpframework.verify.sensitivity import SensitivityReport, search_sensitivity
 from dpframework.verify.subject import Subject
@@ -61,6 +62,7 @@ class StepChecks:
         self._asked: dict[Any, AskedHere] = {}
         self._other: OtherProcess | None = None
         self._units: set[Any] = set()
+        self._related: set[Any] = set()
         self._alike: dict[Any, list[tuple[str, SensitivityReport]]] = {}
         self.samplers: dict[Mechanism, SamplerReport] = {}
         self.losses: dict[tuple[Mechanism, QueryFacts, Relation], LossReport] = {}
@@ -69,7 +71,9 @@ class StepChecks:
         """Check the queries of a subject's runs that were not checked before."""
         if self._other is None and is_foreign(subject.miner):
             self._other = OtherProcess()  # now, before its code sees a table
+        own: list[Any] = []
         for asked in trace_queries(subject):
+            own.append(asked.query)
             if patience.over:
                 self._left_out.append(f"the sensitivity of {asked.query.text}")
             else:
@@ -77,6 +81,35 @@ class StepChecks:
                 self._check_mechanism(subject, asked, searched, patience)
                 self._search_unit(subject, asked, patience)
                 self._note(subject, asked, searched)
+        if is_foreign(subject.miner):
+            for how, schema in related_schemas(subject.schema):
+                self._check_related(attrs.evolve(subject, schema=schema, kinds=()), how, own, patience)
+
+    def _check_related(self, subject: Subject, how: str, own: Sequence[Any], patience: Patience) -> None:
+        """Search the queries that a plugin makes of another schema than its example's, if the miner plans that.
+
+        Those that it asks of the example's schema too do not follow from the schema, and are its author's word.
+        """
+        try:
+            if subject.delta_needed is None:
+                return
+            asked = list(trace_queries(subject))
+        except Exception:  # it does not serve such a schema, and so claims nothing of it
+            return
+        for one in asked:
+            facts = one.query.facts()
+            key = facts, subject.relation, subject.schema.fingerprint
+            like = facts.name, facts.sensitivities, subject.relation, how
+            known = key in self.sensitivities or like in self._related or any(_equal(one.query, query) for query in own)
+            if known or not is_foreign(one.query):
+                continue
+            if patience.over:
+                self._left_out.append(f"the sensitivity of {one.query.text} on a schema {how}")
+                continue
+            self._tell(f"searching the sensitivity of {one.query.text} on a schema {how}")
+            self._related.add(like)
+            found = self._searched(subject, one, self._pairs // 2, patience)
+            self.sensitivities[key] = attrs.evolve(found, query=f"{found.query}, on the example's schema {how}")
 
     def ask_elsewhere(self) -> None:
         """Ask the queries again in one new process, and note those that answer otherwise there."""
@@ -120,22 +153,27 @@ class StepChecks:
             return next((found for of_schema, found in alike if of_schema == schema), None)
         if key not in self.sensitivities:
             self._tell(f"searching the sensitivity of {asked.query.text}")
-            self.sensitivities[key] = search_sensitivity(
-                asked.query,
-                subject.schema,
-                subject.relation,
-                inputs=asked.inputs,
-                derived=asked.derived,
-                pairs=self._pairs,
-                seed=self._seed,
-                seconds=patience.left / 2,
-                rows=rows,
-            )
+            self.sensitivities[key] = self._searched(subject, asked, self._pairs, patience, rows)
             alike.append((schema, self.sensitivities[key]))
             if is_foreign(asked.query):
                 some = fitting(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
                 self._asked[key] = AskedHere.of(asked.query, subject.schema, some, asked.derived, asked.inputs)
         return self.sensitivities[key]
+
+    def _searched(
+        self, subject: Subject, asked: QueryCall, pairs: int, patience: Patience, rows: int = 1
+    ) -> SensitivityReport:
+        return search_sensitivity(
+            asked.query,
+            subject.schema,
+            subject.relation,
+            inputs=asked.inputs,
+            derived=asked.derived,
+            pairs=pairs,
+            seed=self._seed,
+            seconds=patience.left / 2,
+            rows=rows,
+        )
 
     def _search_unit(self, subject: Subject, asked: QueryCall, patience: Patience) -> None:
         """Search a query's declaration for a unit of several rows, though no run asks for one here."""
@@ -146,17 +184,7 @@ class StepChecks:
         if bound is not None and bound <= UNIT:
             return  # no room for a unit
         self._units.add(like)
-        found = search_sensitivity(
-            asked.query,
-            subject.schema,
-            subject.relation,
-            inputs=asked.inputs,
-            derived=asked.derived,
-            pairs=self._pairs // 2,
-            seed=self._seed,
-            seconds=patience.left / 2,
-            rows=UNIT,
-        )
+        found = self._searched(subject, asked, self._pairs // 2, patience, UNIT)
         self.sensitivities[like] = attrs.evolve(found, query=f"{found.query}, of a unit of {UNIT} rows")
 
     def _check_mechanism(
@@ -186,6 +214,14 @@ class StepChecks:
             if found.cut_short:
                 self._left_out.append(f"comparing all claims of {mechanism.name} on {facts.text}")
             self.losses[mechanism, facts, subject.relation] = found
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Tell whether two queries are one. Some hold what cannot be compared, such as arrays."""
+    try:
+        return one is other or bool(one == other)
+    except Exception:
+        return False
 
 
 def _can_be_drawn(subject: Subject, asked: QueryCall, patience: Patience) -> bool:

@@ -237,6 +237,42 @@ class Rounds(First):
         return found + [table.release(f"round{k}") for k in range(1, last)]
 
 
+@attrs.frozen
+class Positions(Query):
+    """The sum of the positions of the rows' labels, of an attribute of whatever schema there is."""
+
+    name = "positions"
+    integer = True
+    answer_length = 1
+    attribute: dpf.Attribute
+    most: Callable[[dpf.Attribute], int] = attrs.field(eq=False)
+
+    @property
+    def attributes(self):
+        return (self.attribute.name,)
+
+    @property
+    def sensitivities(self):
+        return l1(self.most(self.attribute), self.most(self.attribute))
+
+    def count(self, block, **inputs):
+        return np.array([block.codes(self.attribute.name).astype(np.int64).sum()])
+
+
+@attrs.frozen
+class SumsPositions(dpf.Miner):
+    """Release that sum of the towns."""
+
+    name = "sums-positions"
+    most: Callable[[dpf.Attribute], int]
+
+    def plan(self, schema):
+        return dpf.step("sum", Positions(schema["town"], self.most), DiscreteLaplace(1))
+
+    def mine(self, table):
+        return table.release("sum")
+
+
 class Public(Asked):
     """Counts, and keeps nothing."""
 
@@ -297,6 +333,14 @@ PLANTED: dict[str, tuple[Callable[[bool], dpf.Miner], str]] = {
             Laplace(1),
         ),
         "its answer holds nan, which no sensitivity bounds, on a table of no rows",
+    ),
+    "the last value for the last code, which a missing cell has": (
+        lambda right: SumsPositions(lambda town: town.size - 1 if right else len(town.values) - 1),
+        "positions, on the example's schema with missing cells: l1 declared 2, largest found 3: DOES NOT HOLD",
+    ),
+    "as many values as the example has": (
+        lambda right: SumsPositions(lambda town: town.size - 1 if right else 2 + town.missing),
+        "positions, on the example's schema with a value more: l1 declared 2, largest found 3: DOES NOT HOLD",
     ),
     "an answer of as many numbers as there are towns in the rows": (
         lambda right: asks(Asked(answered=lambda c: c if right else c[c > 0])),
