@@ -54,6 +54,7 @@ class Accountant(abc.ABC, Generic[A]):
     needs_delta: ClassVar[bool] = False  # whether its totals are finite at a delta above 0 only
     of_units: ClassVar[bool] = False  # whether `amount` holds for calibrations for units of several rows
     samples_anew: ClassVar[bool] = False  # whether what is planned from one sample may be made from several
+    chosen_plans: ClassVar[bool] = False  # whether plans may be chosen by what the budget's earlier plans released
     converts: ClassVar[bool] = True  # whether its losses use the delta, besides what releases have of their own
 
     def __init__(self, relation: Relation | str, *, epsilon: Amount | None = None, delta: Amount = 0) -> None:
@@ -73,6 +74,7 @@ class Accountant(abc.ABC, Generic[A]):
         self._charged: list[A] = []
         self._exact = Fraction(0)  # delta of what was charged
         self._unit: PrivacyUnit | None = None  # that of the first plan
+        self._opened: list[Run] = []  # where a plan after their first release is refused
         self._lock = threading.RLock()
         self._token = uuid.uuid4().hex
         # None: a copy, in another process than the one with the budget
@@ -238,13 +240,17 @@ class Accountant(abc.ABC, Generic[A]):
         ------
         PlanRefused
             If the plan is for another relation or privacy unit, has no valid total, or does not fit what is left of the
-            budget; or if this accountant was unpickled in another process than the one that holds the budget.
+            budget; if this accountant was unpickled in another process than the one that holds the budget; or if its
+            notion holds for plans that are fixed beforehand, and an earlier one has made a release.
         """
         with self._lock:
             self._charged.append(self.require_fit(plan))
             self._exact += self.exact_delta(plan) or 0
             self._unit = plan.unit
-        return Run(plan, self)
+            run = Run(plan, self)
+            if not self.chosen_plans:
+                self._opened.append(run)
+        return run
 
     def require_fit(self, plan: Plan) -> A:
         """Return the charge of a plan, if `open` would accept it now.
@@ -260,6 +266,11 @@ class Accountant(abc.ABC, Generic[A]):
                 raise PlanRefused(f"the plan holds under {plan.relation}, the accountant's relation is {self.relation}")
             if self._unit not in (None, plan.unit):
                 raise PlanRefused(f"the plan protects {plan.unit}, the accountant's budget protects {self._unit}")
+            if any(run.charges for run in self._opened):
+                raise PlanRefused(
+                    f"{self.name} accounting holds for plans that are fixed before the first release, and an earlier "
+                    "plan of this budget has made one; plan both in one study, or use a ledger or another accounting"
+                )
             amount, exact = self.amount_of(plan.root, plan), self.exact_delta(plan)
             if exact and self._charged and self.converts:
                 raise PlanRefused(

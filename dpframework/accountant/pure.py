@@ -41,6 +41,7 @@ class PureAccountant(AdditiveAccountant):
     name: ClassVar[str] = "pure"
     of_units: ClassVar[bool] = True
     samples_anew: ClassVar[bool] = True
+    chosen_plans: ClassVar[bool] = True
     converts: ClassVar[bool] = False  # a delta is for what releases have of their own
 
     def spread(self, parts: Sequence[ByRelation], rows: int) -> ByRelation:

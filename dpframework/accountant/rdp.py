@@ -146,6 +146,7 @@ class RDPAccountant(Accountant[Curve]):
     needs_delta: ClassVar[bool] = True  # at 0 the pure accountant is exact
     of_units: ClassVar[bool] = True
     samples_anew: ClassVar[bool] = True
+    chosen_plans: ClassVar[bool] = True
 
     def amount(self, calibration: Calibration | None) -> Curve:
         """Return the step's loss at every order."""

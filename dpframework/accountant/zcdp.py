@@ -28,6 +28,7 @@ class ZCDPAccountant(AdditiveAccountant):
     needs_delta: ClassVar[bool] = True  # rho has no finite epsilon at 0
     of_units: ClassVar[bool] = True
     samples_anew: ClassVar[bool] = True
+    chosen_plans: ClassVar[bool] = True
 
     def spread(self, parts: Sequence[ByRelation], rows: int) -> ByRelation:
         """Compose as for one row, since a part loses no more than its share of the rows (see `composition`)."""

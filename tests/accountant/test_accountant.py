@@ -24,6 +24,7 @@ from dpframework.accountant import BUILT_IN, PLDAccountant, PureAccountant
 from dpframework.accountant.base import Accountant
 from dpframework.accountant.distributions import AnyRho
 from dpframework.accountant.pld import _join
+from dpframework.accountant.pure import AdditiveAccountant
 from dpframework.accountant.zcdp import zcdp_to_epsilon
 from dpframework.facts.errors import DPFrameworkError, PlanRefused, ReleaseRefused
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
@@ -43,6 +44,18 @@ def count(name: str, epsilon: Any = 1) -> Step:
 
 def histogram(name: str, epsilon: Any = 1) -> Step:
     return dpf.step(name, dpf.queries.Histogram(SCHEMA["c"]), DiscreteLaplace(epsilon))
+
+
+class PureLike(AdditiveAccountant):
+    """An accountant of a plugin, which says nothing of plans chosen one after another."""
+
+    name = "pure-like"
+
+    def amount(self, calibration: Any) -> Any:
+        return PureAccountant(self.relation).amount(calibration)
+
+    def loss(self, amount: Any) -> dpf.PrivacyLoss | None:
+        return PureAccountant(self.relation).loss(amount)
 
 
 def noisy(name: str, rho: Any) -> Step:
@@ -286,6 +299,29 @@ def test_a_change_of_two_in_one_number_is_not_two_changes_of_one() -> None:
         calibration = mechanism.calibrate(Steep(4, 4).facts(), dpf.Relation.ADD_OR_REMOVE_ONE)
         assert calibration is not None
         assert mechanism.dp_event(calibration, dpf.Relation.ADD_OR_REMOVE_ONE) is None
+
+
+@pytest.mark.parametrize("kind", [*BUILT_IN, PureLike])
+def test_only_some_notions_hold_for_plans_chosen_by_earlier_releases(
+    kind: Any, plan_of: Callable[..., dpf.StudyPlan]
+) -> None:
+    """Losses of distributions are known for one plan that is fixed, so a budget that has released takes no other."""
+    free = kind.__name__ in ("PureAccountant", "ZCDPAccountant", "RDPAccountant")
+    plan = plan_of(count("n", "0.1"), SCHEMA)
+    budget = kind(ADD, epsilon=2, delta=DELTA if kind.needs_delta else 0)
+    first, second = budget.open(plan), budget.open(plan)  # both were fixed before any release
+    second.scope().charge("n")
+    spent = budget.spent
+    if free:
+        budget.open(plan)
+        return
+    for again in (budget, copy.copy(budget), pickle.loads(pickle.dumps(budget))):
+        with pytest.raises(
+            PlanRefused, match="holds for plans that are fixed before the first release, and an earlier"
+        ):
+            again.open(plan)
+    assert budget.spent == spent
+    first.scope().charge("n")  # what was opened before goes on
 
 
 def test_pld_bounds_branches_and_parts_that_differ(plan_of: Callable[..., dpf.StudyPlan]) -> None:
