@@ -319,6 +319,15 @@ class EngineConformance(PeopleConformance):
         self._require(self.engine.number(second) == 20, "dropping one table changes another")
         self.engine.drop(second)
 
+    def test_a_table_is_read_anew_each_time(self, tmp_path: Path) -> None:
+        """From the same files, which hold other rows now: rows that their owner took out are in no later run."""
+        kept = "rows are kept from an earlier table of the same place"
+        for what, sizes in (("a table", (40, 3)), (kept, (25, 7))):
+            rows, expected = self._opened(write(tmp_path / "same", sizes))
+            problem = difference(all_counts(self.engine, rows), all_counts(InMemory(), expected))
+            self._require(problem is None, f"{what}: {problem}")
+            self.engine.drop(rows)
+
     def test_counts_that_could_wrap_round_are_refused(self, tmp_path: Path) -> None:
         """They are refused (see `counts.wide`), and the rows can be counted afterwards."""
         rows = self._open(write(tmp_path, (9,)))

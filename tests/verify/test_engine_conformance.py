@@ -295,6 +295,20 @@ class TellsItsBlocks(Planted):
         return f"blocks: {self.blocks}"
 
 
+class KeepsTables(Planted):
+    """A table that was read before, by its place, is not read again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: dict[Any, Any] = {}
+
+    def open(self, files: TableFiles) -> Any:
+        place = (files.path, files.schema.fingerprint, files.unit, files.out_of_domain)
+        if place not in self.known:
+            self.known[place] = super().open(files)
+        return self.known[place]
+
+
 PLANTED: dict[type[Planted], str] = {
     ReusesItsSample: "a second sample of the same rows .*as if the first were reused",
     DropsARow: r"large blocks: 82,9\d\d rows are counted of 83,001: rows are lost",
@@ -322,6 +336,7 @@ PLANTED: dict[type[Planted], str] = {
     DerivesByPosition: r"part \d with a derived attribute: as many rows as expected, but in other cells",
     ReadsAnything: "files are opened that are refused in memory",
     Shows: "a handle shows the number of its rows",
+    KeepsTables: "rows are kept from an earlier table of the same place: all rows: 43 rows are counted of 32",
     TellsItsBlocks: "asked follows from the rows, and reports show it: 'blocks: 1' and 'blocks: 10'",
 }
 
