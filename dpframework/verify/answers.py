@@ -95,6 +95,22 @@ def invent_answers(facts: QueryFacts) -> Answers:
     return Answers(facts, lambda mechanism, calibration, relation: _invent_answers(mechanism, calibration, relation))
 
 
+def of_units(asked: Answers, rows: int) -> Answers | None:
+    """Return answers that all rows of a unit move alike, each as a row moves them; None where answers are no numbers.
+
+    A row moves them by no more than is declared, and so the rows by as many times as much.
+    """
+    if asked.facts.unlisted or not {one.norm for one in asked.facts.sensitivities} & {Norm.L1, Norm.SQUARED_L2}:
+        return None
+
+    def pairs(mechanism: Mechanism, calibration: Calibration, relation: Relation) -> Iterator[tuple[Any, Any]]:
+        for one, other in asked.pairs(mechanism, calibration, relation):
+            if isinstance(one, np.ndarray) and not mechanism.selects:
+                yield one, one + rows * (other - one)
+
+    return Answers(attrs.evolve(asked.facts, text=f"{asked.facts.text}, of a unit of {rows} rows"), pairs)
+
+
 def _invent_answers(mechanism: Mechanism, calibration: Calibration, relation: Relation) -> Iterator[tuple[Any, Any]]:
     facts = calibration.facts
     scale = _deviation(mechanism, calibration)

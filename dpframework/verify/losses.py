@@ -31,10 +31,11 @@ from numpy.typing import NDArray
 from dpframework.accountant import PLDAccountant, zcdp_to_epsilon
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
+from dpframework.facts.unit import UnitChange
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import PiecewiseScores
-from dpframework.verify.answers import WIDTH, Answers, answers_of, list_outputs
+from dpframework.verify.answers import WIDTH, Answers, answers_of, list_outputs, of_units
 from dpframework.verify.findings import reach
 from dpframework.verify.patience import Patience
 from dpframework.verify.refusals import refusal
@@ -47,6 +48,7 @@ TOLERANCE = 1e-3  # relative, of a sum on a grid
 PAIR = 0.2  # of the time that is left, for the outputs of one pair
 TRIED = 16  # pairs of answers of a query that releases are made from
 MANY = 10**8  # rows
+UNIT = 3  # rows of a unit
 FARTHEST = 2**40  # steps of the lattice from an answer, where an output should be possible yet
 SLACK = {"epsilon": 1e-6, "rho": 1e-4, "delta": 1e-9}  # of floating point
 COARSE = 0.1  # how far the logarithm of the sum over a coarse grid may be off
@@ -182,6 +184,12 @@ def check_losses(
             if calibration is not None:
                 served += 1
                 checked.compare(asked, calibration, relation)
+            of_unit = of_units(asked, UNIT)
+            own = type(mechanism).unit_event is not Mechanism.unit_event  # else nothing more is claimed than of a row
+            if of_unit is not None and own and not checked.patience.over:
+                calibration = mechanism.calibrate(asked.facts, relation, by=UnitChange(UNIT))
+                if calibration is not None:
+                    checked.compare(of_unit, calibration, relation)
     if not served:
         raise InputError(f"mechanism '{mechanism.name}' serves none of the queries; give answers of its own kind")
     wrong = tuple(dict.fromkeys(checked.wrong))

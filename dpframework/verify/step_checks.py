@@ -11,7 +11,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import QueryFacts
-from dpframework.verify.losses import LossReport, check_losses
+from dpframework.verify.losses import UNIT, LossReport, check_losses
 from dpframework.verify.other_process import AskedHere, OtherProcess, differences, is_foreign
 from dpframework.verify.patience import Patience
 from dpframework.verify.probes import Probe
@@ -22,7 +22,6 @@ from dpframework.verify.sensitivity import SensitivityReport, search_sensitivity
 from dpframework.verify.subject import Subject
 
 ALIKE = 3  # queries of one name with the same sensitivities, that differ in what they are asked of
-UNIT = 3  # rows of a unit, for which what a query declares is searched in any case
 SAMPLED = 2  # mechanisms of one name, with different parameters
 DRAWN = 6_000  # outputs that a mechanism's tests draw or weigh, about, where it takes answers of its own kind
 COMPARED = 2  # mechanisms of one name, with different queries or relations

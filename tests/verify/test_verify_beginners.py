@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
+from dpframework.facts.unit import ONE_ROW
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace
 from dpframework.queries import CandidateScores, Count, Histogram, Norm, Query, Sensitivity, histogram_sensitivities
 from dpframework.verify import MinerConformance, search_sensitivity
@@ -130,6 +131,15 @@ class Deviation(Gaussian):
 
     def release_many(self, answers, calibration, randomness):
         return [self.release(answer, calibration, randomness) for answer in answers]
+
+
+class EventOfARow(Gaussian):
+    """Takes the event of one row for that of a unit of several: the total in PLD is too small for people."""
+
+    name = "event-of-a-row"
+
+    def unit_event(self, calibration, relation):
+        return super().unit_event(attrs.evolve(calibration, by=ONE_ROW), relation)
 
 
 class OneNoise(DiscreteLaplace):
@@ -354,6 +364,10 @@ PLANTED: dict[str, tuple[Callable[[bool], dpf.Miner], str]] = {
     "the variance for the deviation": (
         lambda right: asks(Asked(), Gaussian("0.5") if right else Deviation("0.5")),
         "deviation: ",
+    ),
+    "the event of a row for that of a unit": (
+        lambda right: asks(Asked(), Gaussian("0.5") if right else EventOfARow("0.5")),
+        "asked, of a unit of 3 rows, add-or-remove-one: delta beyond the epsilon",
     ),
     "one noise for all counts": (
         lambda right: asks(Asked(), DiscreteLaplace(1) if right else OneNoise(1)),
