@@ -323,7 +323,7 @@ class EngineConformance(PeopleConformance):
         """From the same files, which hold other rows now: rows that their owner took out are in no later run."""
         kept = "rows are kept from an earlier table of the same place"
         for what, sizes in (("a table", (40, 3)), (kept, (25, 7))):
-            rows, expected = self._opened(write(tmp_path / "same", sizes))
+            rows, expected = self._open_both(write(tmp_path / "same", sizes))
             problem = difference(all_counts(self.engine, rows), all_counts(InMemory(), expected))
             self._require(problem is None, f"{what}: {problem}")
             self.engine.drop(rows)
