@@ -44,6 +44,23 @@ def test_a_part_is_beside_its_place_and_gone_when_it_ends(make: Callable[[Path],
     part.end()
 
 
+@pytest.mark.parametrize("make", MAKE)
+def test_a_part_that_cannot_be_removed_is_closed_all_the_same(
+    make: Callable[[Path], Part], place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any, **__: Any) -> None:
+        raise PermissionError
+
+    part = make(place)
+    descriptor = part.descriptor
+    monkeypatch.setattr(os, "unlink", refused)
+    monkeypatch.setattr(os, "rmdir", refused)
+    part.end()
+    assert names(place.parent) == [".out.0.part"]
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
 def test_a_part_that_was_moved_stays(place: Path) -> None:
     part = new_part_file(place)
     assert part.path is not None

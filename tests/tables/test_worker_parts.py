@@ -237,6 +237,51 @@ def test_certificates_are_asked_for_on_both_sides(monkeypatch: pytest.MonkeyPatc
     }
 
 
+class Opened:
+    """A cluster or a client that is not started, and tells how it was asked for."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        self.given, self.options, self.closed = given, options, False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize(("workers", "of_machine", "expected"), [(2, 5, 2), (None, 5, 5), (None, None, 1)])
+def test_a_cluster_here_shows_certificates_and_listens_to_this_machine_alone(
+    workers: int | None, of_machine: int | None, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("distributed.LocalCluster", Opened)
+    monkeypatch.setattr("distributed.Client", Opened)
+    monkeypatch.setattr("distributed.security.Security.temporary", lambda: "certificates")
+    monkeypatch.setattr(os, "cpu_count", lambda: of_machine)
+    with contextlib.ExitStack() as ending:
+        client = Connection(workers=workers).open(ending)
+        (cluster,) = client.given
+        assert (client.closed, cluster.closed) == (False, False)
+    assert (client.closed, cluster.closed) == (True, True)
+    assert client.options == {"direct_to_workers": True}
+    assert cluster.given == ()
+    assert cluster.options == {
+        "n_workers": expected,
+        "threads_per_worker": 1,
+        "scheduler_kwargs": {"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+        "security": "certificates",
+        "host": "127.0.0.1",
+    }
+
+
+def test_a_foreign_cluster_is_waited_for_as_long_as_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_client, "client_class", lambda: Opened)
+    monkeypatch.setattr("distributed.security.Security", lambda **options: options)
+    with contextlib.ExitStack() as ending:
+        client = Connection(TCP, trust_network=True).open(ending)
+        assert not client.closed
+    assert client.closed
+    assert client.given == (TCP,)
+    assert client.options == {"timeout": 120.0, "security": {"require_encryption": False}}
+
+
 def test_workers_here_keep_their_memory_and_are_waited_for() -> None:
     found = _local_settings({"MALLOC_TRIM_THRESHOLD_": "65536", "OMP_NUM_THREADS": "1"})
     assert found["distributed.nanny.pre-spawn-environ"] == {"OMP_NUM_THREADS": "1"}
