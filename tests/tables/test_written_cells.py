@@ -143,6 +143,30 @@ def test_one_number(options, cell, number) -> None:
         assert found == pytest.approx(number, abs=0) if not math.isnan(number) else found is None
 
 
+@pytest.mark.parametrize(
+    ("own", "other", "found"),
+    [
+        ({}, {"table": "visits"}, {"table": "visits"}),
+        ({"decimal": ","}, {"query": "select 1"}, {"decimal": ",", "query": "select 1"}),
+        ({"table": "ours"}, {"table": "visits"}, {"table": "ours"}),
+        ({"table": "ours"}, {"query": "select 1"}, {"table": "ours"}),
+        (
+            {"query": "select 2", "skip": 1},
+            {"table": "visits", "sheet": "a"},
+            {"query": "select 2", "skip": 1, "sheet": "a"},
+        ),
+        ({"null": ["-"]}, {"null": ["?"], "separator": ";"}, {"null": ["-"], "separator": ";"}),
+        (
+            {"columns": {"a": {"null": "-"}, "b": {"decimal": ","}}},
+            {"columns": {"a": {"null": "?", "decimal": "."}, "c": {"null": "0"}}},
+            {"columns": {"a": {"null": "-", "decimal": "."}, "c": {"null": "0"}, "b": {"decimal": ","}}},
+        ),
+    ],
+)
+def test_options_over_others_leave_what_they_do_not_say(own, other, found) -> None:
+    assert ReadOptions.of(own).over(ReadOptions.of(other)) == ReadOptions.of(found)
+
+
 def test_a_date_is_one_number_as_text_as_cell_and_as_object() -> None:
     day = datetime.datetime(2024, 2, 29, 13, 45, 59, 250000)
     assert date_number(day.replace(tzinfo=datetime.timezone.max), dpf.facts.DateUnit.DAYS) == date_number(
