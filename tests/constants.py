@@ -1,4 +1,4 @@
-"""What plans, files and verdicts rely on: public constants of every module, such as limits, tolerances and versions.
+"""What plans, files and verdicts rely on: constants of every module, such as limits, tolerances and versions.
 
     python tests/constants.py
 
@@ -8,6 +8,7 @@ no test of a study would notice. Left out are those of which the mutation target
 
 from __future__ import annotations
 
+import ast
 import tomllib
 from collections.abc import Iterator
 from fnmatch import fnmatch
@@ -20,23 +21,32 @@ from signatures import modules
 
 PAGE = Path(__file__).with_suffix(".txt")
 TARGETS = Path(__file__).parent / "mutation" / "targets"
+OF_THE_SYSTEM = ("_FLAGS",)  # as the system numbers them
 OTHERWISE = ("witnesses", "plots", "files_watched")  # modules with tables to try, the look of pictures, the time of day
 
 
 def lines() -> Iterator[str]:
-    """Yield a line for each public constant that is a number, or holds some, in the order of modules."""
+    """Yield a line for each constant that is a number, or holds some, in the order of modules."""
     for module in modules():
         if module.__name__.rpartition(".")[2] not in OTHERWISE:
             yield from _of_module(module)
 
 
 def _of_module(module: Any) -> Iterator[str]:
-    source = Path(module.__file__).read_text(encoding="utf-8")
     path = "/".join(Path(module.__file__).parts[-len(module.__name__.split(".")) :])
-    for name, value in vars(module).items():
-        assigned = f"\n{name} = " in source or f"\n{name}: " in source
-        if name.isupper() and name[0] != "_" and assigned and _has_numbers(value) and not _is_free(path, name):
+    for name in _assigned(Path(module.__file__).read_text(encoding="utf-8")):
+        value = getattr(module, name, None)  # no value: only a type checker sees it
+        if _has_numbers(value) and name not in OF_THE_SYSTEM and not _is_free(path, name):
             yield f"{module.__name__}.{name} = {_text(value)}"
+
+
+def _assigned(source: str) -> Iterator[str]:
+    """Yield the constants that a module assigns, `A, B = 1, 2` and private ones, too."""
+    for statement in ast.parse(source).body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        for name in (node for target in targets if target is not None for node in ast.walk(target)):
+            if isinstance(name, ast.Name) and name.id.isupper() and isinstance(name.ctx, ast.Store):
+                yield name.id
 
 
 def _has_numbers(value: Any) -> bool:
@@ -44,7 +54,7 @@ def _has_numbers(value: Any) -> bool:
         return any(map(_has_numbers, value))
     if isinstance(value, dict):
         return any(map(_has_numbers, value.values()))
-    return isinstance(value, int | float | Fraction) and not isinstance(value, bool)
+    return type(value) in (int, float, Fraction)
 
 
 def _text(value: Any) -> str:

@@ -99,10 +99,11 @@ def mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
 def _outside_caps(plan: Plan, step: Step) -> str | None:
     """Return why no release of a kind could be charged to its block, or None if it could, or is of no block."""
     block, found = plan.index.place(step).block, plan.calibration(step)
-    amount = None if block is None or found is None else block.uncapped(found.losses, plan.relation)
-    if block is None or amount is None:
+    if block is None or found is None:
         return None
-    return f"has no claim in {amount}, which block '{block.name}' caps; leave that cap out, or use another mechanism"
+    amount = block.uncapped(found.losses, plan.relation)
+    caps = f"which block '{block.name}' caps; leave that cap out, or use another mechanism"
+    return None if amount is None else f"has no claim in {amount}, {caps}"
 
 
 def assumption_not_allowed(plan: Plan) -> Iterator[tuple[Severity, str]]:

@@ -70,7 +70,7 @@ def _overlaps(node: Parallel, what: str, place: str, plan: Plan) -> Iterator[tup
 def duplicate_names(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find names that two nodes of one scope share."""
     for scope in plan.index.scopes:
-        opens = isinstance(scope.nodes[0].node, Sequential | Spend) and len(scope.nodes) > 1
+        opens = isinstance(scope.nodes[0].node, Sequential | Spend)
         own = scope.nodes[1:] if opens else scope.nodes
         for name, times in Counter(placed.name for placed in own if placed.name).items():
             if times > 1:

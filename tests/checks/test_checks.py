@@ -334,6 +334,9 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
         ("info", "may grow 999-fold; up to 1", (count(epsilon="6.907"), {"epsilon": 7}), (count(), {})),
         ("info", "may grow 1,010-fold; up to 1", (count(epsilon="6.9082"), {"epsilon": 7}), (count(), {})),
         ("info", "may grow 2.97-fold; up to 1", (count(epsilon="1.09"), {"epsilon": 2}), (count(), {"epsilon": 2})),
+        ("warning", "may grow 899,000-fold; above 10", (count(epsilon="13.708"), {"epsilon": 14}), (count(), {})),
+        ("warning", "may grow more than a million-fold; above 10", (count(epsilon="13.82"), {"epsilon": 14}),
+         (count(), {})),
         ("info", "more than a million-fold; the study allows 'large-epsilon'",
          (count(epsilon=20), {"epsilon": 21, "allow": ["large-epsilon"]}), (count(), {"allow": ["large-epsilon"]})),
     ],
@@ -527,6 +530,32 @@ def test_one_fault_does_not_hide_the_next(plan_of: Callable[..., dpf.StudyPlan])
     of_step, of_unit = messages(found(plan_of, chained, {"unit": TWO}), "DP005")
     assert of_step.startswith("step 'a' assumes 'mcmc-converged'; list it")
     assert of_unit.startswith("the study assumes 'rows-per-unit-asserted'; name the unit's column (unit), or list it")
+
+
+def test_an_unknown_use_is_found_beside_a_partition(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    parts, wrong = dpf.parallel(count("part", "0.1"), by=SCHEMA["a"]), dpf.post("p", ["rowz"])
+    for nodes in itertools.permutations((parts, count("rows", "0.1"), wrong)):
+        (message,) = messages(found(plan_of, dpf.sequential(*nodes), {}), "DP016")
+        assert message.startswith("'p' in the plan uses 'rowz', which is not there; did you mean 'rows'")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "caps", "lacks"),
+    [
+        (DiscreteLaplace, {"epsilon": 1}, None),
+        (DiscreteLaplace, {"rho": "0.1"}, None),
+        (Gaussian, {"rho": "0.1"}, None),
+        (Gaussian, {"epsilon": 1, "rho": "0.1"}, "epsilon"),
+    ],
+)
+def test_a_block_caps_what_its_releases_have_a_claim_in(
+    plan_of: Callable[..., dpf.StudyPlan], mechanism: Any, caps: dict[str, Any], lacks: str | None
+) -> None:
+    block = dpf.spend("b", dpf.kind("n", dpf.queries.Count(), mechanism), **caps)
+    for node in (block, dpf.sequential(count("rows", "0.1"), block)):
+        own = messages(found(plan_of, node, {"delta": "1e-6", "epsilon": 5}), "DP014")
+        assert len(own) == (lacks is not None)
+        assert all(f"has no claim in {lacks}, which block 'b' caps; leave that cap out" in message for message in own)
 
 
 def test_parts_are_told_by_their_name(plan_of: Callable[..., dpf.StudyPlan]) -> None:

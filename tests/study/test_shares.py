@@ -700,6 +700,15 @@ def test_no_budget_is_enough_for_other_steps_beside_shares_of_all_of_it():
         study.epsilon_for("shared", within=20)
 
 
+@pytest.mark.parametrize("scale", [Fraction(1), Fraction(1, 3), Fraction(5, 2)])
+def test_a_miner_is_given_its_share_of_the_scale_times_its_factor(scale):
+    shares = histograms(2, "1/4", delta=DELTA).shares()
+    found = shares.made({"step 0": (0, Fraction(3)), "step 1": (1, Fraction(2))}, scale)
+    miners = [found[name][0] for name in ("step 0", "step 1")]
+    assert (miners[0].epsilon, miners[0].rho) == (scale * 3 / 4, None)
+    assert (miners[1].epsilon, miners[1].rho) == (None, rho_below(scale / 2, DELTA))
+
+
 def test_the_noise_of_every_release_is_compared():
     study = histograms(2, "0.5")
     shares = study.shares()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -384,3 +385,46 @@ def test_whose_a_row_is_goes_round_the_files(tmp_path: Path) -> None:
     files = write(tmp_path, (40, 1, 30), unit=PERSON)
     ids = [pl.read_parquet(place)["person"].n_unique() for place in sorted(Path(files.path[0]).iterdir())]
     assert ids == [9, 1, 9]
+
+
+class CountsKeysItself(Planted):
+    """Counts keys where its rows lie."""
+
+    gathers = False
+
+    def tally(self, *given: Any) -> Any:
+        return super().tally(*given)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "tried"),
+    [
+        (Planted, {"gathers": True, "groups": False}, True),
+        (Planted, {"gathers": True, "groups": True}, False),
+        (Planted, {"gathers": False, "groups": False}, False),
+        (CountsKeysItself, {"gathers": False, "groups": False}, True),
+        (CountsKeysItself, {"gathers": False, "groups": True}, False),
+    ],
+)
+def test_keys_of_people_are_tried_on_engines_that_count_keys(
+    kind: type[Planted], changes: dict[str, bool], tried: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    class Suite(EngineConformance):
+        __test__ = False
+        engine = kind()
+
+        @classmethod
+        def made(cls) -> dpf.Engine:
+            return kind()
+
+        def _require_people(self, what: str, files: TableFiles, *, sampled: bool = True) -> None:
+            assert not sampled
+            asked.append(what)
+
+    for name, value in changes.items():
+        monkeypatch.setattr(kind, name, value)
+    with contextlib.suppress(pytest.skip.Exception):
+        Suite().test_a_person_counts_once_for_each_key(tmp_path)
+    assert asked == ["keys of people"] * tried
