@@ -85,7 +85,7 @@ def noisy_result(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
 
 
 def _off(bound: ErrorBound) -> str:
-    amount = rows_text(bound.amount or 0) if bound.unit == "rows" else f"{bound.amount:.3g}"
+    amount = rows_text(bound.amount) if bound.amount is not None and bound.unit == "rows" else f"{bound.amount:.3g}"
     unit = f" {bound.unit}" if bound.unit else ""
     if bound.kind is BoundKind.CHOICE:
         return f"the choice may be worse than the best by {amount}{unit}"

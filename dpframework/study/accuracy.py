@@ -184,7 +184,7 @@ def _find_bound(whole: StudyPlan, miners: Mapping[str, Miner], step: str, within
     own = [path for path in paths if path.startswith(f"{name}/")]
     if name is None or step not in (name, *own):
         raise InputError(f"the study has no step '{step}'; {nearest(step, names if name is None else own)}")
-    wanted = _Wanted(name, step, rows, 0.0)
+    wanted = _Wanted(name, step, rows, math.inf)
     bound = wanted.bound(whole, miners.get(name))
     amount = _number(within, bound, step)
     if bound.amount is None:

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.checks import BUILT_IN, findings
+from dpframework.checks import BUILT_IN, findings, noise
 from dpframework.checks.check_pages import check_page
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Step, Verified
 from dpframework.plan.code import code_of
+from dpframework.results.error_bounds import ErrorBound
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"])], max_rows=100)
 COUNTED = dpf.Schema(SCHEMA.attributes, rows=90)
@@ -655,3 +656,56 @@ def test_results_that_are_alike_are_one_finding(plan_of: Callable[..., dpf.Study
         study.add(f"part {k}", dpf.miner("histogram", attribute="c", epsilon="0.01"))
     (told,) = messages(study.plan().check(), "DP025")
     assert told.startswith("result 'part 0' and 8 more: counts of 'c': each may be off by 300 rows")
+
+
+@pytest.mark.parametrize(
+    ("kind", "amount", "unit", "text"),
+    [
+        ("counts", 1234.2, "rows", "each may be off by 1,240 rows"),
+        ("number", 1234.2, "years", "it may be off by 1.23e+03 years"),
+        ("number", 0.51, "", "it may be off by 0.51"),
+        ("choice", 0.51, "rows", "the choice may be worse than the best by 1 rows"),
+    ],
+)
+def test_an_error_is_told_in_its_unit(kind: str, amount: float, unit: str, text: str) -> None:
+    assert noise._off(ErrorBound("that", amount, unit, kind)) == text
+
+
+@pytest.mark.parametrize(
+    ("within", "threshold", "text"),
+    [(3, 0.5, " 6 times"), (1.01, 1, " 1.1 times"), (3, 0, ""), (3, -1, ""), (float("inf"), 1, "")],
+)
+def test_how_many_times_less_noise_is_enough(within: float, threshold: float, text: str) -> None:
+    assert noise._times(within, threshold) == text
+
+
+@pytest.mark.parametrize(
+    ("allowed", "meant"),
+    [("noisy-reslt", "noisy-result"), ("mcmc-convergd", "mcmc-converged"), ("ours-onIy", "ours-only")],
+)
+def test_a_misspelt_allowance_is_refused_with_what_was_meant(
+    plan_of: Callable[..., dpf.StudyPlan], allowed: str, meant: str
+) -> None:
+    node = count(assumptions=["ours-only"])
+    for names in ([allowed], ["ours-only", allowed], [allowed, "ours-only"]):
+        plan = plan_of(node, SCHEMA, ADD, epsilon=1, allow=names)
+        (message,) = messages(findings(plan), "DP015")
+        assert message == f"the study allows '{allowed}', which nothing assumes; did you mean '{meant}'?"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "options"),
+    [
+        ("large-epsilon", {"epsilon": 12, "node": count(epsilon=12)}),
+        ("large-delta", {"delta": "0.01"}),
+        ("one-row-per-person", {}),
+        ("unit-weaker-than-ids", {"schema": WITH_IDS}),
+    ],
+)
+def test_what_is_allowed_is_needed_or_said_not_to_be(
+    plan_of: Callable[..., dpf.StudyPlan], allowed: str, options: dict[str, Any]
+) -> None:
+    needing = {"node": count(), "schema": SCHEMA, "allow": [allowed]} | options
+    assert messages(found(plan_of, needing.pop("node"), needing), "DP015") == []
+    other = found(plan_of, count(epsilon="0.1"), {"schema": UNCOUNTED, "unit": PERSON, "allow": [allowed]})
+    assert messages(other, "DP015") == [f"the study allows '{allowed}', and nothing in the plan needs it"]

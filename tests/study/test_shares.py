@@ -17,7 +17,7 @@ from people import study_file
 import dpframework as dpf
 from dpframework.cli import main
 from dpframework.facts.privacy import last_digit, rho_below
-from dpframework.results.error_bounds import ErrorBound
+from dpframework.results.error_bounds import ErrorBound, TableSize
 from dpframework.study import accuracy, shares as shares_module
 from dpframework.study.miner_builder import build_miner
 from dpframework.study.shares import noise
@@ -65,6 +65,22 @@ class Asks(dpf.Miner):
 
     def mine(self, table):
         return None
+
+
+@attrs.frozen
+class Several(dpf.Miner):
+    """Count all rows, and by two attributes."""
+
+    name = "several"
+    epsilon: Fraction
+
+    def plan(self, schema):
+        counting = dpf.mechanisms.DiscreteLaplace(self.epsilon / 3)
+        queries = [dpf.queries.Count(), *map(dpf.queries.Histogram, list(schema)[:2])]
+        return dpf.sequential(*(dpf.step(name, query, counting) for name, query in zip("abc", queries, strict=True)))
+
+    def mine(self, table):
+        return [table.release(name) for name in "abc"]
 
 
 def histograms(number: int, share: object, **options: object) -> dpf.Study:
@@ -430,6 +446,7 @@ def test_asking_for_an_epsilon_reads_and_finds_nothing_else(monkeypatch):
         ("own", {"within": "1 %", "rows": 0}, "rows is 0; write a number above 0"),
         ("own/nothing", {"within": 3}, "the study has no step 'own/nothing'; known: own/counts"),
         ("tree", {"within": "1 %"}, "step 'tree' makes several releases; name one of them, such as 'tree/"),
+        ("three", {"within": 3}, "several releases; name one of them, such as 'three/a' or 'three/b'$"),
         ("planned", {"within": 3}, "step 'planned' has no epsilon that could change"),
         ("two", {"within": 3}, "step 'two' has no epsilon that could change"),
         ("gaussian", {"within": 3}, "step 'gaussian' has no epsilon that could change"),
@@ -442,11 +459,31 @@ def test_an_epsilon_that_cannot_be_found_is_one_sentence(step, options, sentence
     study.add_plan(
         "two", dpf.sequential(*(dpf.step(name, one, dpf.mechanisms.DiscreteLaplace("0.01")) for name in ("a", "b")))
     )
+    study.add("three", Several(Fraction(1, 100)))
     study.add("mean", dpf.miner("mean", attribute="age", epsilon="0.01"))
     study.add("gaussian", dpf.miner("histogram", attribute="ill", rho="0.0001"))
     study.add("tree", dpf.miner("dp-id3", target="ill", epsilon="0.01"))
     with pytest.raises(dpf.InputError, match=sentence):
         study.epsilon_for(step, **options)
+
+
+@pytest.mark.parametrize(
+    ("about", "note", "sentence"),
+    [
+        (None, "depends on the rows", "the error of 'own' depends on the number of rows, which is not public; say"),
+        (
+            100,
+            "depends on the rows",
+            "'own' has no error bound that an epsilon could be found for: depends on the rows",
+        ),
+        (None, "none is known", "'own' has no error bound that an epsilon could be found for: none is known"),
+    ],
+)
+def test_an_error_without_a_bound_says_what_it_lacks(about, note, sentence, monkeypatch):
+    bound = ErrorBound("that", None, size=TableSize(about=about), note=note)
+    monkeypatch.setattr(accuracy._Wanted, "bound", lambda *_: bound)
+    with pytest.raises(dpf.InputError, match=f"^{sentence}"):
+        mixed(DELTA).epsilon_for("own", within=3)
 
 
 def test_a_percentage_needs_a_number_of_rows_that_is_public(write, capsys):
