@@ -100,6 +100,15 @@ def test_blocks_of_about_one_size_share_a_radius() -> None:
 
 
 @each_design
+def test_the_largest_noise_is_the_mean_radius_of_the_widest_group(design: Design) -> None:
+    """The radius of a norm's noise in d coordinates is Gamma distributed, of shape d + 1."""
+    tuned = Tuned(design, Fraction(1, 3))
+    numbers = [sum(design.widths[j] for j in group) * design.outputs for group in design.groups]
+    means = [(number + 1) * scale for number, scale in zip(numbers, tuned.scales, strict=True)]
+    assert tuned.largest_noise == max(means)
+
+
+@each_design
 def test_shares_of_the_norm_are_above_nothing_and_add_up_to_one(design: Design) -> None:
     assert sum(design.shares) == 1
     assert min(design.shares) > 0
