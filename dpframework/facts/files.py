@@ -249,16 +249,16 @@ def require_usable(out: Path, names: Collection[str]) -> None:
         As `stage_folder`.
     """
     try:
-        linked, exists = out.is_symlink(), out.exists()
+        mode = os.lstat(out).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        if not out.absolute().parent.is_dir():
+            raise InputError(f"{out}: its parent folder does not exist; make it first") from None
+        return
     except (OSError, ValueError) as error:  # its name is too long, for one
         raise InputError(f"{out}: cannot be written: {getattr(error, 'strerror', None) or 'it is no path'}") from None
-    if linked:
+    if stat.S_ISLNK(mode):
         raise InputError(f"{out}: is a symbolic link; give the name of the folder that you mean")
-    if not exists:
-        if not out.absolute().parent.is_dir():
-            raise InputError(f"{out}: its parent folder does not exist; make it first")
-        return
-    if not out.is_dir():
+    if not stat.S_ISDIR(mode):
         raise InputError(f"{out}: is a file; --out needs a folder")
     if not os.access(out, os.R_OK | os.W_OK | os.X_OK):
         raise InputError(f"{out}: cannot be written: permission denied")

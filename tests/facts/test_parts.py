@@ -103,6 +103,23 @@ def test_a_part_is_opened_through_no_link_is_not_inherited_and_nothing_waits_for
     assert parts._FLAGS == os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
+@pytest.mark.parametrize(("make", "how"), [(new_part_file, os.O_RDWR | os.O_CREAT | os.O_EXCL), (new_part_folder, 0)])
+def test_whatever_is_opened_is_opened_so(
+    make: Callable[[Path], Part], how: int, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[int] = []
+    really = os.open
+
+    def noted(path: Any, flags: int, *mode: int) -> int:
+        opened.append(flags)
+        return really(path, flags, *mode)
+
+    place.with_name(".out.0.part").write_text("left")
+    monkeypatch.setattr(os, "open", noted)
+    make(place).end()
+    assert opened == [os.O_RDONLY | parts._FLAGS, how | parts._FLAGS]
+
+
 @pytest.mark.parametrize("make", MAKE)
 def test_parts_that_nobody_holds_any_more_are_removed_and_nothing_else_is(
     make: Callable[[Path], Part], place: Path
