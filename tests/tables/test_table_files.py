@@ -1,0 +1,80 @@
+"""The files of a table before any is opened: into which pieces they are cut, and what they are called."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import dpframework as dpf
+from dpframework.tables.files import TableFiles
+
+URL = "https://example.org/c.csv"
+SCHEMA = dpf.Schema([dpf.Boolean("ill")])
+VIEWS = dpf.Schema([dpf.Boolean("ill", view="left"), dpf.Boolean("old", view="right")])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("a.parquet", "b.PARQUET", "d.csv"):
+        (tmp_path / name).write_text("")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("places", "number", "parts"),
+    [
+        (["a.parquet"], 1, {"a.parquet": 1}),
+        (["a.parquet"], 3, {"a.parquet": 3}),
+        (["b.PARQUET"], 3, {"b.PARQUET": 3}),
+        (["d.csv"], 3, {"d.csv": 1}),
+        ([URL], 3, {URL: 3}),
+        (["a.parquet", "d.csv"], 3, {"a.parquet": 2, "d.csv": 1}),
+        (["a.parquet", "b.PARQUET", "d.csv", URL], 4, {"a.parquet": 1, "b.PARQUET": 1, "d.csv": 1, URL: 1}),
+        (["a.parquet", "b.PARQUET", "d.csv", URL], 5, {"a.parquet": 2, "b.PARQUET": 2, "d.csv": 1, URL: 2}),
+    ],
+)
+def test_files_are_cut_until_there_are_enough_pieces(
+    places: list[str], number: int, parts: dict[str, int], folder: Path
+) -> None:
+    found = TableFiles(places, SCHEMA, key=b"k").pieces(number)
+    at = {name: name if name == URL else os.path.join(os.path.realpath(folder), name) for name in parts}
+    assert [(os.path.realpath(one.file) if one.file != URL else URL, one.part, one.side) for one in found] == [
+        (at[name], (k, few), 0) for name, few in parts.items() for k in range(few)
+    ]
+    assert all(one.file == URL or os.path.isabs(one.file) for one in found)
+    assert {(one.how.path, one.how.key) for one in found} == {((), None)}
+
+
+def test_pieces_of_the_left_view_come_first(folder: Path) -> None:
+    files = TableFiles("a.parquet", VIEWS, right="d.csv", id="who", unit=dpf.PrivacyUnit("who"))
+    assert files.views == (("a.parquet",), ("d.csv",))
+    assert [(Path(one.file).name, one.part, one.side) for one in files.pieces(2)] == [
+        ("a.parquet", (0, 2), 0),
+        ("a.parquet", (1, 2), 0),
+        ("d.csv", (0, 1), 1),
+    ]
+    assert files.sources_by(("l", "r")) == {"ill": "l", "old": "r"}
+    whole = TableFiles("a.parquet", VIEWS)
+    assert whole.views == (("a.parquet",),)
+    assert whole.sources_by(("t",)) == {"ill": "t", "old": "t"}
+    with pytest.raises(dpf.InputError, match="matched by their positions, which one process alone can tell"):
+        TableFiles("a.parquet", VIEWS, right="d.csv").pieces(2)
+
+
+@pytest.mark.parametrize("options", [None, {}, {"aws_region": "eu-west-1"}, (("aws_region", "eu-west-1"),)])
+def test_options_of_a_place_are_pairs(options: Any) -> None:
+    assert TableFiles("a.parquet", SCHEMA, options=options).options == tuple(dict(options or {}).items())
+
+
+def test_two_views_are_read_as_one_table(tmp_path: Path) -> None:
+    pl.DataFrame({"who": [1, 2, 3], "ill": [True, False, True]}).write_parquet(tmp_path / "l.parquet")
+    pl.DataFrame({"who": [3, 1, 2], "old": [True, True, False]}).write_parquet(tmp_path / "r.parquet")
+    unit = dpf.PrivacyUnit("who")
+    files = TableFiles(tmp_path / "l.parquet", VIEWS, right=tmp_path / "r.parquet", id="who", unit=unit)
+    table = files.read()
+    assert sorted(zip(*table.codes.tolist(), strict=True)) == [(0, 0), (1, 1), (1, 1)]
