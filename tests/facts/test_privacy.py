@@ -395,3 +395,73 @@ def test_nearest_names() -> None:
     assert nearest("zzz", ["b", "a"]) == "known: a, b"
     assert nearest("zzz", []) == "none is known here"
     assert nearest("zzz", "abcdefghijk").endswith("h, ...")
+
+
+MONTHS = {"period": "month", "date": "day"}
+
+
+@pytest.mark.parametrize(
+    ("unit", "who", "share"),
+    [
+        (
+            PrivacyUnit(),
+            "each row",
+            "Each row counts alone, so a person with several rows counts several times.",
+        ),
+        (PrivacyUnit(rows=4), "each person", "Nobody has more than 4 rows, as the owner states."),
+        (PrivacyUnit("pid"), "each pid", "Each pid counts with one row."),
+        (PrivacyUnit("pid", 4), "each pid", "Each pid counts with at most 4 rows."),
+        (
+            PrivacyUnit(rows=1, **MONTHS),
+            "each person in one month",
+            "Nobody has more than 1 row in each month, as the owner states.",
+        ),
+        (PrivacyUnit("pid", 1, **MONTHS), "each pid in one month", "Each pid counts with one row in each month."),
+        (
+            PrivacyUnit("pid", 2, **MONTHS),
+            "each pid in one month",
+            "Each pid counts with at most 2 rows in each month.",
+        ),
+    ],
+)
+def test_whom_a_unit_protects_and_how_much_they_count(unit: PrivacyUnit, who: str, share: str) -> None:
+    assert (unit.who, unit.share) == (who, share)
+    assert bool(unit.gap) == (unit.period is not None)
+    if unit.period is not None:
+        somebody = "somebody" if unit.id is None else "one pid"
+        assert f"over k months, {somebody} loses k times as much" in unit.gap
+
+
+def test_a_unit_in_a_period_is_one_person_over_all_periods() -> None:
+    unit = PrivacyUnit("pid", 2, **MONTHS)
+    read = unit.during("2026-02")
+    assert (unit.span, unit.template, read.template) == (None, unit, unit)
+    assert read.span is not None
+    assert read.span.name == "2026-02"
+    assert read.require_span() == read.span
+    with pytest.raises(dpf.InputError, match="reads one month at a time; say which"):
+        unit.require_span()
+    assert unit.history == PrivacyUnit("pid", 10**6)
+    for whole in (PrivacyUnit(), PrivacyUnit("pid", 3), PrivacyUnit(rows=2)):
+        assert whole.history == whole.template == whole
+        assert whole.require_span() is None
+        with pytest.raises(dpf.InputError, match="in no period; leave it out"):
+            whole.during("2026-02")
+
+
+@pytest.mark.parametrize(
+    ("unit", "ids", "by"),
+    [
+        ("pid", None, "position"),
+        ("pid", "visit", "'visit'"),
+        ("pid", "pid", None),
+        (None, None, None),
+        (None, "a", None),
+    ],
+)
+def test_views_are_joined_by_the_ids_of_the_unit(unit: str | None, ids: str | None, by: str | None) -> None:
+    if by is None:
+        PrivacyUnit(unit).require_joined_by(ids)
+        return
+    with pytest.raises(dpf.InputError, match=f"^here: the rows of two views are joined by {by}, and cannot"):
+        PrivacyUnit(unit).require_joined_by(ids, "here: ")

@@ -218,6 +218,18 @@ def test_a_path_stays_within_the_owner_s_place(path: str, says: str, folder: Pat
         ('url = "s3://b"\noptions = { a = 3 }', "options must be a table of texts"),
         ('url = "s3://b"\noptions = { a = "$DPFRAMEWORK_NOWHERE" }', "DPFRAMEWORK_NOWHERE, which is not set"),
         ('adress = "s3://b"', "unknown key 'adress'"),
+        ('path = "/srv\\u0007"', "absolute path of a folder"),
+        ('path = "/srv://b"', "absolute path of a folder"),
+        ('url = "s3://b"\ndatabase = "a://b"', "either a url, a path or a database"),
+        ('url = "s3://b"\noptions = 3', "options must be a table of texts"),
+        ('url = "s3://b\\u0007"', "give path"),
+        ('url = "bucket"', "give path"),
+        ('url = "http://[b"', "url cannot be read as a URL"),
+        ('database = "a://[b"', "database cannot be read as a URL"),
+        ('database = "a://b\\u0007"', "database must be a URL as SQLAlchemy has them"),
+        ('database = "host/name"', "database must be a URL as SQLAlchemy has them"),
+        ('database = "a://me:secret@host/name"', "database holds credentials"),
+        ('database = "a://host/name?password=secret"', "database holds credentials or a query"),
     ],
 )
 def test_an_entry_that_cannot_be_used_is_one_sentence_without_its_secrets(entry: str, says: str, folder: Path) -> None:
