@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
-from dpframework.basics import MarginalsMiner
+from dpframework.basics import MarginalsMiner, marginals
 from dpframework.basics.workloads import Workload, all_sets, marginal_of
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
@@ -360,11 +360,16 @@ def test_what_a_schema_cannot_serve_is_refused() -> None:
     assert MarginalsMiner(epsilon=1).workload(dpf.Schema([dpf.Open("o"), dpf.Boolean("b")])).sizes == (2,)
 
 
-@pytest.mark.parametrize(("attributes", "listed"), [(12, True), (13, False)])
-def test_errors_of_few_marginals_are_listed_and_of_more_the_worst_of_each_order(attributes: int, listed: bool) -> None:
-    """Twelve are few."""
-    names = [f"a{k}" for k in range(attributes)]
-    study = dpf.Study(dpf.Schema([dpf.Boolean(name) for name in names]), epsilon=1)
-    study.add("tables", MarginalsMiner(names, epsilon=1))
-    found = [one.what for one in study.plan().error_bounds()["tables"]]
-    assert found == ([f"marginal of {name}" for name in names] if listed else ["marginals of 1 attribute (13)"])
+@pytest.mark.parametrize(("sets", "lines"), [(1, 1), (12, 12), (13, 2)])
+def test_the_errors_of_up_to_twelve_marginals_are_listed(sets: int, lines: int) -> None:
+    pairs = itertools.combinations("abcdefg", 2)
+    variances = {(name,): 4.0 + k for k, name in enumerate("abcdefg")} | dict.fromkeys(pairs, 9.0)
+    told = marginals._describe_errors(dict(list(variances.items())[:sets]))
+    assert len(told) == lines
+    if lines == sets:
+        assert told[0] == (" of a", 4.0, "")
+    else:
+        one, two = told
+        assert one[:2] == ("s of 1 attribute (7)", 10.0)
+        assert one[2] == f"the worst, g; ±{Noisy.margin_of(7.0):.3g} for a cell of mean variance"
+        assert two[:2] == ("s of 2 attributes (6)", 9.0)

@@ -203,6 +203,19 @@ def test_a_noisy_mean_is_drawn_to_the_middle_by_its_noise():
     assert (mean_place(-1.0, 900.0, 0.0), mean_place(900.0, -1.0, 0.0)) == (0.01, 0.99)
 
 
+@pytest.mark.parametrize(("below", "above", "variance"), [(3.0, 1.0, 2.0), (1.0, 7.0, 5.0), (40.0, 60.0, 300.0)])
+def test_a_noisy_mean_is_weighed_by_its_variance(below, above, variance):
+    """Of a ratio of two noisy sums, by its slopes in both; beside 1/12, that of a place anywhere."""
+    step = 1e-4
+    slopes = [
+        ((below + a) / (below + above + a + b) - (below - a) / (below + above - a - b)) / (2 * step)
+        for a, b in ((step, 0), (0, step))
+    ]
+    noise = variance * sum(slope**2 for slope in slopes)
+    expected = 0.5 + (below / (below + above) - 0.5) * (1 / 12) / (1 / 12 + noise)
+    assert mean_place(below, above, variance) == pytest.approx(expected, rel=1e-6)
+
+
 def test_it_learns_a_sum_of_functions_and_its_range_holds_its_share_of_new_rows():
     """Of 4,000 new rows .9 or a little more, since noise is allowed for: .88 is 4 standard deviations below."""
     model, new = mined(4), fruits(4_000, seed=1)
