@@ -19,7 +19,7 @@ from dpframework.facts.column_options import ISO, ColumnOptions
 from dpframework.facts.lists import first_of
 from dpframework.tables.columns import as_numbers
 from dpframework.tables.distinct_cells import DistinctCells
-from dpframework.tables.written_cells import number_pattern, styled_numbers, without_symbols
+from dpframework.tables.written_cells import styled_numbers, without_symbols
 from dpframework.tables.written_dates import parse_times
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ _LOOKS = {
     **dict.fromkeys(("%b", "%B", "%p"), "a"),
 }  # fmt: skip
 _AMBIGUOUS = {"%d/%m": "%m/%d"}
-_WORDS = re.compile("[+-]?(inf|infinity|nan|true|false)", re.IGNORECASE)  # which are numbers in any style
 _ANSWERS = frozenset(("None", "none", "NONE", "unknown", "Unknown", "unbekannt"))  # which are labels of many columns
 _YES, _NO = frozenset(("yes", "y", "ja", "j", "oui", "si", "s\u00ed", "s\u00ec")), frozenset(("no", "n", "nein", "non"))
 _SYMBOLS = frozenset((
@@ -166,9 +165,7 @@ def _guess_styled(cells: DistinctCells, nulls: DistinctCells, number: int) -> Gu
     if not len(texts):
         return None
     sample = texts.head(_SAMPLE)
-    few = [text for text in sample.head(_FEW).to_list() if not _WORDS.fullmatch(text)]
-    looks = [style for style in _STYLES if all(re.match(number_pattern(*style), text) for text in few)]  # quick
-    fitting = [style for style in looks if _fits(style, sample) and _fits(style, texts)]
+    fitting = [style for style in _STYLES if _fits(style, sample) and _fits(style, texts)]  # a sample is quick
     if not fitting:
         return None
     decimal, thousands = fitting[0]

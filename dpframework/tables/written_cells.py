@@ -167,7 +167,7 @@ def styled_numbers(options: ColumnOptions, texts: pl.Series) -> tuple[NDArray[np
     decimal, thousands = options.decimal or ".", options.thousands
     if decimal == "." and thousands is None:
         return as_numbers(texts)
-    spelled = number_pattern(decimal, thousands)
+    spelled = _number_pattern(decimal, thousands)
     plain = text = pl.col("text")
     if thousands is not None:
         plain = plain.str.replace_all(_GROUPING[thousands] if thousands == " " else re.escape(thousands), "")
@@ -192,7 +192,7 @@ _GROUPING = {" ": "[ \u00a0\u2009\u202f]"}
 
 
 @functools.cache
-def number_pattern(decimal: str, thousands: str | None) -> str:
+def _number_pattern(decimal: str, thousands: str | None) -> str:
     """Return the pattern of a number with these signs, groups of three digits where there is a sign between them."""
     point = re.escape(decimal)
     whole = "[0-9]+"
