@@ -49,7 +49,7 @@ SWAPPED = {
 
 FREE = {"default_rng", "SeededRandomness", "Random", "sleep"}  # whatever fixed number these are given does as well
 SAYS_LITTLE = {"strict", "timeout"}
-LOOKS = {"figsize", "fontsize", "linewidth", "markersize", "capsize", "rotation", "zorder", "alpha"}
+LOOKS = {"figsize", "fontsize", "linewidth", "elinewidth", "markersize", "capsize", "rotation", "zorder", "alpha"}
 
 LEFT_OUT = {"raise_stmt", "import_from", "import_name", "decorator", "fstring", "assert_stmt"}
 

@@ -309,6 +309,13 @@ def test_every_step_is_in_the_table_with_each_fact(study, large, made):
         assert f"#{row['id']}" in [a["href"] for a in source.all("a")]
 
 
+def test_a_page_says_whether_it_is_on_a_plan_or_on_a_run(study, table):
+    for ran, what in ((None, "plan"), (study.run(table, seed=1), "run")):
+        page = html_report(study.plan(), ran, title="Wards")
+        assert f"<title>Wards: report on a {what}</title>" in page
+        assert f'<p class="subtitle">Report on a {what}</p>' in page
+
+
 def test_it_says_what_the_other_reports_say(study, table):
     results = study.run(table)
     plan, ran = results.plan, RunSummary.of(results)

@@ -289,3 +289,18 @@ def test_cells_are_those_of_the_cliques():
     assert cells_of((2, 3, 4), [(0, 1), (1, 2)]) == 18
     loop = [*itertools.pairwise(range(4)), (0, 3)]
     assert JunctionTree.of((2, 3, 4, 5), loop).cells == min(2 * 3 * 4 + 2 * 4 * 5, 2 * 3 * 5 + 3 * 4 * 5)
+
+
+def test_what_was_expected_is_adjusted_to_what_is_known_of_each_attribute():
+    """By proportional fitting, which keeps odds ratios; a cell that was expected below 0 stays at nothing."""
+    even = np.array([[25.0, 25.0], [25.0, 25.0]])
+    alone = [Measurement.alone(a, np.array([50.0, 50.0]), 1e-6) for a in (0, 1)]
+    before = fit(JunctionTree.of((2, 2), [(0,), (1,)]), alone, 100.0)
+    for expected in ([[40.0, 10.0], [10.0, 40.0]], [[80.0, 20.0], [5.0, 20.0]], [[50.0, -3.0], [0.0, 50.0]]):
+        given = np.maximum(np.array(expected), 0)
+        new = Measurement.of_several((0, 1), even, 1e-6, np.array(expected), before)
+        half = math.sqrt(given[0, 0] * given[1, 1]) + math.sqrt(given[0, 1] * given[1, 0])
+        share = math.sqrt(given[0, 0] * given[1, 1]) / half / 2
+        likely = 100 * np.array([[share, 0.5 - share], [0.5 - share, share]])
+        found = new.expected[0, 1]
+        assert found == pytest.approx(residuals_of((0, 1), likely)[0, 1], rel=0.02)
