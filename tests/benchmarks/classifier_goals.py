@@ -213,9 +213,10 @@ def _two(of: dict[str, dict[str, Any]]) -> _Judged:
 
 
 def _several(of: dict[str, dict[str, Any]]) -> _Judged:
-    own, tree = of["dp-classifier"], of["dp-id3"]
+    own, tree = of["dp-classifier"], of.get("dp-id3", {})
     for name in ("accuracy", "auc"):
-        yield name, f"{own[name]:.3f}, dp-id3 {tree[name]:.3f}", own[name] >= tree[name]
+        if name in tree:
+            yield name, f"{own[name]:.3f}, dp-id3 {tree[name]:.3f}", own[name] >= tree[name]
     yield from _honest(own)
 
 
