@@ -189,7 +189,7 @@ def check_losses(
             if of_unit is not None and own and not checked.patience.over:
                 calibration = mechanism.calibrate(asked.facts, relation, by=UnitChange(UNIT))
                 if calibration is not None:
-                    checked.compare(of_unit, calibration, relation)
+                    checked.compare_event(of_unit, calibration, relation)
     if not served:
         raise InputError(f"mechanism '{mechanism.name}' serves none of the queries; give answers of its own kind")
     wrong = tuple(dict.fromkeys(checked.wrong))
@@ -226,6 +226,14 @@ class _Checked:
             kind = f"rho times the order {a:g} of a Renyi divergence"
             self.claims.append(Claimed(where, kind, a * float(rho), found, SLACK["rho"]))
         self.claims += self._event(where, curves, calibration, relation, Fraction(0))
+
+    def compare_event(self, asked: Answers, calibration: Calibration, relation: Relation) -> None:
+        """Compare the event alone, as PLD accounting takes it, with the worst of the pairs of answers."""
+        curves = [_Curve(*densities) for densities in self._densities(asked, calibration, relation)]
+        self.pairs += len(curves)
+        exact = calibration.losses.delta.under(relation)
+        if exact is not None:
+            self.claims += self._event(f"{asked.facts.text}, {relation}", curves, calibration, relation, exact)
 
     def _beside_delta(
         self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation, exact: Fraction

@@ -95,7 +95,7 @@ def test_recovery(redescribed, monkeypatch):
     assert part["recovered"] <= recovery(some, settings=settings, threshold=0.1)["recovered"]
     none = Trial(Redescriptions([]), redescribed.table)
     assert recovery(none, settings=settings)["recovered"] == 0
-    monkeypatch.setattr(measures, "named", lambda *_: pytest.fail("the reference is known already"))
+    monkeypatch.setattr(measures, "load_function", lambda *_: pytest.fail("the reference is known already"))
     recovery(some, settings=settings)
 
 
