@@ -24,7 +24,7 @@ from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.gate import JournaledGate
 from dpframework.ledger.journal import Journal, Owner, StoredRelease, encode_output, remove, require_as_left
 from dpframework.ledger.key import journal_key
-from dpframework.ledger.records import Records, refusal as _refused
+from dpframework.ledger.records import Records, refusal
 from dpframework.ledger.subjects import RunSubject
 from dpframework.mechanisms.randomness import Randomness, seed_of
 from dpframework.plan.nodes import Step, walk
@@ -239,7 +239,7 @@ class LedgerRun(Observer):
                 content |= {**self._bound, "dpframework": __version__, **self.subject.entry(self._plan)}
                 transaction.append("refusal", content)
             elif recorded.end is None:
-                transaction.append("end", {"run": self.id, "releases": len(self._charged), "how": _refused(why)})
+                transaction.append("end", {"run": self.id, "releases": len(self._charged), "how": refusal(why)})
         self._ended = True
 
     def _look(self, transaction: Transaction) -> tuple[DataSet, RecordedRun | None]:

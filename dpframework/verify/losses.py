@@ -207,8 +207,7 @@ class _Checked:
     def compare(self, asked: Answers, calibration: Calibration, relation: Relation) -> None:
         """Compare every claim about one query under one relation with the worst of its pairs of answers."""
         where = f"{asked.facts.text}, {relation}"
-        curves = [_Curve(*densities) for densities in self._densities(asked, calibration, relation)]
-        self.pairs += len(curves)
+        curves = self._curves(asked, calibration, relation)
         exact = calibration.losses.delta.under(relation)
         if exact is None or exact:
             if exact is not None:
@@ -229,11 +228,16 @@ class _Checked:
 
     def compare_event(self, asked: Answers, calibration: Calibration, relation: Relation) -> None:
         """Compare the event alone, as PLD accounting takes it, with the worst of the pairs of answers."""
-        curves = [_Curve(*densities) for densities in self._densities(asked, calibration, relation)]
-        self.pairs += len(curves)
+        curves = self._curves(asked, calibration, relation)
         exact = calibration.losses.delta.under(relation)
         if exact is not None:
             self.claims += self._event(f"{asked.facts.text}, {relation}", curves, calibration, relation, exact)
+
+    def _curves(self, asked: Answers, calibration: Calibration, relation: Relation) -> list[_Curve]:
+        """Return the densities of each pair of answers, and count the pairs."""
+        curves = [_Curve(*densities) for densities in self._densities(asked, calibration, relation)]
+        self.pairs += len(curves)
+        return curves
 
     def _beside_delta(
         self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation, exact: Fraction

@@ -107,7 +107,7 @@ class StepChecks:
                 continue
             self._tell(f"searching the sensitivity of {one.query.text} on a schema {how}")
             self._related.add(like)
-            found = self._searched(subject, one, self._pairs // 2, patience)
+            found = self._search_sensitivity(subject, one, self._pairs // 2, patience)
             self.sensitivities[key] = attrs.evolve(found, query=f"{found.query}, on the example's schema {how}")
 
     def ask_elsewhere(self) -> None:
@@ -152,14 +152,14 @@ class StepChecks:
             return next((found for of_schema, found in alike if of_schema == schema), None)
         if key not in self.sensitivities:
             self._tell(f"searching the sensitivity of {asked.query.text}")
-            self.sensitivities[key] = self._searched(subject, asked, self._pairs, patience, rows)
+            self.sensitivities[key] = self._search_sensitivity(subject, asked, self._pairs, patience, rows)
             alike.append((schema, self.sensitivities[key]))
             if is_foreign(asked.query):
                 some = fitting(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
                 self._asked[key] = AskedHere.of(asked.query, subject.schema, some, asked.derived, asked.inputs)
         return self.sensitivities[key]
 
-    def _searched(
+    def _search_sensitivity(
         self, subject: Subject, asked: QueryCall, pairs: int, patience: Patience, rows: int = 1
     ) -> SensitivityReport:
         return search_sensitivity(
@@ -183,7 +183,7 @@ class StepChecks:
         if bound is not None and bound <= UNIT:
             return  # no room for a unit
         self._units.add(like)
-        found = self._searched(subject, asked, self._pairs // 2, patience, UNIT)
+        found = self._search_sensitivity(subject, asked, self._pairs // 2, patience, UNIT)
         self.sensitivities[like] = attrs.evolve(found, query=f"{found.query}, of a unit of {UNIT} rows")
 
     def _check_mechanism(

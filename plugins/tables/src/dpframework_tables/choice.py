@@ -146,7 +146,9 @@ class ChoiceFacts:
     def method(self) -> str:
         """Return the method: by predicted noise, and by how many pairs there are to look at."""
         noise = self.noise_of_pairs(self.fewest())
-        if len(self.sizes) < 2 or (noise is not None and noise > _TOO_NOISY):
+        number = len(self.sizes)
+        if number < 2 or (noise is not None and noise > _TOO_NOISY):
             return "independent"
-        many, most = (len(self.sizes) > number for number in (MANY_ATTRIBUTES, MOST_ATTRIBUTES))
-        return "tree" if most or (many and self.rounds() <= self.fewest()) else "rounds"
+        if number <= MANY_ATTRIBUTES:
+            return "rounds"
+        return "rounds" if number <= MOST_ATTRIBUTES and self.rounds() > self.fewest() else "tree"
