@@ -135,7 +135,7 @@ def _of_fine_gaussian(event: FineGaussianEvent) -> Any:
     epsilons = np.arange(first, last + 1) * INTERVAL - 2 * event.slack
     deltas = ndtr(mean / 2 - epsilons / mean) - np.exp(epsilons + log_ndtr(-mean / 2 - epsilons / mean))
     infinite = -math.expm1(-event.slack)
-    return from_bound(first, infinite + (1 - infinite) * np.clip(deltas, 0, 1))
+    return from_bound(first, infinite + (1 - infinite) * deltas)
 
 
 def _of_rho(rho: float) -> Any:

@@ -15,7 +15,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 from dpframework.facts.errors import ReleaseRefused
 from dpframework.facts.privacy import Relation
@@ -61,17 +61,17 @@ class OnceState(State):
 
     made = False
 
+    def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
+        """Yield itself under its keys."""
+        if (kind, name) in self.keys():
+            yield cast("T", self), []
+
 
 class StepState(OnceState):
     """A step, made or not."""
 
     def __init__(self, step: Step) -> None:
         self.step = step
-
-    def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Yield itself, if named."""
-        if name == self.step.name and isinstance(self, kind):
-            yield self, []
 
     def keys(self) -> set[Key]:
         """Return its own."""
@@ -103,8 +103,8 @@ class SequentialState(OnceState):
         """Yield itself under its name, or without a name the states in it."""
         if self.name is None:
             yield from self.find(name, kind)
-        elif name == self.name and isinstance(self, kind):
-            yield self, []
+        elif (kind, name) in self.keys_at():
+            yield cast("T", self), []
 
     def keys_at(self) -> set[Key]:
         """Return its own key, or without a name the keys of the parts."""
@@ -183,11 +183,6 @@ class RowsState(OnceState):
 
     node: Parallel | Sample
 
-    def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Yield itself, if named so or no name is asked."""
-        if name in (None, self.node.name) and isinstance(self, kind):
-            yield self, []
-
     def keys(self) -> set[Key]:
         """Return its own key, and its kind's key without a name."""
         return {(type(self), None), (type(self), self.node.name)}
@@ -230,11 +225,6 @@ class SpendState(OnceState):
         self.sums: dict[tuple[str, Relation], Fraction] = {}
         self.times: Counter[str] = Counter()
         self.closed = False
-
-    def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Yield itself, if named."""
-        if name == self.node.name and isinstance(self, kind):
-            yield self, []
 
     def keys(self) -> set[Key]:
         """Return its own."""

@@ -229,6 +229,12 @@ def test_a_list_names_what_is_there_and_problems(
     listing._show("miner", known, "below", as_json)
     out = capsys.readouterr().out
     assert ("default 3" in out) == (not as_json)
+    if not as_json:  # the introduction alone, then each parameter with its text
+        assert out.startswith(
+            "below  (plugin ours)\nBelow, in a line.\n\nMore of it.\n\nParameters\nabove: int, required\n"
+        )
+        assert "one: int, default 3\n    A number, whose text takes two lines.\n" in out
+        assert "Of these." not in out
     assert told == ([] if of_all is None else [True, True, False])
     with pytest.raises(dpf.InputError, match="no miner is named 'blow'; did you mean 'below'"):
         listing._show("miner", known, "blow", as_json)

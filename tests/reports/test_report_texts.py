@@ -15,6 +15,7 @@ from dpframework.facts.privacy import PrivacyLoss, Relation
 from dpframework.facts.unit import ROW
 from dpframework.plan.spending import Amounts
 from dpframework.queries import Sensitivity
+from dpframework.reports.drawing import place_lines
 from dpframework.reports.fitting import fit_facts, fit_prose, fit_tree
 from dpframework.reports.odds import PRIORS, SLACK, TIMES_DELTA, Learned, learned, learned_sentence, share_text
 from dpframework.reports.spend_blocks import BlockSums, _amounts_text, _sums_text
@@ -41,6 +42,16 @@ TWO = dpf.PrivacyUnit("owner", 2)
 def test_odds_are_rounded_up_to_three_digits(odds: float, text: str) -> None:
     assert Learned("that", odds, (0.5, 0.7109)).odds_text == text
     assert Learned("that", odds, (0.5, 0.7109)).share_texts == ("50 %", "71.1 %")
+
+
+@pytest.mark.parametrize("data", [(), ("place one",), ("place one", "place two")])
+@pytest.mark.parametrize("engine", [None, "", "tcp://10.0.0.1:8786"])
+def test_a_drawn_plan_names_the_places_of_its_table_and_its_engine_if_it_names_any(
+    data: tuple[str, ...], engine: str | None
+) -> None:
+    plan: Any = SimpleNamespace(data=data, engine=engine)
+    told = [] if engine is None else [f"engine: counts are evaluated at {engine}"]
+    assert place_lines(plan) == [*(f"data: {place}" for place in data), *told]
 
 
 def test_a_share_is_rounded_up_to_a_tenth_of_a_percent() -> None:

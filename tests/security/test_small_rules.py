@@ -116,6 +116,8 @@ def test_what_is_written_as_toml_is_read_again_and_shows_every_character() -> No
     assert parse_toml(lines) == form
     assert lines.splitlines()[:3] == ["a = true", "b = false", 'c = [1, "x", [2.5]]']
     assert lines.splitlines()[3] == r'd = "é\u007f\u200b\U000e0001😀\"\\\n\t"'
+    for code, written in ((0xFFF0, r"\ufff0"), (0xFFFF, r"\uffff"), (0x13430, r"\U00013430"), (0xE0FFF, r"\U000e0fff")):
+        assert toml_lines({"a": chr(code)}) == f'a = "{written}"\n'
 
 
 def test_variables_are_replaced_or_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
 from dpframework.cli import main
-from dpframework.facts.column_options import ColumnOptions
+from dpframework.facts.column_options import DATE_DIRECTIVES, TIME_DIRECTIVES, ColumnOptions
 from dpframework.facts.errors import InputError
 from dpframework.facts.read_options import ReadOptions
 from dpframework.tables.drafts import ColumnNote
@@ -165,6 +165,37 @@ def test_one_number(options, cell, number) -> None:
 )
 def test_options_over_others_leave_what_they_do_not_say(own, other, found) -> None:
     assert ReadOptions.of(own).over(ReadOptions.of(other)) == ReadOptions.of(found)
+
+
+@pytest.mark.parametrize(
+    ("formats", "unit"),
+    [
+        ([], "years"),
+        (["iso"], "years"),
+        *(([f"%H:%{one}"], "years") for one in DATE_DIRECTIVES),
+        *(([f"%H:%{one}"], "hours") for one in TIME_DIRECTIVES),
+        (["%H:%M", "%I:%M %p"], "hours"),
+        (["%H:%M", "%Y-%m-%d"], "years"),
+        (["%Y-%m-%d", "%H:%M"], "years"),
+        (["%H:%M", "iso"], "years"),
+        (["%H %%Y"], "hours"),
+    ],
+)
+def test_formats_of_which_one_holds_a_date_become_years_and_times_of_day_hours(formats: list[str], unit: str) -> None:
+    assert ColumnOptions(date=formats).unit == dpf.facts.DateUnit(unit)
+    for wanted in dpf.facts.DateUnit:
+        assert ColumnOptions(date=formats, date_unit=wanted).unit == wanted
+
+
+def test_a_format_names_a_day_of_a_year_or_an_hour() -> None:
+    for one in DATE_DIRECTIVES + TIME_DIRECTIVES:
+        for other in DATE_DIRECTIVES + TIME_DIRECTIVES:
+            both = {one, other}
+            if both & set("HI") or (both & set("Yy") and both & set("mbBj")):
+                assert ColumnOptions(date=f"%{one} %{other}").date == (f"%{one} %{other}",)
+            else:
+                with pytest.raises(InputError, match="names neither a day of a year nor an hour"):
+                    ColumnOptions(date=f"%{one} %{other}")
 
 
 def test_a_date_is_one_number_as_text_as_cell_and_as_object() -> None:

@@ -256,6 +256,22 @@ def test_zcdp_total_is_less_than_pure_epsilon() -> None:
     assert float(study.plan().total().epsilon) < 0.75 * 10
 
 
+@pytest.mark.parametrize("score", ["rows", "jaccard", "logistic"])
+@pytest.mark.parametrize("least", [None, 1, 49, 50])
+def test_supports_reach_up_to_the_rows_and_from_one_bound_to_the_other(least: int | None, score: str) -> None:
+    schema, lowest = dpf.Schema(list(SCHEMA), rows=50), 5 if least is None else least  # a tenth of the rows
+    for most in (None, lowest + 1):
+        found = ES(1, min_support=least, max_support=most, score=score).scored(schema)
+        supports = (None, None) if score == "jaccard" else (lowest, max(35, lowest + 1) if most is None else most)
+        assert (found.min_support, found.max_support) == supports
+    if least is not None or score != "jaccard":  # whose score knows no bounds
+        for most in (lowest, max(lowest - 1, 1)):
+            with pytest.raises(InputError, match=rf"^max_support is {most}, not above min_support = {lowest}$"):
+                ES(1, min_support=least, max_support=most, score=score).scored(schema)
+    with pytest.raises(InputError, match=r"^min_support is 51, above the schema's 50 rows; give fewer$"):
+        ES(1, min_support=51, score=score).scored(schema)
+
+
 # What they refuse
 
 LEFT_ONLY = dpf.Schema([dpf.Boolean("a", view="left"), dpf.Boolean("b", view="left")])
