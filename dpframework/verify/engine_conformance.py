@@ -54,6 +54,8 @@ from dpframework.verify.unit_samples import assert_units_sampled
 
 ODD_ROWS = 4_000
 LARGE = (70_000, 12_000, 1_001)  # rows of files: more than 16 bits count, and blocks of 10^4 and more
+COMMON = 0.95  # of these rows, in one ward
+SHORT = (40, 1, 30)  # rows of files, of which every person has more than a bound
 
 
 class _Narrow(Query):
@@ -130,7 +132,7 @@ class EngineConformance(PeopleConformance):
 
     def test_large_blocks_lose_no_row_and_counts_have_no_end(self, tmp_path: Path) -> None:
         """Tables of more than 10^4 rows, and one cell with more than 2^16."""
-        rows, expected = self._open_both(write(tmp_path, LARGE, common=0.95))
+        rows, expected = self._open_both(write(tmp_path, LARGE, common=COMMON))
         self._require_same(histograms(self.engine, rows)[1], histograms(InMemory(), expected)[1], "large blocks")
         parts = zip(self.engine.split(rows, CASES), InMemory().split(expected, CASES), strict=True)
         for k, (part, right) in enumerate(parts):
@@ -241,7 +243,7 @@ class EngineConformance(PeopleConformance):
     def test_units_keep_no_more_rows_than_they_may(self, tmp_path: Path) -> None:
         """The rows of one person lie in several files and blocks; their bound is for all of them together."""
         self._skip_without_units()
-        rows = self._open(write(tmp_path, (40, 1, 30), unit=PERSON))
+        rows = self._open(write(tmp_path, SHORT, unit=PERSON))
         most, kept = PEOPLE * PERSON.rows, self.engine.number(rows)
         why = "rows are bounded in each block or file" if kept > most else "rows within the bound are left out"
         self._require(kept == most, f"{PEOPLE} people keep {kept} rows of {most}: {why}")
@@ -251,7 +253,7 @@ class EngineConformance(PeopleConformance):
         """Rows of one person that lie in several files and blocks have different places, from the first on."""
         if not self.engine.places_rows:
             pytest.skip("the engine does not tell which row of its unit each row is; plans that ask are refused")
-        rows = self._open(write(tmp_path, (40, 1, 30), unit=PERSON))
+        rows = self._open(write(tmp_path, SHORT, unit=PERSON))
         for what, some in (("places", [rows]), ("places of parts", self.engine.split(rows, CASES))):
             found = np.sum([_Places().evaluate(self.engine, one) for one in some], axis=0).tolist()
             self._require(found == [PEOPLE] * PERSON.rows, f"{what}: {PEOPLE} people have {found} rows in them")

@@ -571,6 +571,19 @@ def test_shares_of_any_size_may_be_spent_in_another_way():
     assert others == [{"large", "small", "middle"}, {"small", "middle"}, {"small"}]
 
 
+def test_a_miner_spends_its_share_of_the_scale_times_its_factor():
+    study = dpf.Study(COLOURS, epsilon=1, delta=DELTA)
+    factors = {"a": Fraction(3, 2), "b": Fraction(1), "c": Fraction(1, 2)}
+    for k, name in enumerate(factors):
+        study.add(name, dpf.share(Fraction(k + 1, 10), "histogram", attribute=f"colour {k}"))
+    found = study.shares().made({name: (0, factor) for name, factor in factors.items()}, Fraction(2, 3))
+    assert {name: miner.epsilon for name, (miner, _) in found.items()} == {
+        "a": Fraction(1, 10),
+        "b": Fraction(2, 15),
+        "c": Fraction(1, 10),
+    }
+
+
 @pytest.mark.parametrize("epsilon", [1, 4])
 def test_another_way_has_the_noise_of_the_first_and_not_more(epsilon):
     study = dpf.Study(COLOURS, epsilon=epsilon, delta=DELTA)

@@ -361,6 +361,18 @@ def test_the_rows_of_a_schema_are_no_fact_about_made_up_tables() -> None:
     assert check_bounding(attrs.evolve(SCHEMA, max_rows=2), ONE, readers=[reader("right")], tables=1).passed
 
 
+@pytest.mark.parametrize("rows", range(1, 8))
+def test_pieces_hold_all_rows_in_their_order_and_are_as_long_as_one_another(rows: int, tmp_path: Path) -> None:
+    ids = [f"p{k}".encode() for k in range(rows)]
+    pieces = [
+        pq.read_table(file)["person"].to_pylist()
+        for file in contributions._write_pieces({"person": ids}, tmp_path / "t")
+    ]
+    assert [one for piece in pieces for one in piece] == ids
+    assert len(pieces) == contributions.PIECES > 1 < contributions.BUCKETS
+    assert max(map(len, pieces)) - min(map(len, pieces)) <= 1
+
+
 def test_a_person_has_rows_in_both_of_several_files(tmp_path: Path) -> None:
     cells = {"person": ["p", "q", "p", "q", "p"], "town": list("ABCAB"), "ill": ["true"] * 5}
     first, second = contributions._write_several(cells, tmp_path / "t")
