@@ -39,7 +39,7 @@ def date_part(name: str, part: Operand) -> Operand:
         raise InputError(f"{name}() takes dates within {_MOST_DAYS:,} days of 1970")
     ends = {"month": (1.0, 12.0), "day": (1.0, 31.0), "weekday": (1.0, 7.0), "hour": (0.0, _HOURS - 1.0)}
     if name == "year":
-        low, high = (float(_of_days("year", np.array([end]))[0]) for end in (domain.low, domain.high))
+        low, high = (float(_of_days("year", np.array(end))) for end in (domain.low, domain.high))
     else:
         low, high = ends[name]
     found = Numbers(low, high, True, domain.missing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import io
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from rich.console import Console
 import dpframework as dpf
 from dpframework.cli import common, listing
 from dpframework.cli.common import console, on_terminal, plain_table, show_lines
+from dpframework.cli.parameters import Command, _read_simply
 
 
 @pytest.fixture(autouse=True)
@@ -146,6 +148,77 @@ def test_readers_of_options() -> None:
     for ledger, data_set in ((None, "d"), (Path("l"), None), (None, None)):
         with pytest.raises(dpf.InputError, match="belong together"):
             common.ledger_and_data_set(ledger, data_set)
+
+
+def fails(context: Any, value: Any) -> Any:
+    raise LookupError("typer reads it")
+
+
+def parameter(**changes: Any) -> Any:
+    """What the reader of a command asks of a parameter."""
+    usual = {"multiple": False, "nargs": 1, "required": False, "is_flag": False, "callback": None, "parser": None}
+    given = usual | {"annotation": Path, "process_value": fails} | changes
+    info = SimpleNamespace(parser=given["parser"])
+    described = SimpleNamespace(parameter_info=info, annotation=given["annotation"])
+    return SimpleNamespace(type_descriptor=described, **given)
+
+
+@pytest.mark.parametrize(
+    ("changes", "given", "read"),
+    [
+        ({"annotation": str}, "7", "7"),
+        ({"annotation": str, "parser": int}, "7", 7),
+        ({"parser": int}, "7", 7),
+        ({"parser": int, "callback": lambda context, parameter, value: value + 1}, "7", 8),
+        ({"is_flag": True}, "yes", True),
+        ({"is_flag": True, "parser": int}, "7", 7),
+        *((about, None, None) for about in ({}, {"annotation": str}, {"parser": int}, {"is_flag": True})),
+        ({"multiple": True}, None, ()),
+        ({"nargs": -1}, None, ()),
+        ({"nargs": 2}, None, None),
+        ({}, "7", LookupError),  # by whatever typer has for it
+        ({"annotation": str, "required": True}, None, LookupError),
+        *(
+            ({"annotation": str, "parser": int} | about, "7", LookupError)
+            for about in ({"multiple": True}, {"nargs": 2})
+        ),
+        ({"is_flag": True, "nargs": -1}, "7", LookupError),
+    ],
+)
+def test_a_parameter_is_read_by_our_parser_or_by_typer(changes: dict[str, Any], given: Any, read: Any) -> None:
+    one = parameter(**changes)
+    _read_simply(one)
+    if read is LookupError:
+        with pytest.raises(LookupError):
+            one.process_value(None, given)
+    else:
+        found = one.process_value(None, given)
+        assert (found, type(found)) == (read, type(read))
+    before = one.process_value
+    _read_simply(one)  # as for a second call of the command
+    assert one.process_value is before
+
+
+def test_flags_alone_are_shown_without_a_type_and_read_as_truths() -> None:
+    def command(name: str, size: int = 3, fast: bool = False) -> None: ...
+
+    app = typer.Typer(add_completion=False)
+    app.command(cls=Command)(command)
+    made = typer.main.get_command(app)
+    shown = {one.name: one for one in made.get_params(typer.Context(made))}
+    assert {name: one.metavar for name, one in shown.items()} == {"name": None, "size": None, "fast": "", "help": ""}
+    assert all(isinstance(shown[name].process_value, functools.partial) for name in ("name", "size", "fast"))
+    argument = parameter()
+    del argument.is_flag  # which it has none of
+    _read_simply(argument)
+    with pytest.raises(LookupError):
+        argument.process_value(None, "7")
+
+
+def test_a_parameter_of_an_older_typer_is_left_alone() -> None:
+    for older in (SimpleNamespace(process_value=fails), SimpleNamespace(process_value=fails, type_descriptor=None)):
+        _read_simply(older)
+        assert older.process_value is fails
 
 
 @attrs.frozen

@@ -81,6 +81,11 @@ def test_the_command_prints_the_same_study_as_a_file(
     form = json.loads(capsys.readouterr().out)
     assert [step["name"] for step in form["step"]] == list(made.miners)
     assert sum(Fraction(str(step["share"])) for step in form["step"]) == 1
+    for rows in (1, 2):
+        whom = ["--unit", "pid", "--rows-per-unit", str(rows)]
+        assert main(["describe", "t.csv", "t.schema.toml", "--epsilon", epsilon, *whom]) == 0
+        (tmp_path / "study.toml").write_text(capsys.readouterr().out)
+        assert load_study(tmp_path / "study.toml").study.unit == dpf.PrivacyUnit("pid", rows)
     whom = ["--unit", "pid", "--rows-per-unit", "3", "--allow", "mcmc-converged"]
     assert main(["describe", "t.csv", "t.schema.toml", "--epsilon", epsilon, *whom]) == 0
     (tmp_path / "study.toml").write_text(capsys.readouterr().out)
