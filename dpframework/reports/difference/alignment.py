@@ -186,11 +186,11 @@ class _Merger:
         found += wrapped
         found += [(None, j, self._alone(node, after=True)) for j, node in table.left_after()]
         places = {i: j for i, j, _ in found if i is not None and j is not None}
-        keyed = [((j, 0, 0), one) for _, j, one in found if j is not None]
+        keyed = [(j, one) for _, j, one in found if j is not None]
         for i, node in table.left_before():
             followed = max((k for k in places if k < i), default=None)
-            keyed.append(((-1 if followed is None else places[followed], 1, i), self._alone(node, after=False)))
-        return [one for _, one in sorted(keyed, key=lambda pair: pair[0])]
+            keyed.append((-1 if followed is None else places[followed], self._alone(node, after=False)))
+        return [one for _, one in sorted(keyed, key=lambda pair: pair[0])]  # which leaves equal ones in their order
 
     def _alone(self, node: Node, *, after: bool) -> MergedNode:
         children = [self._alone(child, after=after) for child in self.parts(node)]
