@@ -351,6 +351,19 @@ def counted(both: float, left_only: float, right_only: float, spread: float = 50
     return Redescription(LEFT, RIGHT, both=Noisy(both, spread), rows=rows, **sides)
 
 
+@pytest.mark.parametrize(("both", "apart", "least"), [(1, 0, 0.5), (3, 1, 0.5), (5, 3, 0.5), (1, 1, 0.4), (1, 3, 0.2)])
+def test_with_a_bootstrap_three_deviations_below_the_index_there_is_still_half_of_it(
+    both: int, apart: int, least: float
+) -> None:
+    """From an index of 0.625 on that is 0.5, or four fifths of a lower one."""
+    found = redescription(Noisy(both, 1), Noisy(apart, 1))
+    furthest = (found.jaccard - least) / 3
+    assert attrs.evolve(found, deviation=furthest * (1 - 1e-9)).trusted(10**9)
+    assert not attrs.evolve(found, deviation=furthest * (1 + 1e-9)).trusted()
+    if found.jaccard - 3 * furthest == least:  # to the last bit
+        assert attrs.evolve(found, deviation=furthest).trusted()
+
+
 def test_a_star_needs_more_than_little_noise() -> None:
     real, tautology, chance = counted(400, 60, 40), counted(900, 30, 30), counted(250, 250, 250)
     assert all(one.trusted(100) for one in (real, tautology, chance))

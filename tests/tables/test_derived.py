@@ -6,7 +6,9 @@ import datetime
 import itertools
 import math
 import pickle
+import re
 
+import attrs
 import numpy as np
 import polars as pl
 import pytest
@@ -258,6 +260,19 @@ def test_what_no_row_alone_tells_is_refused_in_a_sentence(text, says):
     with pytest.raises(dpf.InputError, match=says) as error:
         schema_of(text)
     assert str(error.value).startswith("derived column 'd': ")
+
+
+@pytest.mark.parametrize("lacking", range(1, 7))
+def test_values_that_are_not_listed_are_named_four_at_most(lacking):
+    town = dpf.Categorical("town", [f"t{k}" for k in range(7)])
+    named = ", ".join(f"'t{k}'" for k in range(min(lacking, 4))) + ", ..." * (lacking > 4)
+    derive = dpf.derive("d", "town", values=[f"t{k}" for k in range(lacking, 7)] + ["more"])
+    with pytest.raises(dpf.InputError, match=re.escape(f"'d': may be {named}, which values do not list")):
+        dpf.Schema([town], derive=[derive])
+    loose = dpf.Schema([town], derive=[attrs.evolve(derive, outside="missing")])
+    table = dpf.table_from_columns({"town": town.labels}, loose)
+    assert loose["d"].missing
+    assert table.columns[1].tolist() == [8 - lacking] * lacking + list(range(7 - lacking))
 
 
 @pytest.mark.parametrize(

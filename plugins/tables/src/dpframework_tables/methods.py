@@ -234,7 +234,7 @@ class TableMethod:
         """Select and measure the marginal that the model describes worst, and fit."""
         known = [one.of for one in model.measured]
         noise = round(self.budget.size_of_noise(asks.calibration.variance))
-        drawn, total = self._draw(table, model), max(round(model.rows), 1)
+        drawn, total = self._draw(table, model), round(model.rows)
         possible = tuple(room_for(self.sizes, self.sets, known, model.tree, most))
         one = self._positions(asks.choose(drawn=drawn, rows_meant=total, possible=possible, noise=noise))
         new = self._measure(asks, one, _expect(model, one, drawn), model)
@@ -243,7 +243,7 @@ class TableMethod:
 
     def _draw(self, table: PrivateTable, model: Model) -> NDArray[Any]:
         """Return rows of the model, about as many as there are, in the smallest type."""
-        number = min(max(round(model.rows), 1), MOST_DRAWN)
+        number = min(round(model.rows), MOST_DRAWN)
         found = sample_rows(model, number, int(table.public_random().integers(2**63)))
         return found.astype(np.min_scalar_type(max(self.sizes) - 1))
 
@@ -273,7 +273,7 @@ def _expect(model: Model, one: Set, drawn: NDArray[Any]) -> Array:
 
 
 def number_of_rows(singles: Sequence[NoisyHistogram], rows: int | None, most: int | None) -> float:
-    """Return the public number of rows, or else the mean of the marginals' sums, by their noise, at most `most`."""
+    """Return the public number of rows, or else the mean of the marginals' sums, by their noise, from 1 to `most`."""
     if rows is not None:
         return float(max(rows, 1))
     weights = np.array([1 / max(one.variance * len(one.counts), 1e-12) for one in singles])

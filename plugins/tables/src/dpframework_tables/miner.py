@@ -241,7 +241,7 @@ class SyntheticTable(Miner):
             MeasuredMarginal([names[a] for a in one.of], one.counts, one.variance, own)
             for one, own in zip(model.measured, model.potentials, strict=True)
         ]
-        number = self.rows or min(max(round(model.rows), 1), MOST_ROWS)
+        number = self.rows or min(round(model.rows), MOST_ROWS)
         seed = int(table.public_random().integers(2**63))
         found = SyntheticRows(self.columns(table.schema), method.name, measured, model.rows, number, seed, self.miners)
         for name in self.miners:
