@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import MOST_CODES
 
+ROUNDS = 300  # of Lloyd's algorithm, if centres do not stay before
+
 
 def fitting(bins: int, lower: float, upper: float) -> int:
     """Return `bins`, or 1 where floating-point numbers are too coarse to cut so narrow a range."""
@@ -28,12 +30,11 @@ def freedman_diaconis(numbers: NDArray[np.float64], otherwise: int) -> int:
     Half the rows may share one value, and then the width is zero: `otherwise` bins it is.
     """
     first, third = np.quantile(numbers, (0.25, 0.75))
-    width = 2 * float(third - first) / len(numbers) ** (1 / 3)
+    width: float = 2 * float(third - first) / len(numbers) ** (1 / 3)
     if width <= 0:
         return otherwise
     bins = (float(numbers.max()) - float(numbers.min())) / width
-    most = min(MOST_CODES, len(np.unique(numbers)))
-    return most if bins > most else math.ceil(bins)
+    return math.ceil(min(bins, MOST_CODES, len(np.unique(numbers))))
 
 
 def k_means(points: NDArray[np.float64], weights: NDArray[np.int64], most: int) -> NDArray[np.float64]:
@@ -83,7 +84,7 @@ def _lloyd(
     # Around the mean, running sums lose no digits to a common offset.
     offset = float(np.average(points, weights=weights))
     sums = np.concatenate([[0.0], np.cumsum((points - offset) * weights)])
-    for _ in range(300):
+    for _ in range(ROUNDS):
         edges = np.concatenate([[0], np.searchsorted(points, midway(centres)), [len(points)]])
         counts = np.diff(rows[edges])
         moved = np.asarray(np.diff(sums[edges])[counts > 0] / counts[counts > 0] + offset)
