@@ -475,9 +475,10 @@ def test_a_bound_itself_is_on_the_sound_side_or_not(plan_of: Callable[..., dpf.S
     ten, more = (found(plan_of, count(epsilon=e), {"epsilon": 11})[0] for e in (10, "10.000001"))
     assert (ten.severity.value, more.severity.value) == ("info", "warning")
     assert has("DP028", TWO_TABLES, about_rows=32)  # 3 cells of fewer than 11 rows
-    three = dpf.sequential(*(scoped(name, cells(name)) for name in "nmo"))
-    (told,) = messages(found(plan_of, three, {"about_rows": 20}), "DP028")
-    assert told.startswith("results 'n', 'm', 'o' count groups of")
+    for names, listed in (("nmo", "'n', 'm', 'o'"), ("nmop", "'n', 'm', 'o' and 1 more")):
+        several = dpf.sequential(*(scoped(name, cells(name)) for name in names))
+        (told,) = messages(found(plan_of, several, {"about_rows": 20}), "DP028")
+        assert told.startswith(f"results {listed} count groups of")
 
 
 def test_steps_with_one_fault_are_named_together(plan_of: Callable[..., dpf.StudyPlan]) -> None:
