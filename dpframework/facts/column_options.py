@@ -81,11 +81,12 @@ def _require_format(text: str) -> None:
                 f"date format '{text}' has '%{directive}', which is not known; accepted are "
                 f"{', '.join(f'%{one}' for one in DATE_DIRECTIVES + TIME_DIRECTIVES)}, such as '%d.%m.%Y'"
             )
-    days = set("mbBj") & set(found)
-    if not (set("HI") & set(found) or (days and set("Yy") & set(found))):
-        raise InputError(
-            f"date format '{text}' names neither a day of a year nor an hour; write one such as '%d.%m.%Y'"
-        )
+    named = set(found)
+    days, clock = named & set(DATE_DIRECTIVES), named & set(TIME_DIRECTIVES)
+    if clock and clock - {"S"} not in ({"H", "M"}, {"I", "M", "p"}):
+        raise InputError(f"date format '{text}' names no time of day; write one such as '%H:%M' or '%I:%M %p'")
+    if (days or not clock) and not (days & set("Yy") and days & set("mbBj")):
+        raise InputError(f"date format '{text}' names no day of a year; write one such as '%d.%m.%Y'")
 
 
 def _decimal(given: str | None) -> str | None:

@@ -70,14 +70,15 @@ def parse_times(texts: pl.Series, formats: Sequence[str]) -> Iterator[pl.Series]
             continue
         directives = set(re.findall(r"%(.)", form))
         days, clock = directives & set(DATE_DIRECTIVES), directives & set(TIME_DIRECTIVES)
+        written = texts
         if days and not days & {"d", "j"}:  # a month is its first day
-            texts, form = texts + pl.Series(["|1"]).new_from_index(0, len(texts)), f"{form}|%d"
+            written, form = texts + pl.Series(["|1"]).new_from_index(0, len(texts)), f"{form}|%d"
         if days and clock:
-            yield texts.str.to_datetime(form, strict=False, time_unit="us")
+            yield written.str.to_datetime(form, strict=False, time_unit="us")
         elif clock:
-            yield texts.str.to_time(form, strict=False)
+            yield written.str.to_time(form, strict=False)
         else:
-            yield texts.str.to_date(form, strict=False)
+            yield written.str.to_date(form, strict=False)
 
 
 def _iso(day: pl.Series, minute: pl.Series, second: pl.Series, fraction: pl.Series) -> pl.Series:

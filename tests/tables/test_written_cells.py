@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import gzip
+import itertools
 import json
 import math
 
@@ -16,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
 from dpframework.cli import main
-from dpframework.facts.column_options import DATE_DIRECTIVES, TIME_DIRECTIVES, ColumnOptions
+from dpframework.facts.column_options import ColumnOptions
 from dpframework.facts.errors import InputError
 from dpframework.facts.read_options import ReadOptions
 from dpframework.tables.drafts import ColumnNote
@@ -26,7 +27,7 @@ from dpframework.tables.inference import draft_schema, infer_schema
 from dpframework.tables.new_rows import NewRows
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
 from dpframework.tables.written_cells import read_cells
-from dpframework.tables.written_dates import date_number
+from dpframework.tables.written_dates import date_number, times_of_texts
 
 from .messy import COLUMNS, LEFT_OUT, write_messy
 
@@ -172,13 +173,12 @@ def test_options_over_others_leave_what_they_do_not_say(own, other, found) -> No
     [
         ([], "years"),
         (["iso"], "years"),
-        *(([f"%H:%{one}"], "years") for one in DATE_DIRECTIVES),
-        *(([f"%H:%{one}"], "hours") for one in TIME_DIRECTIVES),
+        *(([form], "years") for form in ("%d.%m.%Y", "%m/%y", "%b %Y", "%d %B %y", "%Y-%j", "%d.%m.%Y %H:%M")),
+        *(([form], "hours") for form in ("%H:%M", "%H:%M:%S", "%I:%M %p", "%p %I.%M.%S", "%H:%M %%Y")),
         (["%H:%M", "%I:%M %p"], "hours"),
         (["%H:%M", "%Y-%m-%d"], "years"),
         (["%Y-%m-%d", "%H:%M"], "years"),
         (["%H:%M", "iso"], "years"),
-        (["%H %%Y"], "hours"),
     ],
 )
 def test_formats_of_which_one_holds_a_date_become_years_and_times_of_day_hours(formats: list[str], unit: str) -> None:
@@ -187,15 +187,59 @@ def test_formats_of_which_one_holds_a_date_become_years_and_times_of_day_hours(f
         assert ColumnOptions(date=formats, date_unit=wanted).unit == wanted
 
 
-def test_a_format_names_a_day_of_a_year_or_an_hour() -> None:
-    for one in DATE_DIRECTIVES + TIME_DIRECTIVES:
-        for other in DATE_DIRECTIVES + TIME_DIRECTIVES:
-            both = {one, other}
-            if both & set("HI") or (both & set("Yy") and both & set("mbBj")):
-                assert ColumnOptions(date=f"%{one} %{other}").date == (f"%{one} %{other}",)
-            else:
-                with pytest.raises(InputError, match="names neither a day of a year nor an hour"):
-                    ColumnOptions(date=f"%{one} %{other}")
+@pytest.mark.parametrize(
+    "clock", ["", *map("".join, itertools.product(["", "H", "I", "HI"], ["", "M"], ["", "S"], ["", "p"]))]
+)
+def test_a_format_names_a_day_of_a_year_or_a_time_of_day_and_whole_ones(clock: str) -> None:
+    """Each format that is accepted is one that texts can be read by."""
+    texts = pl.Series(["2024 02", "2024 2 29 13 45", "1 2 3"])
+    for day in ("", "Y", "y", "m", "d", "b", "B", "j", "Yd", "dm", "Ym", "yb", "dBY", "jY"):
+        form = " ".join(f"%{one}" for one in (*day, *clock))
+        is_time = clock.replace("S", "") in ("HM", "IMp")
+        is_day = bool(set(day) & set("Yy") and set(day) & set("mbBj"))
+        if clock and not is_time:
+            with pytest.raises(InputError, match="names no time of day; write one such as '%H:%M' or '%I:%M %p'"):
+                ColumnOptions(date=form)
+        elif form and (is_day or not day):
+            assert ColumnOptions(date=form).date == (form,)
+            for unit in dpf.facts.DateUnit:
+                assert len(times_of_texts(texts, [form], unit)) == 3
+        elif form:
+            with pytest.raises(InputError, match=r"names no day of a year; write one such as '%d\.%m\.%Y'"):
+                ColumnOptions(date=form)
+
+
+@pytest.mark.parametrize("unit", dpf.facts.DateUnit)
+def test_a_text_is_read_by_the_first_format_that_fits_whichever_were_tried_before(unit: dpf.facts.DateUnit) -> None:
+    formats = [
+        "iso",
+        "%d.%m.%Y",
+        "%m/%Y",
+        "%Y %b",
+        "%d.%m.%Y %H:%M",
+        "%m/%Y %H:%M",
+        "%Y-%j",
+        "%H:%M",
+        "%Y%m%d",
+        "%y%d%m",
+    ]
+    cells = [
+        "2024-02-29",
+        "29.02.2024",
+        "02/2024",
+        "2024 Feb",
+        "29.02.2024 13:45",
+        "02/2024 13:45",
+        "2024-060",
+        "13:45",
+    ]
+    texts = pl.Series([*cells, "20240229", "242902", "2024-02-29T13:45", "soon", None])
+    alone = {one: times_of_texts(texts, [one], unit).to_list() for one in formats}
+    assert all(any(number is not None for number in numbers) for one, numbers in alone.items() if one != "%H:%M")
+    for several in itertools.permutations(formats, 3):
+        numbers = zip(*(alone[one] for one in several), strict=True)
+        first = [next((number for number in each if number is not None), None) for each in numbers]
+        assert times_of_texts(texts, several, unit).to_list() == first, several
 
 
 def test_a_date_is_one_number_as_text_as_cell_and_as_object() -> None:
@@ -381,7 +425,7 @@ def test_options_are_part_of_plan_hash_and_report() -> None:
         ({"columns": {"cost": {"symbols": "1x"}}}, "symbol '1x' could be a part of a number"),
         ({"columns": {"cost": {"symbols": ["-"]}}}, "symbol '-' could be a part of a number"),
         ({"date": "%Q"}, "date format '%Q' has '%Q', which is not known; accepted are %Y"),
-        ({"date": "%Y"}, "date format '%Y' names neither a day of a year nor an hour"),
+        ({"date": "%Y"}, "date format '%Y' names no day of a year; write one"),
         ({"columns": {"sex": {"date": "iso"}}}, "holds dates, which become numbers; declare it numeric"),
         ({"columns": {"cost": {"labels": {"a": "b"}}}}, "becomes labels, and is declared numeric"),
         (
