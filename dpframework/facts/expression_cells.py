@@ -35,7 +35,7 @@ class Numbers:
     low, high
         The bounds, both included.
     whole
-        Whether it is a whole number.
+        Whether it is a whole number, as are its bounds where they are finite.
     missing
         Whether it may be missing.
     date
@@ -188,8 +188,8 @@ def as_labels(part: Operand) -> Operand:
         case Truths(missing):
             return Operand(Labels(("false", "true"), missing), part.cells)
         case Numbers(low, high, whole=True) if part.domain.bounded and high - low < MOST_LABELS:
-            first = math.ceil(low)
-            values = tuple(label_of(float(number)) for number in range(first, math.floor(high) + 1))
+            first = int(low)
+            values = tuple(label_of(float(number)) for number in range(first, int(high) + 1))
 
             def places(rows: RowCells) -> Cells:
                 cells = part.cells(rows)

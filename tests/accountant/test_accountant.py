@@ -25,6 +25,7 @@ from dpframework.accountant.base import Accountant
 from dpframework.accountant.distributions import AnyRho
 from dpframework.accountant.pld import _join
 from dpframework.accountant.pure import AdditiveAccountant
+from dpframework.accountant.totals import built_in_at
 from dpframework.accountant.zcdp import zcdp_to_epsilon
 from dpframework.facts.errors import DPFrameworkError, PlanRefused, ReleaseRefused
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
@@ -952,3 +953,10 @@ def test_a_run_hands_the_generator_only_to_who_assumes_real_arithmetic(opened: C
         table.release("n")
     with pytest.raises(dpf.InputError, match=said):
         table.release_many([(table, "n", {})])
+
+
+@pytest.mark.parametrize("delta", ["1e-300", "1e-9", "1/2", 1])
+def test_without_a_delta_the_pure_accountant_stands_alone(delta: Any) -> None:
+    """Others load much, and need a delta to have a total."""
+    assert built_in_at(Fraction(0)) == (PureAccountant,)
+    assert built_in_at(Fraction(delta)) == tuple(BUILT_IN)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dpframework.facts import files
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import (
     file_digest,
@@ -217,6 +218,19 @@ def test_what_fails_while_it_is_written_is_named_as_people_know_it(
             write_whole(tmp_path / "t", b"a", called=called)
         assert str(failed.value) == f"{name}: cannot be written: No space left on device"
         assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("called", [None, Path("out/t")])
+def test_what_cannot_be_begun_is_named_as_people_know_it(
+    called: Path | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(place: Path) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "new_part_file", full)
+    with pytest.raises(InputError) as failed:
+        write_whole(tmp_path / "t", b"a", called=called)
+    assert str(failed.value) == f"{called or tmp_path / 't'}: cannot be written: No space left on device"
 
 
 def test_a_folder_that_cannot_be_opened_is_not_synchronised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

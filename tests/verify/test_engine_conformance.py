@@ -281,6 +281,17 @@ class Shows(Planted):
         return kind(rows)
 
 
+class SendsItsRows(Planted):
+    """The rows lie elsewhere, and go there with each handle."""
+
+    gathers = False
+
+    def load(self, table: Any) -> Any:
+        rows: Any = super().load(table)
+        rows.lineage = tuple(np.array(column) for column in table.columns)
+        return rows
+
+
 class TellsItsBlocks(Planted):
     """Reports say how many blocks were counted, and there is one more for each hundred rows."""
 
@@ -337,6 +348,7 @@ PLANTED: dict[type[Planted], str] = {
     DerivesByPosition: r"part \d with a derived attribute: as many rows as expected, but in other cells",
     ReadsAnything: "files are opened that are refused in memory",
     Shows: "a handle shows the number of its rows",
+    SendsItsRows: "a handle pickles with its rows",
     KeepsTables: "rows are kept from an earlier table of the same place: all rows: 43 rows are counted of 32",
     TellsItsBlocks: "asked follows from the rows, and reports show it: 'blocks: 1' and 'blocks: 10'",
 }

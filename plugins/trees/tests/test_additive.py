@@ -371,6 +371,20 @@ def test_noisy_counts_are_weighted_by_what_they_tell():
     assert merge_by_counts(missing, 2, np.array([9.0, 1.0, 1.0, 1.0, 50.0]), 1e-9, 12.0) == (0, 1, 1, 1, 2)
 
 
+@pytest.mark.parametrize("epsilon", ["1/10", 1, 25])
+def test_a_tree_is_worth_its_share_from_a_number_of_rows_times_epsilon_on(epsilon):
+    attributes = [dpf.Numeric("size", 0, 100, bins=4), dpf.Boolean("grade")]
+    least = int(2_500 / Fraction(epsilon))
+    for rows, interactions, worth in (
+        (least - 1, "auto", False),
+        (least, "auto", True),
+        (least, "no", False),
+        (1, "yes", True),
+    ):
+        fit = AdditiveFit.of(dpf.Schema(attributes, rows=rows), "grade", None, Fraction(epsilon), interactions)
+        assert fit.variant(rows).tree is worth
+
+
 @pytest.mark.parametrize("variant", [Variant(), Variant(True), Variant(False, True), Variant(True, True)])
 def test_the_number_of_rows_chooses_a_branch_of_equal_cost(variant):
     attributes = [dpf.Numeric("size", 0, 100, bins=50), dpf.Boolean("ripe"), dpf.Boolean("grade")]
