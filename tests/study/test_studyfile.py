@@ -11,7 +11,7 @@ from noisy_mode import NoisyMode
 from people import SCHEMA_FILE
 
 import dpframework as dpf
-from dpframework.study.data import Data
+from dpframework.study.data import Data, _texts
 from dpframework.study.registry import Registry
 from dpframework.study.study_file import load_study
 
@@ -220,3 +220,23 @@ def test_data_at_a_url_is_refused_where_files_are_needed(tmp_path):
     data = Data(("people.csv", "https://example.org/more.csv"), tmp_path, unrestricted=True)
     with pytest.raises(dpf.InputError, match="the data is at a URL, and files are noted"):
         data.require_local("files are noted")
+
+
+@pytest.mark.parametrize(
+    ("given", "texts"),
+    [
+        ("a", ("a",)),
+        (["a"], ("a",)),
+        (["a", "b"], ("a", "b")),
+        ([], None),
+        (["a", ""], None),
+        (["a", 1], None),
+        ([1], None),
+    ],
+)
+def test_a_text_or_a_list_of_texts(given: object, texts: tuple[str, ...] | None) -> None:
+    if texts is None:
+        with pytest.raises(dpf.InputError, match=r"^\[data\] path must be a text, or a list of texts such as x$"):
+            _texts({"path": given}, "path", "[data] ", " such as x")
+    else:
+        assert _texts({"path": given}, "path", "[data] ") == texts

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from dpframework_distance.contexts import above_the_mean, entropy_of, relevant_not_redundant
+from dpframework_distance.contexts import above_the_mean, entropy_of, relevant_not_redundant, su_of_histograms
 from dpframework_distance.estimates import (
     Conditional,
     NoisyPair,
@@ -166,3 +166,20 @@ def test_entropy_and_contexts():
     su = np.array([[0, 0.5, 0.4, 0.1], [0.5, 0, 0.45, 0.0], [0.4, 0.45, 0, 0.0], [0.1, 0.0, 0.0, 0]])
     assert above_the_mean(su, 0) == (1, 2)
     assert relevant_not_redundant(su, 0) == (1, 3)  # 2 says more of 1 than of the target
+
+
+def test_uncertainties_of_pairs_are_twice_what_they_share_over_both_entropies() -> None:
+    """Of tables with other totals by row than by column; a negative count is none."""
+    tables = {("a", "b"): [[4.0, 0.0, 1.0], [1.0, 3.0, -2.0]], ("c", "a"): [[6.0, 1.0], [1.0, 2.0], [0.0, 2.0]]}
+    pairs = [NoisyPair(*names, np.array(table), 1.0) for names, table in tables.items()]
+    found = su_of_histograms(pairs, ["a", "b", "c", "d"])
+    expected = np.zeros((4, 4))
+    for (first, second), table in tables.items():
+        shares = np.maximum(table, 0) / np.maximum(table, 0).sum()
+        one, other, both = (
+            -sum(share * math.log(share) for share in part if share > 0)
+            for part in (shares.sum(axis=1), shares.sum(axis=0), shares.ravel())
+        )
+        a, b = "abcd".index(first), "abcd".index(second)
+        expected[a, b] = expected[b, a] = 2 * (one + other - both) / (one + other)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
