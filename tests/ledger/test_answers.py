@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import dpframework as dpf
+from dpframework.accountant import PlanCharge
 from dpframework.cli import main
+from dpframework.facts.privacy import ByRelation
 from dpframework.ledger import GroupBy, LedgerTampered, OutsideKind, grouped, remainder
+from dpframework.ledger.answers import _cost
 from dpframework.ledger.chain import Chain
 from dpframework.mechanisms import DiscreteLaplace, Gaussian
 
@@ -258,3 +263,19 @@ def test_revoke_says_that_it_revoked(ledger: dpf.Ledger, capsys: pytest.CaptureF
     ledger.approve("people", plan, by="b")
     assert main(["ledger", "revoke", str(ledger.path), plan.hash[:12], "--data-set", "people", "--by", "b"]) == 0
     assert capsys.readouterr().out.startswith(f"revoked: plan {plan.hash}; no run of it is opened or resumed")
+
+
+@pytest.mark.parametrize("relation", dpf.Relation)
+def test_a_run_that_was_refused_adds_nothing_to_runs_at_an_order(relation: dpf.Relation) -> None:
+    """It has no order, and a budget at one takes no charge at none."""
+    tenth, nothing = ByRelation(Fraction(1, 10), Fraction(1, 10)), ByRelation(Fraction(0), Fraction(0))
+    charged = SimpleNamespace(amount=PlanCharge(tenth, tenth, Fraction(8)))
+    refused = SimpleNamespace(amount=PlanCharge(nothing))
+    capped: Any = SimpleNamespace(relation=relation, epsilon=Fraction(5), delta=Fraction(1, 10**6))
+    one, two = (_cost(capped, [charged] * number) for number in (1, 2))  # type: ignore[list-item]
+    assert one is not None
+    assert two is not None
+    assert 0 < one < two
+    for runs in ([refused, charged], [charged, refused], [refused, charged, refused]):
+        assert _cost(capped, runs) == one  # type: ignore[arg-type]
+    assert _cost(capped, [charged, refused, charged]) == two  # type: ignore[list-item]
