@@ -9,11 +9,11 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.facts.errors import InputError
+from dpframework.facts.errors import InputError, NotOpened
 from dpframework.tables.cluster_rows import OpenedTable, pickle
 from dpframework.tables.progress import tell
 from dpframework.tables.shuffle import Shuffle, ShuffleFindings
-from dpframework.tables.worker_answers import Answer, Read, Shuffled, Unreached, require_answer
+from dpframework.tables.worker_answers import Answer, Failed, Read, Shuffled, Unreached, require_answer
 from dpframework.tables.worker_shuffle import WorkerPlace
 
 MOST_LOSSES = 4  # of workers during one count: what is asked of them may be what ends them
@@ -44,9 +44,20 @@ class ClusterReader:
 
         Raises
         ------
+        NotOpened
+            If the first piece that is asked for cannot be opened, or no worker is there to be asked.
         InputError
             If a piece cannot be read, or was changed since it was first read.
         """
+        try:
+            self._place(table, pieces)
+        except NotOpened as error:
+            if not table.begun:
+                raise
+            # Rows were seen, or ended a worker: whether it comes to this may follow from them.
+            raise InputError(str(error)) from None
+
+    def _place(self, table: OpenedTable, pieces: Iterable[int]) -> None:
         missing = list(pieces)
         for piece in missing:
             table.lose(piece)
@@ -71,7 +82,7 @@ class ClusterReader:
         def call(piece: int) -> tuple[Any, ...]:
             return "read", table.number, piece, pickle((table.pieces[piece], table.key, table.gone))
 
-        for address, piece, answer in self._in_turn(given, call):
+        for address, piece, answer in self._in_turn(table, given, call):
             self._keep(table, address, piece, require_answer(answer, Read, _READING))
 
     def _shuffle(self, table: OpenedTable, how: Shuffle[Any], missing: Collection[int], live: Collection[str]) -> None:
@@ -98,13 +109,13 @@ class ClusterReader:
         def spread(piece: int) -> tuple[Any, ...]:
             return "spread", table.number, piece, pickle((how, table.pieces[piece], len(buckets)))
 
-        found = self._join_findings(self._in_turn(given, spread), sum(map(len, given.values())))
+        found = self._join_findings(self._in_turn(table, given, spread), sum(map(len, given.values())))
         if found is None:
             return
         asked = pickle((how, self._places(given)))
         calls = {address: [bucket] for address, bucket in buckets.items()}
         more = self._join_findings(
-            self._in_turn(calls, lambda bucket: ("gather", table.number, bucket, asked)), len(calls)
+            self._in_turn(table, calls, lambda bucket: ("gather", table.number, bucket, asked)), len(calls)
         )
         if more is None:
             return
@@ -115,7 +126,7 @@ class ClusterReader:
             return "settle", table.number, piece, pickle((how, table.pieces[piece], table.key, table.gone, places))
 
         wanted = {address: [piece for piece in own if piece in missing] for address, own in given.items()}
-        for address, piece, answer in self._in_turn(wanted, settle):
+        for address, piece, answer in self._in_turn(table, wanted, settle):
             if not isinstance(answer, Unreached):
                 self._keep(table, address, piece, require_answer(answer, Read, _READING))
 
@@ -131,16 +142,24 @@ class ClusterReader:
         return [WorkerPlace(address, self.actor(address), tuple(own)) for address, own in given.items()]
 
     def _in_turn(
-        self, given: Mapping[str, Sequence[int]], call: Callable[[int], tuple[Any, ...]]
+        self, table: OpenedTable, given: Mapping[str, Sequence[int]], call: Callable[[int], tuple[Any, ...]]
     ) -> Iterator[tuple[str, int, Answer]]:
         """Call workers for each of some numbers, each for one at a time, and yield the answers of those that are there.
 
         A worker that is lost is asked no more.
+
+        Raises
+        ------
+        NotOpened
+            If that is the very first answer.
         """
         waiting = {address: list(own) for address, own in given.items()}
         while any(waiting.values()):
             turn = {address: own.pop(0) for address, own in waiting.items() if own}
             for address, answer in self.answers({address: call(number) for address, number in turn.items()}):
+                if not table.begun and isinstance(answer, Failed) and isinstance(answer.error, NotOpened):
+                    raise answer.error
+                table.begun = True
                 if answer is None:
                     waiting.pop(address, None)
                 else:

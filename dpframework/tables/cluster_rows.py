@@ -35,6 +35,8 @@ class OpenedTable:
         What was found in each, and the worker that holds it.
     dropped, gone
         Numbers of rows that nobody has a handle of any more: of which workers do not know yet, and of which they do.
+    begun
+        Whether a worker has answered, or was lost, while it read a piece.
     masks, told
         By the number of a sample: which rows of each piece are in it, and of which pieces their workers were told.
     """
@@ -47,6 +49,7 @@ class OpenedTable:
     places: dict[int, str] = attrs.field(factory=dict)
     dropped: list[int] = attrs.field(factory=list)
     gone: set[int] = attrs.field(factory=set)
+    begun: bool = False
     masks: dict[int, dict[int, Mask]] = attrs.field(factory=dict)
     told: dict[int, set[int]] = attrs.field(factory=dict)
 

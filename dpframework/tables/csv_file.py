@@ -92,10 +92,10 @@ class CsvFile:
         Raises
         ------
         InputError
-            If the file is damaged; one sentence that shows no cell.
+            If the file is damaged, or the system refuses it now; one sentence that shows no cell.
         """
         begun = False
-        for text in _texts(self.path, self.read.encoding, self.read.skip):
+        for text in _texts(self.path, self.read.encoding, self.read.skip, refused=InputError):
             if begun:
                 yield self._block(self.header + text, positions)
             elif not text.startswith(self.header):
@@ -151,10 +151,13 @@ def in_one_line(name: str) -> str:
     return " ".join(part.strip() for part in name.splitlines()) if len(name.splitlines()) > 1 else name
 
 
-def _texts(path: Path, encoding: str = "utf-8", skip: int = 0) -> Iterator[bytes]:
+def _texts(
+    path: Path, encoding: str = "utf-8", skip: int = 0, *, refused: type[InputError] = NotOpened
+) -> Iterator[bytes]:
     """Yield the text of a file in UTF-8, in pieces of whole lines, without bytes before the line of names.
 
-    A line break within quotes is text: where quotes are not closed, a piece grows until they are.
+    A line break within quotes is text: where quotes are not closed, a piece grows until they are. An error of the class
+    `refused` says that the system refuses the file: once rows may have been seen, that is no `NotOpened`.
     """
     packed = path.name.lower().endswith(".gz")
     try:
@@ -169,7 +172,7 @@ def _texts(path: Path, encoding: str = "utf-8", skip: int = 0) -> Iterator[bytes
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise InputError(f"{path.name}: cannot be unpacked; a whole gzip file is expected") from None
     except OSError as error:
-        raise NotOpened(f"{path.name}: cannot be read: {error.strerror}") from None
+        raise refused(f"{path.name}: cannot be read: {error.strerror}") from None
 
 
 class _Recoded:

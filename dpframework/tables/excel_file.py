@@ -62,9 +62,10 @@ class ExcelFile:
         Raises
         ------
         NotOpened
-            If the package that reads Excel is not installed, or there is no such sheet.
+            If the package that reads Excel is not installed.
         InputError
-            If the file is no workbook, is too large, or the sheet is empty; one sentence that shows no cell.
+            If the file is no workbook, is too large, or has no such sheet, or the sheet is empty; one sentence that
+            shows no cell.
         """
         import polars as pl
 
@@ -85,7 +86,8 @@ class ExcelFile:
         workbook = read_by_library(lambda: fastexcel.read_excel(path), broken)
         sheets = workbook.sheet_names
         if read.sheet and read.sheet not in sheets:
-            raise NotOpened(f"{path.name}: has no sheet '{read.sheet}'; correct sheet in [read], or the workbook")
+            # The cells were counted before, so this is no `NotOpened`.
+            raise InputError(f"{path.name}: has no sheet '{read.sheet}'; correct sheet in [read], or the workbook")
         sheet: Any = read.sheet or 0
         frame: pl.DataFrame = read_by_library(
             lambda: workbook.load_sheet(sheet, header_row=None, dtypes="string").to_polars(), broken

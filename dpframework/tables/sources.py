@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -108,6 +109,18 @@ def rows_changed(name: str) -> InputError:
     return InputError(f"{name}: changed while it was read; read it again")
 
 
+@contextlib.contextmanager
+def seen() -> Iterator[None]:
+    """Make a `NotOpened` of the block a plain InputError, since rows were looked at before it.
+
+    Whether the block is reached follows from those rows, so that a ledger must record how it ends.
+    """
+    try:
+        yield
+    except NotOpened as error:
+        raise InputError(str(error)) from None
+
+
 def whole_column(parts: Sequence[Any], where: str) -> Any:
     """Return one column of all its blocks, as texts if files hold it in several types.
 
@@ -164,7 +177,7 @@ def open_source(
     NotOpened
         If there is no such file, its kind is not accepted, or the system refuses it.
     InputError
-        If it cannot be read.
+        If it cannot be read; or one file of several cannot be opened after another was.
     """
     if isinstance(data, str | os.PathLike):
         return _of_files([data], options, part, read)
@@ -223,8 +236,9 @@ def _of_files(
     files = [file for place in places for file in files_of(place)]
     if not files:
         raise NotOpened("the list of files is empty; give one at least")
-    sources = [_of_file(file, options, part, read_options) for file in files]
-    first = sources[0]
+    first = _of_file(files[0], options, part, read_options)
+    with seen():  # a workbook is read whole when it is opened
+        sources = [first, *(_of_file(file, options, part, read_options) for file in files[1:])]
 
     def read(positions: Sequence[int]) -> Iterator[Sequence[Any]]:
         names = [first.columns[k] for k in positions]

@@ -220,6 +220,12 @@ class SqlEngine(GroupingEngine):
         self, source: DatabaseTable, columns: Mapping[str, str], chooser: RowChooser, placed: bool
     ) -> SqlPiece:
         """Return the query of a table's columns. A view, and a query, is asked once, for a copy of its rows."""
+        unordered = (
+            f"{source.shown}: its rows are in no order, by which samples and the rows of a unit are chosen; name the "
+            "column that orders them with order="
+        )
+        if source.query and placed and source.order is None:
+            raise NotOpened(unordered)  # before the query is asked, whose columns may follow from rows
         origin = f"({source.table[0]}) as q" if source.query else identifier(source.table[0])
         try:
             there = self._connection.names(f"select * from {origin} limit 0")
@@ -227,6 +233,8 @@ class SqlEngine(GroupingEngine):
         except QueryStopped:
             raise
         except InputError:
+            if source.query:  # rows may be why: a database may evaluate a query to tell its columns
+                raise InputError(f"{source.shown}: the database refuses it, or does not let it be read") from None
             raise NotOpened(
                 f"{source.shown}: the database has no such table or view, or this connection may not read it"
             ) from None
@@ -234,10 +242,7 @@ class SqlEngine(GroupingEngine):
         for name in names:  # one by one: a table of a database has no first line that might lack
             Source(source.shown, (*there, ""), lambda positions: iter(())).require([name, ""])
         if placed and source.order is None and stored is None:
-            raise NotOpened(
-                f"{source.shown}: its rows are in no order, by which samples and the rows of a unit are chosen; name "
-                "the column that orders them with order="
-            )
+            raise NotOpened(unordered)
         listed = [f"{quoted(name)} as {alias}" for alias, name in columns.items()]
         if not placed:
             listed.append(f"cast(null as bigint) as {PLACE}")

@@ -65,21 +65,26 @@ class SqlRows:
         Raises
         ------
         NotOpened
-            If neither a table nor a query is named, the database cannot be reached, or it refuses the query.
+            If neither a table nor a query is named, or the database cannot be reached.
         InputError
-            If it has too many columns.
+            If the database refuses the query, or it has too many columns.
         """
         if not read.of_database:
             raise NotOpened(f"{name}: {NEEDS_QUERY}")
         connect, quote = _sqlite(place) if "://" not in place else _server(place, name, options)
         source = ".".join(map(quote, read.table.split("."))) if read.table else f"(\n{read.query}\n)"
         rows = cls(name, (), connect, quote, f"{source} t")
-        remedy = "nothing was read; correct table or query in [read], or ask who keeps the database"
-        refused = f"{name}: the database cannot be reached, or refuses what [read] asks for; {remedy}"
-        columns = quietly(rows._names, refused, NotOpened)
+        quietly(rows._reach, f"{name}: the database cannot be reached; nothing was read", NotOpened)
+        # Even for no row a database may evaluate a query on all of them: so this is no `NotOpened`.
+        remedy = "correct table or query in [read], or ask who keeps the database"
+        columns = quietly(rows._names, f"{name}: the database refuses what [read] asks for; {remedy}")
         if len(columns) > MOST_COLUMNS:
             raise InputError(f"{name}: has more than the {MOST_COLUMNS:,} columns that a table may have")
         return attrs.evolve(rows, columns=columns)
+
+    def _reach(self) -> None:
+        with contextlib.closing(self._connect()):
+            pass
 
     def _names(self) -> tuple[str, ...]:
         with self._answer("*", " where 1 = 0") as cursor:

@@ -15,7 +15,7 @@ from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import Column, as_column
 from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.silence import silenced
-from dpframework.tables.sources import Source, open_source, rows_changed
+from dpframework.tables.sources import Source, open_source, rows_changed, seen
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import TableBuilder
 from dpframework.tables.written_cells import as_written
@@ -64,7 +64,9 @@ def read_two_views(
     policy = OutOfDomain.parse(out_of_domain)
     views = attributes_of_views(schema)
     left_names, right_names = ([a.name for a in side if a.name in schema.column_names] for side in views)
-    left, right = (as_written(open_source(path, read=schema.read), schema) for path in (left_path, right_path))
+    left = as_written(open_source(left_path, read=schema.read), schema)
+    with seen():
+        right = as_written(open_source(right_path, read=schema.read), schema)
     columns = join((left, left_names), (right, right_names), id, strict=policy is OutOfDomain.ERROR)
     sources = dict.fromkeys(left_names, left.name) | dict.fromkeys(right_names, right.name)
     builder = TableBuilder(schema, sources, policy)

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
+from dpframework.facts.errors import NotOpened
 from dpframework.tables import cluster_reading, dask_client, dask_engine, holder, worker_shuffle
 from dpframework.tables.cluster_rows import ClusterRows
 from dpframework.tables.files import TableFiles
@@ -22,7 +23,7 @@ from dpframework.tables.holder import Holder, SampleOf
 from dpframework.tables.read_in_pieces import shuffle_of
 from dpframework.tables.shuffle import IdFinding
 from dpframework.tables.shuffled_units import BoundedRows
-from dpframework.tables.worker_answers import Absent, Failed, Shuffled, Unreached, answer_of
+from dpframework.tables.worker_answers import Absent, Failed, Shuffled, Unreached, answer_of, pack_answer
 from dpframework.tables.worker_shuffle import ShuffledPieces, WorkerPlace
 from dpframework.verify.engine_units import OF_PEOPLE, PEOPLE, VISITS, people_counts, write_views, write_visits
 
@@ -260,6 +261,40 @@ def test_a_cluster_without_workers_is_waited_for(engine: dpf.Dask, cluster: Clus
         dpf.InputError, match=r"^the Dask cluster has no workers; start some with: dask worker ADDRESS$"
     ):
         engine.open(files)
+
+
+def test_once_workers_read_a_lack_of_them_is_an_error_that_a_ledger_records(
+    engine: dpf.Dask, cluster: Cluster, files: TableFiles
+) -> None:
+    """What ended the last worker may be its rows. Before the first one reads, nothing of them can show."""
+    cluster.live.clear()
+    with pytest.raises(NotOpened, match="the Dask cluster has no workers"):
+        engine.open(files)
+    cluster.live[:] = ["a"]
+    cluster.before = lambda address, method, given: cluster.live.clear() if method == "read" else None
+    with pytest.raises(dpf.InputError, match="the Dask cluster has no workers") as lost:
+        engine.open(files)
+    assert type(lost.value) is dpf.InputError
+
+
+@pytest.mark.parametrize("first", ["read", "lost", "refused"])
+def test_a_file_that_a_worker_cannot_open_is_not_opened_only_if_no_piece_was_read_before(
+    first: str, engine: dpf.Dask, cluster: Cluster, files: TableFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = pack_answer(Failed("NotOpened", NotOpened("t.csv: cannot be read: denied")))
+    read = Holder.read
+
+    def reads_one(held: Holder, table: int, piece: int, given: bytes) -> bytes:
+        return read(held, table, piece, given) if (first, piece) == ("read", 0) else refused
+
+    monkeypatch.setattr(Holder, "read", reads_one)
+    if first == "lost":
+        cluster.before = lambda address, method, given: (
+            cluster.live.remove("a") if (address, method) == ("a", "read") else None
+        )
+    with pytest.raises(dpf.InputError, match="denied") as told:
+        engine.open(files)
+    assert type(told.value) is (NotOpened if first == "refused" else dpf.InputError)
 
 
 def test_a_worker_that_takes_its_time_to_begin_is_waited_for(

@@ -149,7 +149,7 @@ def test_what_is_wrong_with_a_workbook_is_one_sentence_that_shows_no_cell(tmp_pa
         assert refused.value.__context__ is None
     with pytest.raises(dpf.InputError, match=r"twice.xlsx: has no sheet 'visit'; correct sheet in \[read\]") as refused:
         dpf.read_table(twice, dpf.Schema(schema.attributes, read={"sheet": "visit"}))
-    assert type(refused.value).__name__ == "NotOpened"
+    assert type(refused.value) is dpf.InputError  # its cells were counted before: a ledger records it
 
 
 def with_last_cell_at(path: Path, place: str, columns: int) -> Path:
@@ -242,7 +242,7 @@ def test_what_no_database_is_asked_for_is_said(tmp_path):
     with pytest.raises(dpf.InputError, match="the URL of the database cannot be used") as refused:
         dpf.read_table(f"nothing://me:{SECRET}@host/base", asking(table="visits"))
     assert SECRET not in str(refused.value)
-    with pytest.raises(dpf.InputError, match="cannot be reached, or refuses") as unreached:
+    with pytest.raises(dpf.InputError, match="the database cannot be reached; nothing was read") as unreached:
         dpf.read_table(f"sqlite:///{tmp_path}/none/t.sqlite", asking(table="visits"))
     assert {type(one.value).__name__ for one in (refused, unreached)} == {"NotOpened"}
     with pytest.raises(dpf.InputError, match="has a table and a query"):
