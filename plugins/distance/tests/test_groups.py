@@ -46,3 +46,36 @@ def test_a_table_says_whom_it_protects() -> None:
         dpf.Table.from_codes(SCHEMA, CODES.T, unit=unit)
     )
     assert embedding.transform(CODES).shape[0] == 90
+
+
+ODD = [3, 255, 256, -1, 2**31, 2**70, -(2**70), 0.5, float("nan"), float("inf"), None, "w", [0], b"0", 1 + 1j]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+@pytest.mark.parametrize("missing", [False, True], ids=["no cell for it", "missing"])
+def test_a_code_outside_its_domain_stops_no_fit_and_is_read_by_itself(odd, missing, monkeypatch) -> None:
+    """A fit that a row's code could stop would tell of it, at no cost."""
+    tables = []
+    run = dpf.Study.run
+    monkeypatch.setattr(dpf.Study, "run", lambda study, table, **how: tables.append(table) or run(study, table, **how))
+    schema = dpf.Schema([dpf.Categorical(name, ["u", "v", "w"], missing=missing) for name in "abc"])
+    rows = [[*row] for row in CODES[:20].tolist()] + [[0, 1, odd]]
+    array = np.empty((21, 3), dtype=object)
+    for k, row in enumerate(rows):
+        array[k] = row
+    given = [array]
+    if not isinstance(odd, list):
+        given.append(rows)
+    if isinstance(odd, int | float) and abs(odd) < 2**63:
+        given.append(np.array(rows))  # of floats if it is one
+    for x in given:
+        ValueEmbedding(context_size=2, schema=schema, epsilon=1).fit(x)
+        ValueEmbedding(context_size=2, schema=schema, epsilon=1).fit(x, groups=list(range(21)))
+    outside = 3 if missing else 0
+    assert {str(table.codes.T.tolist()) for table in tables} == {str([*CODES[:20].tolist(), [0, 1, outside]])}
+
+
+def test_an_array_of_another_shape_is_refused_by_its_shape() -> None:
+    for given in (CODES[:, :2], CODES[0], np.zeros((3, 3, 3))):
+        with pytest.raises(dpf.InputError, match=r"codes must be whole numbers of shape \(rows, 3\)"):
+            ValueEmbedding(context_size=2, schema=SCHEMA).fit(given)

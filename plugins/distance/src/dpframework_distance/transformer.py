@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpframework.facts import GROUPS, InputError, PrivacyUnit, Relation, Schema, unit_of_groups
+from dpframework.facts import GROUPS, Categorical, InputError, PrivacyUnit, Relation, Schema, unit_of_groups
 from dpframework.study import Study
 from dpframework.tables import Table, kept_rows, silenced, table_from_columns, table_from_frame
 from dpframework_distance.distances import LearnedDistances
-from dpframework_distance.metric import CategoricalMetric, whole_numbers
+from dpframework_distance.metric import CategoricalMetric
 from dpframework_distance.miner import DPDilca
 
 
@@ -88,7 +88,10 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X
-            Rows: a `Table`, a dataframe or a mapping of columns with the schema's names, or an array of codes.
+            Rows: a `Table`, a dataframe or a mapping of columns with the schema's names, or an array of codes, whose
+            shape is public. A cell outside of its attribute's domain stops no fit to learn distances, since that would
+            tell of its row: a number is moved to the nearest bound; anything else, and a code that the attribute does
+            not have, is missing, or the first value where the schema has no missing ones.
         y
             Not looked at.
         groups
@@ -127,7 +130,7 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         unit = unit_of_groups(groups, self.rows_per_unit)
         key = secrets.token_bytes() if self.random_state is None else str(self.random_state).encode()
         if isinstance(rows, np.ndarray | list | tuple):
-            codes = whole_numbers(rows, len(schema)).T
+            codes = _codes_in_domain(schema, rows)
             if groups is None:
                 return Table.from_codes(schema, codes)
             if len(groups) != codes.shape[1]:
@@ -155,3 +158,21 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         sized = zip(self.metric_.attributes, self.metric_.points, strict=True)
         return np.array([f"{name}_{k}" for name, points in sized for k in range(points.shape[1])], dtype=object)
+
+
+def _codes_in_domain(schema: Schema, rows: Any) -> NDArray[np.unsignedinteger]:
+    """Return an array of codes with a row an attribute. Cells are read one by one, as a run reads a table's.
+
+    Raises
+    ------
+    InputError
+        If it has not a column an attribute.
+    """
+    given = rows if isinstance(rows, np.ndarray) else np.array(rows, dtype=object)  # no cell decides another's type
+    if given.ndim != 2 or given.shape[1] != len(schema):
+        raise InputError(f"codes must be whole numbers of shape (rows, {len(schema)}), one column an attribute")
+    coded = Schema(
+        Categorical(own.name, values=[str(k) for k in range(own.size - own.missing)], missing=own.missing)
+        for own in schema
+    )
+    return table_from_columns(dict(zip(schema.names, given.T, strict=True)), coded, source="X").codes
