@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -89,6 +90,44 @@ def test_classes_have_the_type_of_the_container(made: Any) -> None:
     one, other = (fit(BITS, X, made([1, 0, 1, last])).classes_ for last in (0, None))
     assert one.dtype == other.dtype
     assert one.tolist() == other.tolist()
+
+
+LASTS = [0, 0.5, None, "u", "1", True, float("inf"), float("nan"), 10**400, [0, 1], [0], {}, b"1", 1j, object()]
+
+
+@pytest.mark.parametrize("last", LASTS, ids=lambda last: "object" if type(last) is object else repr(last)[:9])
+@pytest.mark.parametrize(
+    ("schema", "y", "classes"),
+    [
+        (BITS, [1, 0, 1], [0, 1]),
+        (BITS, ["1", "0", "1"], [0, 1]),
+        (TRUTHS, [True, False, True], [False, True]),
+        (TRUTHS, ["True", "False", "True"], [False, True]),
+        (LABELS, ["yes", "no", "yes"], ["no", "yes"]),
+        (LABELS, [None, 0, None], ["no", "yes"]),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("made", [list, tuple, deque])
+def test_the_classes_of_a_list_follow_from_the_schema_whatever_a_cell_holds(
+    made: Any, schema: dpf.Schema, y: Sequence[Any], classes: list[Any], last: Any
+) -> None:
+    """The type of what numpy makes of the whole list follows from any one row: so does whether it can."""
+    fitted = fit(schema, X, made([*y, last]))
+    assert fitted.classes_.tolist() == classes
+    assert [type(one) for one in fitted.classes_.tolist()] == [type(one) for one in classes]
+    assert fitted.classes_.dtype == np.array(classes).dtype
+
+
+def test_numbers_with_a_fraction_are_the_classes_of_a_list() -> None:
+    halves = dpf.Schema([NUMBER, dpf.Categorical("class", values=["2", "0.5"])])
+    assert fit(halves, X, [2, 0.5, 2, 2]).classes_.tolist() == [0.5, 2.0]
+
+
+def test_a_list_of_rows_of_one_cell_is_a_column(tables: list[dpf.Table]) -> None:
+    for y in ([1, 0, 1, 0], [[1], [0], [1], [0]], ([1], (0,), [1], [0])):
+        fit(BITS, X, y)
+    assert len({str(codes(table)) for table in tables}) == 1
 
 
 def test_an_array_of_numbers_with_an_infinite_or_missing_one_is_read(tables: list[dpf.Table]) -> None:

@@ -30,19 +30,16 @@ class Outcomes:
     ----------
     cells
         What a table reads: of a list or a series the container itself.
-    array
-        All of them in an array, whose type may follow from a single cell: to infer a schema from, and their number.
     dtype
-        The type of the container, which is public; that of `array` for a list.
+        The type of the container, which is public; None for a list, which has none.
     """
 
     cells: Any
-    array: NDArray[Any]
-    dtype: np.dtype[Any]
+    dtype: np.dtype[Any] | None
 
     @classmethod
     def of(cls, y: Any) -> Outcomes:
-        """Return y, of which anything that numpy reads in one dimension is accepted.
+        """Return y, a sequence, or else anything that numpy reads in one dimension.
 
         Raises
         ------
@@ -53,18 +50,36 @@ class Outcomes:
             raise InputError("requires y to be passed, but the target y is None")
         import narwhals as nw
 
-        with silenced(streams=True):
-            given = np.asarray(y)
-        array = np.asarray(column_or_1d(given, warn=True))  # of y's shape, which is public
         series = _as_series(y)
         if series is not None:
             cells = series.to_list() if series.dtype in (nw.Boolean, nw.Object) else series.to_native()
-            return cls(cells, array, np.asarray(series.head(0).to_native()).dtype)
-        return cls(list(y) if isinstance(y, list | tuple) and given.ndim == 1 else array, array, array.dtype)
+            return cls(cells, np.asarray(series.head(0).to_native()).dtype)
+        if isinstance(y, Sequence) and not isinstance(y, str | bytes):
+            return cls([_only(cell) for cell in y], None)
+        with silenced(streams=True):
+            given = np.asarray(y)
+        array = np.asarray(column_or_1d(given, warn=True))  # of y's shape, which is public
+        return cls(array, array.dtype)
 
     def __len__(self) -> int:
         """Return the number of rows (private)."""
-        return len(self.array)
+        return len(self.cells)
+
+    @property
+    def array(self) -> NDArray[Any]:
+        """All cells in an array, whose type may follow from a single one: to infer a schema from."""
+        with silenced(streams=True):
+            return np.asarray(self.cells)
+
+    @property
+    def typed(self) -> Outcomes:
+        """The same with the type of the array, for a fit that is not private."""
+        return attrs.evolve(self, dtype=self.array.dtype)
+
+
+def _only(cell: Any) -> Any:
+    """Return the cell of a row that is a list of one cell, as the rows of a column are written."""
+    return cell[0] if isinstance(cell, list | tuple) and len(cell) == 1 else cell
 
 
 def each_by_itself(column: Any) -> Any:
@@ -105,10 +120,10 @@ class InputColumns:
     names: Sequence[str]
     named: bool
 
-    def with_class(self, columns: list[Any], classes: NDArray[Any]) -> tuple[Schema, str]:
+    def with_class(self, columns: list[Any], outcomes: Outcomes) -> tuple[Schema, str]:
         """Return a schema of the columns, in their order, and the class, and the class's name.
 
-        Classes are looked at only if the schema does not have them.
+        Outcomes are looked at only if the schema does not have them.
 
         Raises
         ------
@@ -123,12 +138,12 @@ class InputColumns:
         if self.schema is not None:
             _warn("the schema has no attribute for the class: its values are read off y, so this fit is not private")
         name = _free_name(CLASS, known.names)
-        return _with_class(known, name, classes), name
+        return _with_class(known, name, outcomes.array), name
 
-    def with_number(self, columns: list[Any], given: NDArray[Any]) -> tuple[Schema, str]:
+    def with_number(self, columns: list[Any], outcomes: Outcomes) -> tuple[Schema, str]:
         """Return a schema of the columns, in their order, and the number that is predicted, and that one's name.
 
-        Numbers are looked at only if the schema does not have y.
+        Outcomes are looked at only if the schema does not have y.
 
         Raises
         ------
@@ -141,7 +156,7 @@ class InputColumns:
         if self.schema is not None:
             _warn("the schema has no attribute for y: its bounds are read off y, so this fit is not private")
         try:
-            numbers = np.asarray(given, dtype=np.float64)
+            numbers = np.asarray(outcomes.array, dtype=np.float64)
         except (TypeError, ValueError):
             raise InputError("y has values that are no numbers; a regression needs numbers") from None
         name, low, high = _free_name(NUMBER, known.names), float(numbers.min()), float(numbers.max())
@@ -241,7 +256,18 @@ def class_cells(target: Attribute, outcomes: Outcomes) -> tuple[Any, np.dtype[An
     InputError
         If y is Boolean or numeric, and no label is. It is known by y's type alone, which is public.
     """
-    return _booleans_as_texts(outcomes.cells), _dtype_in_labels(target, outcomes.dtype)
+    dtype = _dtype_of_labels(target) if outcomes.dtype is None else _dtype_in_labels(target, outcomes.dtype)
+    return _booleans_as_texts(outcomes.cells), dtype
+
+
+def _dtype_of_labels(target: Attribute) -> np.dtype[Any]:
+    """Return the type of the classes of a y that has none: truths, numbers, or else texts."""
+    labels = [label.lower() for label in target.labels]
+    if set(labels) <= {"false", "true"}:
+        return np.dtype(np.bool_)
+    if not all(_is_number(label) for label in labels):
+        return np.array(target.cells).dtype
+    return np.dtype(np.int64 if all(float(label).is_integer() for label in labels) else np.float64)
 
 
 def _booleans_as_texts(cells: Any) -> Any:

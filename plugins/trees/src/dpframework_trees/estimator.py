@@ -25,8 +25,9 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
     Attributes
     ----------
     classes_
-        The classes, sorted, in y's type, which is taken to be public; all of the schema's, if it has the class. Of a
-        list the type follows from its cells: give an array or a series, if a cell may be of another type.
+        The classes, sorted, in y's type, which is public; all of the schema's, if it has the class. A list has no
+        type: then classes are truths if the schema's labels are true and false, numbers if all labels are, or else
+        texts. Give an array or a series for classes of its type.
     """
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -41,10 +42,11 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         return np.asarray(self.model_.predict_proba(rows)[:, self._order])
 
     def _describe_columns(self, told: InputColumns, columns: list[Any], outcomes: Outcomes) -> tuple[Schema, str]:
-        return told.with_class(columns, outcomes.array)
+        return told.with_class(columns, outcomes)
 
     def _column(self, target: Attribute, outcomes: Outcomes) -> Any:
-        cells, dtype = class_cells(target, outcomes)
+        known = self.schema is not None and target.name in self.schema
+        cells, dtype = class_cells(target, outcomes if known else outcomes.typed)
         self.classes_, self._order = ordered_classes(target, dtype)
         return cells
 
@@ -128,7 +130,7 @@ class DPTreeClassifier(TreeClassifier):
     >>> X = [[i % 2, i // 2 % 2] for i in range(1000)]
     >>> tree = DPTreeClassifier(epsilon=10, max_depth=2, schema=schema, random_state=0).fit(X, [a ^ b for a, b in X])
     >>> tree.predict([[0, 0], [0, 1], [1, 0], [1, 1]]).tolist()
-    [0, 1, 1, 0]
+    [False, True, True, False]
     """
 
     miner = DPTree

@@ -59,7 +59,7 @@ class DPAdditiveRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[mis
         return np.asarray(self.model_.interval(rows, share))
 
     def _describe_columns(self, told: InputColumns, columns: list[Any], outcomes: Outcomes) -> tuple[Schema, str]:
-        return told.with_number(columns, outcomes.array)
+        return told.with_number(columns, outcomes)
 
     def _column(self, target: Attribute, outcomes: Outcomes) -> Any:
         return outcomes.cells
