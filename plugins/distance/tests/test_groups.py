@@ -75,6 +75,12 @@ def test_a_code_outside_its_domain_stops_no_fit_and_is_read_by_itself(odd, missi
     assert {str(table.codes.T.tolist()) for table in tables} == {str([*CODES[:20].tolist(), [0, 1, outside]])}
 
 
+@pytest.mark.parametrize("rows", [[], np.empty((0, 3)), {name: [] for name in "abc"}, CODES[:1]], ids=str)
+def test_a_table_without_rows_is_fitted(rows) -> None:
+    """A refusal would tell that somebody's row is the only one, or is none."""
+    assert ValueEmbedding(context_size=2, schema=SCHEMA).fit(rows).transform(CODES).shape[0] == len(CODES)
+
+
 def test_an_array_of_another_shape_is_refused_by_its_shape() -> None:
     for given in (CODES[:, :2], CODES[0], np.zeros((3, 3, 3))):
         with pytest.raises(dpf.InputError, match=r"codes must be whole numbers of shape \(rows, 3\)"):

@@ -119,6 +119,21 @@ def test_the_classes_of_a_list_follow_from_the_schema_whatever_a_cell_holds(
     assert fitted.classes_.dtype == np.array(classes).dtype
 
 
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("schema", [BITS, PRICES], ids=["classes", "numbers"])
+@pytest.mark.parametrize(
+    "made", [list, np.array, lambda x: pl.DataFrame({"x": [row[0] for row in x]}, {"x": pl.Int64})]
+)
+def test_a_table_without_rows_is_fitted_as_one_with_a_row(made: Any, schema: dpf.Schema, rows: int) -> None:
+    """A refusal would tell that somebody's row is the only one, or is none."""
+    fitted = fit(schema, made(X)[:rows], [1][:rows])
+    assert fitted.private_
+    assert fitted.predict(made(X)).shape == (4,)
+    if made is not list:
+        with pytest.raises(ValueError, match="minimum of 1 is required"):
+            fitted.predict(made(X)[:0])
+
+
 def test_numbers_with_a_fraction_are_the_classes_of_a_list() -> None:
     halves = dpf.Schema([NUMBER, dpf.Categorical("class", values=["2", "0.5"])])
     assert fit(halves, X, [2, 0.5, 2, 2]).classes_.tolist() == [0.5, 2.0]

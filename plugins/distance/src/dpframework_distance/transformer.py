@@ -169,6 +169,7 @@ def _codes_in_domain(schema: Schema, rows: Any) -> NDArray[np.unsignedinteger]:
         If it has not a column an attribute.
     """
     given = rows if isinstance(rows, np.ndarray) else np.array(rows, dtype=object)  # no cell decides another's type
+    given = given if len(given) else np.empty((0, len(schema)), dtype=object)  # no rows, no shape
     if given.ndim != 2 or given.shape[1] != len(schema):
         raise InputError(f"codes must be whole numbers of shape (rows, {len(schema)}), one column an attribute")
     coded = Schema(

@@ -88,7 +88,8 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         Parameters
         ----------
         X
-            Dataframe or array, shape (rows, columns); numbers, Booleans and texts, missing where the schema allows.
+            Dataframe or array, shape (rows, columns); numbers, Booleans and texts, missing where the schema allows. The
+            number of columns is public, and in a list the same in each row.
         y
             The outcome, shape (rows,).
         groups
@@ -189,18 +190,25 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
             validate_data(self, X, reset=reset, skip_check_array=True)
             frame = nw.from_native(X, eager_only=True)
-            if 0 in frame.shape:
+            if frame.shape[1] == 0 or frame.shape[0] < self._fewest_rows(reset=reset):
                 raise InputError(
                     f"X is empty: {frame.shape[0]} sample(s), {frame.shape[1]} feature(s); a minimum of 1 is required."
                 )
             self._names = [str(name) for name in frame.columns]
             return list(frame.iter_columns())
         given = np.array(X, dtype=object) if isinstance(X, list | tuple) else X  # each cell has its own type
+        if self.schema is not None and isinstance(X, list | tuple) and not X:  # no row says how many cells it has
+            given = np.empty((0, len(self.schema) - 1), dtype=object)
         finite: Any = "allow-nan" if self.schema is None else False  # with a schema all cells are read
-        array = validate_data(self, given, reset=reset, dtype=None, ensure_all_finite=finite)
+        fewest = self._fewest_rows(reset=reset)
+        array = validate_data(self, given, reset=reset, dtype=None, ensure_all_finite=finite, ensure_min_samples=fewest)
         if reset:
             self._names = [f"x{k}" for k in range(array.shape[1])]
         return [array[:, k] for k in range(array.shape[1])]
+
+    def _fewest_rows(self, *, reset: bool) -> int:
+        """Return the least number of rows: a fit by a schema takes none, since a refusal would tell of the last one."""
+        return 0 if reset and self.schema is not None else 1
 
     @abc.abstractmethod
     def _describe_columns(self, told: InputColumns, columns: list[Any], outcomes: Outcomes) -> tuple[Schema, str]:
