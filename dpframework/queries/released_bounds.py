@@ -139,7 +139,9 @@ class ScaledSums(GroupNumbers):
     With bounds a <= b and M = max(abs(a), abs(b)), a row with the value x adds t = clamp(x, a, b) / M to the sum of its
     group, and nothing where it has no value or is not asked for. Rounded to steps of a 2**30th, t is at most 1 in size
     for any a and b. It is never negative where the attribute's public lower bound is not, and never positive where the
-    upper one is not. With `centred` the row adds (clamp(x, a, b) - (a + b) / 2) / ((b - a) / 2), in [-1, 1].
+    upper one is not. With `centred` the row adds (clamp(x, a, b) - c) / M, where c is the rounded (a + b) / 2, and M is
+    the larger of the rounded b - c and c - a. The rounded x - c rises with x, so that this is in [-1, 1], however few
+    numbers lie between the bounds.
 
     So a row that is added raises a sum by R and lowers it by F at most, each 1 or 0. One that is replaced changes the
     sum of its group by R + F; or it leaves the group for another, and changes two sums by 1 each. The l1 change is at
@@ -198,7 +200,8 @@ class ScaledSums(GroupNumbers):
         """Return the width of a share of 1 in values, and the value of a share of 0."""
         lower, upper = bounds or (self.lower, self.upper)
         if self.centred:
-            return (upper - lower) / 2, lower + (upper - lower) / 2
+            middle = lower + (upper - lower) / 2
+            return max(upper - middle, middle - lower), middle
         return max(abs(lower), abs(upper)), 0.0
 
     def tables(self, *, bounds: Bounds | None = None, **inputs: Any) -> JointCounts:

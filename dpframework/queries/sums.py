@@ -9,6 +9,7 @@ With bounds of up to 2**30 a whole number is a whole number of steps, and its su
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, final
@@ -31,6 +32,8 @@ from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps, describe_known
 
 STEPS = 1 << 30  # of the largest size of a value: below 2**31 rows, their sum fits into 62 bits
+LARGEST = 2.0**1000  # of a bound: its rounded value is finite
+NARROWEST = 4 * STEPS * sys.float_info.min  # between two bounds: a step of half of it is a number of full precision
 
 
 def _numeric(attribute: Attribute) -> Numeric:
@@ -40,11 +43,14 @@ def _numeric(attribute: Attribute) -> Numeric:
 
 
 def _bound(value: float) -> float:
-    return finite_number(value, "a bound")
+    bound = finite_number(value, "a bound")
+    if abs(bound) > LARGEST:
+        raise InputError(f"a bound is {bound:g}; sums are made of numbers up to {LARGEST:.0e}")
+    return bound
 
 
 def require_bounds(attribute: Numeric, lower: float, upper: float) -> None:
-    """Refuse bounds in the wrong order, and ones that no value can reach.
+    """Refuse bounds in the wrong order, ones that no value can reach, and ones without a step between them.
 
     Raises
     ------
@@ -56,6 +62,11 @@ def require_bounds(attribute: Numeric, lower: float, upper: float) -> None:
         raise InputError(
             f"bounds [{lower:g}, {upper:g}] of '{attribute.name}' must be increasing, and within those of the schema, "
             f"[{low:g}, {high:g}]"
+        )
+    if upper - lower < NARROWEST:
+        raise InputError(
+            f"bounds [{lower:g}, {upper:g}] of '{attribute.name}' are closer than the {NARROWEST:.0e} that numbers are "
+            "rounded within"
         )
 
 
