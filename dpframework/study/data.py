@@ -23,7 +23,7 @@ from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.values import as_pairs
 from dpframework.study.owner_places import Place, owner_places
 from dpframework.tables.database_table import require_table_name
-from dpframework.tables.places import DATABASES, files_of, is_url
+from dpframework.tables.places import DATABASES, files_of, is_url, require_once
 
 if TYPE_CHECKING:
     from dpframework.run.miner import Miner
@@ -219,13 +219,19 @@ class Data:
         Raises
         ------
         NotOpened
-            If a file does not exist, is no regular one, or lies outside of its folder, where a symbolic link led to it.
+            If a file does not exist, is no regular one, is there twice, or lies outside of its folder, where a symbolic
+            link led to it.
         """
-        files = [file for place in self.places() for file in files_of(place) if not is_url(file)]
+        places = self.places()
+        views = [[place] for place in places] if self.two_views else [places]  # one file may hold both views
+        named = [[file for place in view for file in files_of(place)] for view in views]
+        files = [file for view in named for file in view if not is_url(file)]
         if not self.unrestricted:
             folder = self.folder if self.place is None else Path(self.place.address)
             for file in files:
                 require_inside(file, folder)
+        for view in named:  # last: what lies outside is told by nothing
+            require_once(view)
         return [Path(file) for file in files]
 
     def require_local(self, why: str) -> None:

@@ -13,7 +13,7 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.sides import attributes_of_views, require_joinable
 from dpframework.facts.unit import ROW, PrivacyUnit
-from dpframework.tables.places import files_of, is_url, name_of
+from dpframework.tables.places import files_at, is_url, name_of
 from dpframework.tables.silence import silenced
 
 if TYPE_CHECKING:
@@ -116,9 +116,9 @@ class TableFiles:
         Raises
         ------
         NotOpened
-            If there are none.
+            If there are none, or one is there twice.
         """
-        return [file for place in self.path for file in files_of(place)]
+        return files_at(self.path)
 
     @property
     def views(self) -> tuple[tuple[str, ...], ...]:
@@ -134,7 +134,7 @@ class TableFiles:
         NotOpened
             If there are no such files.
         """
-        return tuple(name_of(places, [file for place in places for file in files_of(place)]) for places in self.views)
+        return tuple(name_of(places, files_at(places)) for places in self.views)
 
     @property
     def sources(self) -> dict[str, str]:
@@ -180,7 +180,7 @@ class TableFiles:
             )
         read, found = attrs.evolve(self, path=(), key=None), list[Piece]()
         for side, places in enumerate(self.views):
-            files = [file if is_url(file) else os.path.abspath(file) for place in places for file in files_of(place)]
+            files = [file if is_url(file) else os.path.abspath(file) for file in files_at(places)]
             each = -(-number // len(files))
             for file in files:
                 parts = each if file.lower().endswith(".parquet") or is_url(file) else 1

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+import posixpath
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.files import require_no_stream
@@ -53,6 +55,44 @@ def files_of(place: str | os.PathLike[str]) -> list[str]:
     if not found:
         raise NotOpened(f"{path}: there is no such file; correct its name, or save it there")
     return [file for one in found for file in files_of(one)]
+
+
+def files_at(places: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Return the files that several places stand for, in turn. Raise as `files_of` and `require_once` do."""
+    files = [file for place in places for file in files_of(place)]
+    require_once(files)
+    return files
+
+
+def require_once(files: Iterable[str]) -> None:
+    """Refuse a file that is there twice, whatever leads to it.
+
+    A row that is read twice counts twice, and a claim about one row of a file would hold for twice the loss.
+
+    Raises
+    ------
+    NotOpened
+        If one is.
+    """
+    known: dict[Hashable, str] = {}
+    for file in files:
+        own = _identity(file)
+        if own in known:
+            also = "" if known[own] == file else f", also as {known[own]}"
+            raise NotOpened(f"{file}: would be read twice{also}, and its rows would count twice; name each file once")
+        known[own] = file
+
+
+def _identity(file: str) -> Hashable:
+    """Return what is the same for two names of one file."""
+    if is_url(file):
+        parts = urlsplit(file)
+        return parts.scheme, parts.netloc.lower(), posixpath.normpath(unquote(parts.path)), parts.query
+    try:
+        found = os.stat(file)
+    except OSError as error:
+        raise NotOpened(f"{file}: cannot be read: {error.strerror}") from None
+    return found.st_dev, found.st_ino
 
 
 def _require_no_stream(path: Path) -> None:

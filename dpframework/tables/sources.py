@@ -18,7 +18,7 @@ from dpframework.facts.read_options import PLAIN, ReadOptions
 from dpframework.tables.columns import Column, as_column, quietly
 from dpframework.tables.csv_file import CsvFile
 from dpframework.tables.parquet_files import ParquetFile
-from dpframework.tables.places import DATABASES, KINDS, files_of, is_url, name_of
+from dpframework.tables.places import DATABASES, KINDS, files_at, is_url, name_of
 from dpframework.tables.progress import tell
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def open_source(
     Raises
     ------
     NotOpened
-        If there is no such file, its kind is not accepted, or the system refuses it.
+        If there is no such file, it is there twice, its kind is not accepted, or the system refuses it.
     InputError
         If it cannot be read; or one file of several cannot be opened after another was.
     """
@@ -233,7 +233,7 @@ def _of_files(
     read_options: ReadOptions | None,
 ) -> Source:
     """Return the rows of files, one file after another. Each must have the requested columns."""
-    files = [file for place in places for file in files_of(place)]
+    files = files_at(places)
     if not files:
         raise NotOpened("the list of files is empty; give one at least")
     first = _of_file(files[0], options, part, read_options)

@@ -296,9 +296,11 @@ def test_whoever_watches_is_told_which_share_of_a_file_was_read_but_not_of_its_r
     else:
         text = frame.write_csv().encode()
         place.write_bytes(gzip.compress(text) if kind == "csv.gz" else text)
+    other = tmp_path / f"1.{kind}"
+    other.write_bytes(place.read_bytes())
     told: list[tuple[float, int]] = []
     with watch_progress(lambda *numbers: told.append(numbers)):
-        dpf.read_table([place, place], dpf.Schema([dpf.Boolean("ill")]))
+        dpf.read_table([place, other], dpf.Schema([dpf.Boolean("ill")]))
     done = [files for files, _ in told]
     assert done == sorted(done)
     assert (done[0], done[-1], {of for _, of in told}) == (0, 2, {2})
