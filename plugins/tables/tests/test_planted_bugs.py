@@ -109,3 +109,21 @@ def test_a_claim_of_half_is_too_small(query, inputs):
     )
     assert search_sensitivity(query, SCHEMA, "replace-one", pairs=100, inputs=inputs).passed
     assert not search_sensitivity(wrong, SCHEMA, "replace-one", pairs=100, inputs=inputs).passed
+
+
+FAR = 2.0**62  # so many of each value of a Boolean are 2**63 rows, which 64 bits do not hold
+
+
+@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
+@pytest.mark.parametrize(
+    "expected",
+    [{"marginals": np.full(7, value)} for value in (FAR, 1e300, np.inf, -np.inf, np.nan, 0.0)]
+    + [{"drawn": np.array([[0, 0, 0], [1, 1, 1]]), "rows_meant": meant} for meant in (2**63, 10**300, -(2**63), 0)],
+    ids=str,
+)
+def test_a_distance_from_any_expected_rows_changes_as_declared(expected, relation):
+    """A measured marginal at a tiny epsilon is as large as its noise: a distance from it once changed its sign."""
+    schema = SCHEMA if relation == "add-or-remove-one" else attrs.evolve(SCHEMA, rows=3)
+    query = ModelDistances([A, B, C], [(0, 1), (0, 2)])
+    report = search_sensitivity(query, schema, relation, inputs={**expected, "possible": (0, 1)}, pairs=60)
+    assert report.passed, report

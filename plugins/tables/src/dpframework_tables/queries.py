@@ -33,12 +33,18 @@ def _sets(given: Iterable[Iterable[int]]) -> tuple[Set, ...]:
 
 
 _CELLS = cells("left", "entered")
-_EXPECTED = [public(name, 0, 2**31) for name in ("expected_left", "expected_entered")]
+MOST_EXPECTED = 2**31  # rows of a cell: no table has as many
+_EXPECTED = [public(name, 0, MOST_EXPECTED) for name in ("expected_left", "expected_entered")]
 
 
 def _off(counts: NDArray[Any], expected: NDArray[Any]) -> NDArray[Any]:
     """Return by how much each count differs from the public number that is expected."""
     return np.asarray(np.abs(counts.astype(np.int64) - expected))
+
+
+def _whole(expected: NDArray[np.floating[Any]]) -> Integers:
+    """Round what is expected of each cell to a number that the claim is about, so that no distance overflows."""
+    return np.asarray(np.rint(np.clip(np.nan_to_num(expected, nan=0.0), 0, MOST_EXPECTED)).astype(np.int64))
 
 
 def _distance(counts: Integers, parameters: Mapping[str, Any]) -> float:
@@ -169,7 +175,7 @@ class _Independent:
         for a in one:
             own = self.marginals[a]
             table = np.multiply.outer(table, own / max(float(own.sum()), 1e-300)).ravel()
-        return np.rint(table * float(self.marginals[one[0]].sum())).astype(np.int64)
+        return _whole(table * float(self.marginals[one[0]].sum()))
 
 
 @final
@@ -192,7 +198,7 @@ class _Drawn:
         counts = np.bincount(cell, minlength=math.prod(shape))
         if self.meant == len(cell):
             return np.asarray(counts)
-        return np.asarray(np.rint(counts * (self.meant / len(cell))).astype(np.int64))
+        return _whole(counts * (self.meant / len(cell)))
 
 
 @final
