@@ -94,6 +94,15 @@ class RunStopped(DPFrameworkError):  # noqa: N818 - so is a stop
         self.interrupted = interrupted
 
 
+def is_failure(error: BaseException) -> bool:
+    """Tell whether an exception is a failure, and not a wish that this process end, such as Ctrl-C.
+
+    A panic of a library in Rust is a failure, and its text may quote a cell. It is no `Exception`, and each library has
+    a class of its own for it.
+    """
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return a hint that names the known name closest to `name`, or lists a few known ones.
 

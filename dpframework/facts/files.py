@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from dpframework.facts.errors import InputError
+from dpframework.facts.errors import InputError, is_failure
 from dpframework.facts.interrupts import delay_interrupts, uninterrupted
 from dpframework.facts.limits import MOST_JSON_BYTES
 from dpframework.facts.outputs import FileKind, require_output
@@ -275,9 +275,7 @@ def read_by_library(action: Callable[[], T], sentence: str) -> T:
         return action()
     except (InputError, MemoryError):
         raise
-    except Exception:
-        pass
-    except BaseException as error:  # a panic of a library in Rust is no Exception, and each library has its own
-        if type(error).__name__ != "PanicException":
+    except BaseException as error:
+        if not is_failure(error):
             raise
     raise InputError(sentence)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, final
 
-from dpframework.facts.errors import InputError, PlanRefused, QueryStopped, ReleaseRefused
+from dpframework.facts.errors import InputError, PlanRefused, QueryStopped, ReleaseRefused, is_failure
 from dpframework.facts.interrupts import delay_interrupts
 from dpframework.facts.process import this_process
 from dpframework.ledger.approvals import RecordedRun, data_digests
@@ -128,10 +128,10 @@ class LedgerRun(Observer):
             with self._chain.reading() as transaction:
                 self._look(transaction)
             yield
-        except Exception as error:
+        except BaseException as error:
             # A miner that failed would fail again; what is around it may work the next time.
-            stopped = self.unfinished and not self._failed and not getattr(error, "interrupted", False)
-            if stopped and self._here:
+            failed = is_failure(error) and not getattr(error, "interrupted", False)
+            if failed and self.unfinished and not self._failed and self._here:
                 self._end(f"stopped: {error.kind}" if isinstance(error, QueryStopped) else "stopped")
             raise
         else:

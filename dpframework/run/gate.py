@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
-from dpframework.facts.errors import DPFrameworkError, InputError, QueryStopped, RunStopped
+from dpframework.facts.errors import DPFrameworkError, InputError, QueryStopped, RunStopped, is_failure
 from dpframework.facts.process import ProcessMark, this_process
 from dpframework.mechanisms.randomness import Randomness, seed_of
 from dpframework.queries.answers import answers_of
@@ -282,8 +282,8 @@ class Gate:
                 return function()
         except QueryStopped as error:
             stopped = error  # the database says how, and nothing else
-        except Exception as error:
-            if isinstance(error, DPFrameworkError) and not private:
+        except BaseException as error:
+            if not is_failure(error) or (isinstance(error, DPFrameworkError) and not private):
                 raise
             kind = type(error)
             known = not private or kind.__module__.split(".")[0] in ("builtins", "dpframework")

@@ -8,7 +8,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import Accountant
-from dpframework.facts.errors import DPFrameworkError, RunStopped
+from dpframework.facts.errors import DPFrameworkError, RunStopped, is_failure
 from dpframework.facts.periods import Period
 from dpframework.mechanisms.randomness import Randomness, Samplers, SeededRandomness, SystemRandomness
 from dpframework.plan.nodes import Sequential
@@ -117,7 +117,9 @@ class StudyRun:
                         result = mine_part(name, miner, whole, found)
                 except DPFrameworkError:
                     raise
-                except (Exception, KeyboardInterrupt) as error:
+                except BaseException as error:
+                    if not is_failure(error) and not isinstance(error, KeyboardInterrupt):
+                        raise
                     raise _stop_error(name, miner, error) from (None if randomness.private else error)
                 gate.require_well()  # before its result is one: it may tell of what failed
                 found[name] = result

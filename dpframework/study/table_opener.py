@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from dpframework.facts.errors import DoesNotFit, InputError, NotOpened, QueryStopped
+from dpframework.facts.errors import DoesNotFit, InputError, NotOpened, QueryStopped, is_failure
 from dpframework.facts.periods import Period
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.mechanisms.randomness import Randomness
@@ -62,7 +62,9 @@ def open_table(
             require_public_counts(loaded.schema, loaded.rows, "the table")
     except NotOpened:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if not is_failure(error):
+            raise
         if ledger is not None:
             ledger.refused(_kind_of_failure(error))
         if not randomness.private:
@@ -164,12 +166,12 @@ def _silence(randomness: Randomness, *, streams: bool = True) -> contextlib.Abst
     return silenced(streams=streams) if randomness.private else contextlib.nullcontext()
 
 
-def _kind_of_failure(error: Exception) -> str:
+def _kind_of_failure(error: BaseException) -> str:
     """Return the kind of failure that ended a run while its table was read, which is all that is recorded or told."""
     return error.kind if isinstance(error, DoesNotFit | QueryStopped) else "table cannot be read"
 
 
-def _failure_text(error: Exception) -> str:
+def _failure_text(error: BaseException) -> str:
     """Return a private run's message about a table that could not be read."""
     if isinstance(error, DoesNotFit):
         return (

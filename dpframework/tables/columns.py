@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.canonical import TRUTHS
-from dpframework.facts.errors import InputError
+from dpframework.facts.errors import InputError, is_failure
 from dpframework.facts.limits import MOST_CELL_BYTES
 
 if TYPE_CHECKING:
@@ -33,14 +33,13 @@ def quietly(action: Callable[[], T], sentence: str, kind: type[InputError] = Inp
 
     Readers' errors quote cells. Raising outside of the handler leaves no context that could show them.
     """
-    import polars as pl
-
     try:
         return action()
     except MemoryError:
         raise
-    except (Exception, pl.exceptions.PanicException):
-        pass
+    except BaseException as error:
+        if not is_failure(error):
+            raise
     raise kind(sentence)
 
 
