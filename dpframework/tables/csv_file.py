@@ -50,8 +50,8 @@ class CsvFile:
     """
 
     path: Path
-    header: bytes
-    columns: tuple[str, ...]
+    header: bytes = attrs.field(repr=False)  # perhaps a row, as of a file that names no columns
+    columns: tuple[str, ...] = attrs.field(repr=False)
     read: ReadOptions = attrs.field(factory=ReadOptions)
 
     @classmethod

@@ -52,7 +52,7 @@ class ExcelFile:
         The cells below it, as texts, by position. A row of empty cells is none.
     """
 
-    columns: tuple[str, ...]
+    columns: tuple[str, ...] = attrs.field(repr=False)  # perhaps the cells of a row
     frame: pl.DataFrame = attrs.field(repr=False)
 
     @classmethod

@@ -59,7 +59,7 @@ class IdFinding(enum.Enum):
     """Two views have an id in common, which occurs once in each."""
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class ShuffleFindings:
     """What a piece, or a bucket, found that a strict policy asks (private).
 
@@ -73,6 +73,10 @@ class ShuffleFindings:
 
     ids: frozenset[tuple[IdFinding, int]] = frozenset()
     unfit: frozenset[tuple[str, Unfit]] = frozenset()
+
+    def __repr__(self) -> str:
+        """Show no finding."""
+        return "ShuffleFindings(rows are private)"
 
     def __or__(self, other: ShuffleFindings) -> ShuffleFindings:
         """Return the findings of both."""

@@ -42,7 +42,7 @@ class Source:
     """
 
     name: str
-    columns: tuple[str, ...]
+    columns: tuple[str, ...] = attrs.field(repr=False)  # of a file without a header: the cells of a row
     read: Callable[[Sequence[int]], Iterator[Sequence[Any]]]
     once: bool = False
 

@@ -43,7 +43,7 @@ def require_public_counts(schema: Schema, rows: int, source: str) -> None:
         )
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class RowFindings:
     """The findings about the rows of a table or of a part of it (private).
 
@@ -57,6 +57,10 @@ class RowFindings:
 
     rows: int
     unfit: tuple[frozenset[Unfit], ...]
+
+    def __repr__(self) -> str:
+        """Show no finding."""
+        return "RowFindings(rows are private)"
 
     def __add__(self, other: RowFindings) -> RowFindings:
         """Return the findings about both parts."""

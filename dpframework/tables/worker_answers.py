@@ -38,7 +38,7 @@ class Read:
     """
 
     found: RowFindings
-    digest: bytes
+    digest: bytes = attrs.field(repr=False)
 
 
 @attrs.frozen

@@ -6,12 +6,21 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import attrs
+import polars as pl
 import pytest
 
 import dpframework
+from dpframework.tables.csv_file import CsvFile
+from dpframework.tables.encoding import Unfit
+from dpframework.tables.excel_file import ExcelFile
+from dpframework.tables.shuffle import IdFinding, ShuffleFindings
+from dpframework.tables.sources import open_source
+from dpframework.tables.table_builder import RowFindings
+from dpframework.tables.worker_answers import Read
 
 TYPES = ("bytes", "bytes | None", "Mapping[str, str]", "tuple[tuple[str, str], ...]")
 SECRET_NAMES = ("key", "options", "secret", "password", "token", "credentials")
@@ -42,6 +51,26 @@ def test_no_value_shows_a_key_or_options() -> None:
     values = list(values_of(dpframework))
     assert len(values) > 300
     assert [shown for value in values for shown in shown_secrets(value)] == []
+
+
+def test_what_is_found_in_rows_is_not_shown(tmp_path: Path) -> None:
+    """The first line of a file without a header is a row. How many rows there are is secret, too."""
+    path = tmp_path / "t.csv"
+    path.write_text("Ada,77\nBob,78\n")
+    source, file = open_source(path), CsvFile.open(path)
+    found = RowFindings(77, (frozenset({Unfit.BEYOND}),))
+    shuffled = ShuffleFindings(frozenset({(IdFinding.TWICE, 0)}), frozenset({("Ada", Unfit.BEYOND)}))
+    for value in (
+        source,
+        file,
+        ExcelFile(("Ada", "77"), pl.DataFrame({"Ada": [77]})),
+        found,
+        Read(found, b"Ada"),
+        shuffled,
+    ):
+        shown = repr(value)
+        assert not any(cell in shown for cell in ("Ada", "77", "BEYOND", "TWICE")), shown
+    assert source.columns == file.columns == ("Ada", "77")
 
 
 @attrs.frozen
