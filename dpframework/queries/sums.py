@@ -33,7 +33,7 @@ from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps, d
 
 STEPS = 1 << 30  # of the largest size of a value: below 2**31 rows, their sum fits into 62 bits
 LARGEST = 2.0**1000  # of a bound: its rounded value is finite
-NARROWEST = 4 * STEPS * sys.float_info.min  # between two bounds: a step of half of it is a number of full precision
+NARROWEST = 2 * STEPS * sys.float_info.min  # between two bounds: a step of half of it is a number of full precision
 
 
 def _numeric(attribute: Attribute) -> Numeric:

@@ -151,14 +151,14 @@ class ClusterReader:
         Raises
         ------
         NotOpened
-            If that is the very first answer.
+            If a worker cannot open its piece.
         """
         waiting = {address: list(own) for address, own in given.items()}
         while any(waiting.values()):
             turn = {address: own.pop(0) for address, own in waiting.items() if own}
             for address, answer in self.answers({address: call(number) for address, number in turn.items()}):
-                if not table.begun and isinstance(answer, Failed) and isinstance(answer.error, NotOpened):
-                    raise answer.error
+                if isinstance(answer, Failed) and isinstance(answer.error, NotOpened):
+                    raise answer.error  # at once: what it is depends on whether it is the first
                 table.begun = True
                 if answer is None:
                     waiting.pop(address, None)

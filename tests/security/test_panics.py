@@ -127,6 +127,17 @@ def test_a_wish_to_end_is_no_failure(wish: type[BaseException], ledger: dpf.Ledg
     assert not ledger.data_set("people").runs
 
 
+@pytest.mark.parametrize("wish", [SystemExit, GeneratorExit])
+def test_a_run_that_is_wished_to_end_stays_unfinished(wish: type[BaseException], ledger: dpf.Ledger) -> None:
+    def ends() -> Any:
+        raise wish
+
+    study = study_of(Panics(ends))
+    with pytest.raises(wish):
+        study.run(TABLE, ledger=approved(ledger, study))
+    assert [run.end for run in ledger.data_set("people").runs.values()] == [None]
+
+
 @pytest.mark.parametrize("panic", [panics, panics_elsewhere])
 def test_a_panic_of_a_library_is_one_sentence(panic: Callable[..., Any]) -> None:
     for asked in (quietly, read_by_library):

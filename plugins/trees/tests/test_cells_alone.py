@@ -139,6 +139,14 @@ def test_numbers_with_a_fraction_are_the_classes_of_a_list() -> None:
     assert fit(halves, X, [2, 0.5, 2, 2]).classes_.tolist() == [0.5, 2.0]
 
 
+@pytest.mark.filterwarnings("ignore:no schema was given")
+@pytest.mark.parametrize("y", [["0", "1"], [0, 1], [0.5, "a"]], ids=repr)
+def test_without_a_schema_a_list_keeps_the_type_that_numpy_gives_it(y: list[Any]) -> None:
+    """Such a fit is not private, whatever its classes are."""
+    fitted = DPID3Classifier(max_depth=1, epsilon=1).fit(X, y * 2)
+    assert fitted.classes_.dtype.kind == np.array(y).dtype.kind
+
+
 def test_a_list_of_rows_of_one_cell_is_a_column(tables: list[dpf.Table]) -> None:
     for y in ([1, 0, 1, 0], [[1], [0], [1], [0]], ([1], (0,), [1], [0])):
         fit(BITS, X, y)
