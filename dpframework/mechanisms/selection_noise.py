@@ -46,6 +46,7 @@ _DIGITS = 60  # of an exponential, more than its bits have
 _X_BITS = 160
 LARGEST_REACH = 1 << 20
 LEAST_DELTA = Fraction(1, 1 << 100)
+MOST_EPSILON = Fraction(1000)  # beyond it e**epsilon is above WHOLE, and the rule is the same for all
 
 
 @final
@@ -141,7 +142,7 @@ def selection_noise(epsilon: Fraction, delta: Fraction) -> SelectionNoise:
     """
     if delta < LEAST_DELTA:
         raise InputError(f"delta is {float(delta):g}; keys need one of 1e-30 or more")
-    x = _exponential_below(epsilon)
+    x = _exponential_below(min(epsilon, MOST_EPSILON))
     sums = _rule(x, math.floor(delta * WHOLE) - 4 * LARGEST_REACH)
     if max(_positive_parts(sums, x)) > delta * WHOLE:
         raise AssertionError("the noise of a selection is above its delta")

@@ -121,3 +121,11 @@ def test_what_no_noise_is_made_for() -> None:
         selection_noise(Fraction(1), Fraction(1, 10**31))
     with pytest.raises(dpf.InputError, match="further than a million"):
         selection_noise(Fraction(1, 10**6), Fraction(1, 10**9))
+
+
+def test_the_rule_of_a_very_large_epsilon_is_that_of_a_large_one() -> None:
+    """Beyond some millions a decimal number holds no exponential."""
+    delta = Fraction(1, 10**6)
+    sums = selection_noise(Fraction(200), delta).sums
+    for epsilon in (Fraction(1000), Fraction(1001), Fraction(10**7), Fraction(10**100)):
+        assert selection_noise(epsilon, delta).sums == sums
