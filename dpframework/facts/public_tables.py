@@ -8,8 +8,10 @@ every plan's hash.
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import functools
+import glob
 import hashlib
 import json
 import os
@@ -31,6 +33,7 @@ from dpframework.facts.values import finite_number, plain_number, visible_text
 Value: TypeAlias = str | float | bool
 
 MOST_KEYS = 100_000
+PARQUET = ".parquet"
 
 
 def _pairs(given: Mapping[Any, Any] | Sequence[tuple[Any, Any]]) -> tuple[tuple[str, Value], ...]:
@@ -193,6 +196,27 @@ def with_tables(form: Mapping[str, Any], folder: Path, private: Iterable[Path] =
     return {**form, "derive": list(_with_tables(derived, folder, [os.path.realpath(place) for place in private]))}
 
 
+def _is_of(path: Path, place: str) -> bool:
+    """Tell whether a file is, or may become, one of those that a path, a folder or a pattern stands for."""
+    real = os.path.realpath(path)
+    if fnmatch.fnmatchcase(real, place):
+        return True
+    for found in (place, *glob.glob(place, recursive=True)):
+        within = real.startswith(os.path.join(os.path.realpath(found), ""))
+        if within and path.suffix.lower() == PARQUET:  # of a folder all such files are read
+            return True
+        # A file has as many names as there are links to it.
+        if any(_is_same(path, file) for file in (Path(found), *Path(found).rglob(f"*{PARQUET}"))):
+            return True
+    return False
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return os.path.samefile(path, other)
+    return False
+
+
 def _with_tables(derived: Sequence[Any], folder: Path, private: Sequence[str]) -> Iterator[Any]:
     for entry in derived:
         if not isinstance(entry, Mapping) or "table" not in entry:
@@ -207,7 +231,7 @@ def _with_tables(derived: Sequence[Any], folder: Path, private: Sequence[str]) -
                     raise InputError(f"{name} must be a text")
             path = inner_path(str(given["table"]), folder, "table")
             require_inside(path, folder)
-            if any(fnmatch.fnmatchcase(os.path.realpath(path), place) for place in private):
+            if any(_is_of(path, place) for place in private):
                 raise InputError(
                     f"table '{given['table']}' is the private table itself; a lookup needs one that anyone may know"
                 )

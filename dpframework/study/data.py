@@ -213,6 +213,13 @@ class Data:
             return [self.place.file_at(text, "[data] path") for text in self.files]
         return [str(inner_path(text, self.folder, "[data] path")) for text in self.files]
 
+    @property
+    def named(self) -> list[Path]:
+        """The paths, folders and patterns of the files on this machine, whether or not there are any yet."""
+        if self.in_database or (self.place is not None and self.place.is_url):
+            return []
+        return [(self.folder if self.place is None else Path(self.place.address)) / text for text in self.files]
+
     def paths(self) -> list[Path]:
         """Return the data files on this machine, all of which exist, in the order in which they are read.
 

@@ -206,7 +206,7 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
         steps = _steps(form)
         schema_file = inner_path(require_text(data_form, "schema", "[data] "), path.parent, "[data] schema")
         require_inside(schema_file, path.parent)
-        private = [data.folder / file for file in data.files] if data.place is None else []
+        private = data.named
         schema = read_schema(schema_file, private)
         if "read" in form or "derive" in form:  # what is derived may read what the schema derives
             own = derived_columns(with_tables(form, path.parent, private).get("derive", ()))

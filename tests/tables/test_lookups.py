@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from importlib.util import find_spec
 from pathlib import Path
@@ -146,6 +147,38 @@ def test_a_table_that_no_study_may_read_is_refused(folder, old, new, says):
     study = folder / "study.toml"
     study.write_text(study.read_text().replace(old, new))
     with pytest.raises(dpf.InputError, match=says):
+        load_study(study)
+
+
+@pytest.mark.parametrize("table", ["visits/a.parquet", "hard.parquet", "soft.parquet", "visits/b.parquet"])
+@pytest.mark.parametrize(
+    "path",
+    ["visits", "v*", "visits/*.parquet", "visits/?.parquet", ["visits/a.parquet", "visits/b.parquet"], "."],
+)
+def test_no_file_of_the_private_table_is_looked_up_whatever_names_it(folder, path, table):
+    """A row would get another row's cell: what one person has would count as often as there are rows."""
+    (folder / "visits").mkdir()
+    for name in ("a", "b"):
+        pl.DataFrame({"plz": ["10115"], "land": ["ill"]}).write_parquet(folder / "visits" / f"{name}.parquet")
+    (folder / "hard.parquet").hardlink_to(folder / "visits" / "a.parquet")
+    (folder / "soft.parquet").symlink_to(folder / "visits" / "a.parquet")
+    study = folder / "study.toml"
+    study.write_text(study.read_text().replace('"visits.csv"', json.dumps(path)))
+    load_study(study)  # towns.csv is none of them
+    study.write_text(study.read_text().replace('"towns.csv"', f'"{table}"'))
+    with pytest.raises(dpf.InputError, match="is the private table itself"):
+        load_study(study)
+
+
+def test_no_file_of_the_owners_place_is_looked_up(folder, monkeypatch):
+    (folder / "places.toml").write_text(f'[data.hospital]\npath = "{folder}"\n')
+    (folder / "places.toml").chmod(0o600)
+    monkeypatch.setenv("DPFRAMEWORK_PLACES", str(folder / "places.toml"))
+    study = folder / "study.toml"
+    study.write_text(study.read_text().replace('path = "visits.csv"', 'place = "hospital", path = "visits.csv"'))
+    load_study(study)
+    study.write_text(study.read_text().replace('"towns.csv"', '"visits.csv"'))
+    with pytest.raises(dpf.InputError, match="is the private table itself"):
         load_study(study)
 
 
