@@ -22,6 +22,7 @@ from dpframework.plan.plan import Plan
 from dpframework.queries import PiecewiseScores
 from dpframework.queries.answers import answer_of
 from dpframework.run.scope import Charge
+from dpframework.verify.output_forms import puts_out_numbers
 from dpframework.verify.replay import core_loss
 from dpframework.verify.small_tables import Held
 from dpframework.verify.subject import SCOPE, Subject
@@ -140,7 +141,7 @@ def outputs(
         yield from _positions(one, other, rng)
     else:
         drawn = DRAWN
-        if _is_number(one):
+        if puts_out_numbers(mechanism, one, calibration):
             yield from _beyond(calibration, one, other)
             drawn = len(FLATTENINGS)
         randomness = SeededRandomness(int(rng.integers(2**31)))

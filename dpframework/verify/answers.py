@@ -17,6 +17,7 @@ from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity, histogram_sensitivities
 from dpframework.results.keys import ReleasedKeys
+from dpframework.verify.output_forms import output_key, puts_out_numbers
 from dpframework.verify.patience import Patience
 
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -219,7 +220,7 @@ def list_outputs(
         return _of_shown_keys(mechanism, calibration, one, other), 0.0
     if mechanism.selects and isinstance(one, np.ndarray):
         return range(one.size), 0.0
-    if isinstance(one, np.ndarray | int | float | np.generic) and np.size(one) in WIDTH and not mechanism.selects:
+    if np.size(one) in WIDTH and puts_out_numbers(mechanism, one, calibration):
         return _grid(mechanism, calibration, np.asarray(one), np.asarray(other))
     return _draw_outputs(mechanism, calibration, one, other, patience), 0.0
 
@@ -276,5 +277,5 @@ def _draw_outputs(
         if k >= 2 and patience is not None and patience.over:
             break
         output = mechanism.release((one, other)[k % 2], wide, randomness)
-        found.setdefault(output.tobytes() if isinstance(output, np.ndarray) else output, output)
+        found.setdefault(output_key(output), output)
     return list(found.values())

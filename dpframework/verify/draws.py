@@ -18,7 +18,10 @@ from numpy.typing import NDArray
 from dpframework.facts.privacy import NOTHING, Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
+from dpframework.verify.output_forms import output_numbers
+from dpframework.verify.output_totals import total_problems
 from dpframework.verify.sameness import same
+from dpframework.verify.sampler_statistics import OFF, with_scale
 
 REPEATED = 8  # draws, one by one and together, that must be the same again
 BATCHES, PAIRS = 10, 10  # draws made together, of two answers in turn
@@ -50,6 +53,9 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
     if numbers.dtype.kind not in "iuf" or not numbers.any():
         return
     try:
+        yield from total_problems(mechanism, numbers, calibration)
+        if not mechanism.selects and output_numbers(once[0]).size != numbers.size:
+            return  # what is put out is not a number for each of the answer's
         if mechanism.in_score_order or not mechanism.selects:
             yield from _mix_up(mechanism, numbers, calibration, scale)
         if not mechanism.selects:
@@ -158,6 +164,14 @@ def _at_length(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibrat
             yield f"of {LONG} equal candidates some are hardly ever chosen"
         return
     outputs = [mechanism.release(zeros, longer, handed) for _ in range(REPEATED)]
+    for factor, words in OFF:
+        ratio = math.fsum(
+            mechanism.log_density(zeros, one, longer) - mechanism.log_density(zeros, one, with_scale(longer, factor))
+            for one in outputs
+        )
+        if ratio <= math.log(FALSE_ALARM):
+            yield f"the noise of an answer of {LONG} numbers is {words} than claimed"
+            return
     mixed = np.asarray(outputs[0])[np.random.default_rng(5).permutation(LONG)]
     stated = [mechanism.log_density(zeros, one, longer) for one in (outputs[0], mixed)]
     if not math.isclose(stated[0], stated[1], rel_tol=1e-9):
@@ -178,7 +192,7 @@ def _otherwise(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
 
 
 def _errors(outputs: Sequence[Any], answer: NDArray[Any]) -> NDArray[np.float64]:
-    drawn = np.array([np.asarray(output, dtype=np.float64).ravel() for output in outputs])
+    drawn = np.array([output_numbers(output) for output in outputs])
     return drawn - np.asarray(answer, dtype=np.float64).ravel()
 
 

@@ -37,6 +37,7 @@ from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import PiecewiseScores
 from dpframework.verify.answers import WIDTH, Answers, answers_of, list_outputs, of_units
 from dpframework.verify.findings import reach
+from dpframework.verify.output_forms import puts_out_numbers
 from dpframework.verify.patience import Patience
 from dpframework.verify.refusals import refusal
 from dpframework.verify.search import last_before
@@ -311,7 +312,7 @@ class _Checked:
     def _beyond_edges(self, asked: Answers, calibration: Calibration, relation: Relation) -> float:
         """Return infinity if an output far out is possible for one of two answers only, as for noise with a cut-off."""
         for one, other in itertools.islice(asked.pairs(self.mechanism, calibration, relation), TRIED):
-            if self.mechanism.selects or not isinstance(one, np.ndarray) or one.size not in WIDTH:
+            if np.size(one) not in WIDTH or not puts_out_numbers(self.mechanism, one, calibration):
                 break
             for answer, neighbour in ((one, other), (other, one)):
                 for k in range(answer.size):

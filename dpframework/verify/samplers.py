@@ -10,37 +10,27 @@ sensitivity, at the mechanism's own privacy parameter, which tells 30 % (`_sharp
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, final
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Relation
-from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.mechanisms import Mechanism
 from dpframework.mechanisms.randomness import (
     GeneratorNotHandedError,
     Randomness,
     SeededRandomness,
     SystemRandomness,
 )
-from dpframework.queries import KeyCounts, Norm, PiecewiseScores, Sensitivity
 from dpframework.verify.draws import disagreement, draw_problems
-from dpframework.verify.probes import Probe, probes
+from dpframework.verify.probes import Probe, one_by_one, probes, scale_sensitivity, unlike
+from dpframework.verify.sampler_statistics import OFF, DrawnOutputs, noise_size
 
-FALSE_ALARM = 1e-6
-MOST_DRAWS = 1 << 16
-FEWEST_EXPECTED = 8  # draws in a cell of the goodness-of-fit test
-WITHIN = 0.95  # what a preview promises
 TRIED = 500  # draws that show how well an answer shows the noise
-TELLING = 0.01  # of the log-likelihood a draw: 1400 draws reach `FALSE_ALARM`
+TELLING = 0.01  # of the log-likelihood a draw: 1400 draws reach a probability of 1e-6
 MOST_HALVINGS = 16
-OFF = ((Fraction(13, 10), "30 % wider"), (Fraction(10, 13), "30 % narrower"))
 
 
 @final
@@ -85,6 +75,8 @@ def check_sampler(
     mechanism: Mechanism,
     *,
     given: Sequence[Probe] | None = None,
+    beside: Sequence[Probe] = (),
+    settings: bool = True,
     sources: Sequence[Randomness] | None = None,
     draws: int = 2_000,
 ) -> SamplerReport:
@@ -99,6 +91,7 @@ def check_sampler(
       than 1 over what was drawn;
     - independence: no correlation from one draw to the next, between coordinates, or between answers drawn together;
     - its source: the same randomness gives the same draws;
+    - its density: it weighs all that is put out, so that probabilities of different outputs add up to no more than 1;
     - its preview: errors lie within the bound 95 % of the time.
 
     Parameters
@@ -107,6 +100,11 @@ def check_sampler(
         The mechanism.
     given
         What to draw from; by default those of `probes` that the mechanism serves.
+    beside
+        What to draw from, too, such as answers of a plan's own queries. They may not tell one scale from another.
+    settings
+        Whether to draw in other settings than the usual ones, too, if `given` is left out: for another sensitivity,
+        relation and unit, from the counts of very many rows, and from a table of numbers.
     sources
         The sources of randomness; by default the operating system's and a seeded one.
     draws
@@ -117,46 +115,79 @@ def check_sampler(
     InputError
         If the mechanism serves none of the probes.
     """
+    tests = _SamplerTests(mechanism, sources or (SystemRandomness(), SeededRandomness(1)), draws)
     try:
-        return _test_draws(
-            mechanism,
-            probes() if given is None else given,
-            sources or (SystemRandomness(), SeededRandomness(1)),
-            draws,
-        )
+        tests.test_all(probes() if given is None else given, unlike_too=settings and given is None)
+        for probe in beside:
+            if serves(mechanism, probe):
+                tests.test(probe, to_tell=False)
     except GeneratorNotHandedError as error:
         return SamplerReport(mechanism.name, (), (str(error),), 0)
+    return SamplerReport(mechanism.name, tuple(tests.tested), tuple(tests.wrong), tests.drawn)
 
 
-def _test_draws(
-    mechanism: Mechanism, given: Sequence[Probe], sources: Sequence[Randomness], draws: int
-) -> SamplerReport:
-    served = [probe for probe in given if serves(mechanism, probe)]
-    if not served:
-        raise InputError(f"mechanism '{mechanism.name}' serves none of the probes; give one with given=[Probe(...)]")
-    wrong: list[str] = []
-    tested: list[str] = []
-    drawn = 0
-    for asked in served:
-        sharp = _sharpen(mechanism, asked)
-        for probe in dict.fromkeys((asked, sharp)):
-            text = probe.facts.text if probe is asked else f"{probe.facts.text} (a smaller sensitivity)"
-            samples = []
-            for source in sources:
-                sample = _Sample(mechanism, probe, source)
-                sample.draw(draws)
-                of_source = sample.problems(to_tell=probe is sharp)
-                wrong += [f"{text}, {sample.source} randomness: {what}" for what in of_source]
-                samples.append(sample)
-                drawn += len(sample.outputs)
-            tested.append(f"{text}, {' and '.join(sample.source for sample in samples)} randomness")
-            if len(samples) > 1 and not wrong:
-                wrong += [f"{text}: {what}" for what in disagreement([(one.source, one.numbers()) for one in samples])]
-            if probe is asked:
-                scale = _scale_of(mechanism, sample.calibration)
-                found = draw_problems(mechanism, sample.answer, sample.calibration, scale)
-                wrong += [f"{text}: {what}" for what in found]
-    return SamplerReport(mechanism.name, tuple(tested), tuple(wrong), drawn)
+@final
+class _SamplerTests:
+    """The findings of one mechanism's tests so far."""
+
+    def __init__(self, mechanism: Mechanism, sources: Sequence[Randomness], draws: int) -> None:
+        self._mechanism, self._sources, self._draws = mechanism, sources, draws
+        self.wrong: list[str] = []
+        self.tested: list[str] = []
+        self.drawn = 0
+
+    def test_all(self, given: Sequence[Probe], *, unlike_too: bool) -> None:
+        """Draw from each probe that the mechanism serves, and from ones unlike it in every way."""
+        mechanism = self._mechanism
+        served = [probe for probe in given if serves(mechanism, probe)]
+        if not served:
+            raise InputError(
+                f"mechanism '{mechanism.name}' serves none of the probes; give one with given=[Probe(...)]"
+            )
+        for probe in served:
+            self._test_sharply(probe)
+            if unlike_too and not self.wrong:
+                self._test_unlike(probe)
+
+    def _test_sharply(self, probe: Probe) -> None:
+        """Draw from a probe, and where its noise drowns in its scores from one of a smaller sensitivity."""
+        sharp = _sharpen(self._mechanism, probe)
+        sample = self.test(probe, to_tell=sharp is probe)
+        scale = noise_size(self._mechanism, sample.calibration)
+        found = draw_problems(self._mechanism, sample.answer, sample.calibration, scale)
+        self.wrong += [f"{probe.facts.text}: {what}" for what in found]
+        if sharp is not probe:
+            self.test(sharp, to_tell=True, of=" (a smaller sensitivity)")
+
+    def _test_unlike(self, probe: Probe) -> None:
+        """Draw from a probe that differs in every way. Where that is wrong, say in which ways it is alone."""
+        mechanism = self._mechanism
+        other = unlike(probe, lambda changed: serves(mechanism, changed))
+        before = len(self.wrong)
+        self.test(other, to_tell=False, of=" in another setting")
+        if len(self.wrong) == before:
+            return
+        together = self.wrong[before:]
+        del self.wrong[before:]
+        for single in one_by_one(probe):
+            if serves(mechanism, single):
+                self.test(single, to_tell=False)
+        self.wrong += [] if len(self.wrong) > before else together
+
+    def test(self, probe: Probe, *, to_tell: bool, of: str = "") -> DrawnOutputs:
+        """Draw from one probe by each source of randomness, and return the last sample."""
+        text, samples = f"{probe.facts.text}{of}", []
+        for source in self._sources:
+            sample = DrawnOutputs(self._mechanism, probe, source)
+            sample.draw(self._draws)
+            self.wrong += [f"{text}, {sample.source} randomness: {what}" for what in sample.problems(to_tell=to_tell)]
+            samples.append(sample)
+            self.drawn += len(sample.outputs)
+        self.tested.append(f"{text}, {' and '.join(sample.source for sample in samples)} randomness")
+        if len(samples) > 1 and not self.wrong:
+            found = disagreement([(one.source, one.numbers()) for one in samples])
+            self.wrong += [f"{text}: {what}" for what in found]
+        return samples[-1]
 
 
 def serves(mechanism: Mechanism, probe: Probe) -> bool:
@@ -164,15 +195,15 @@ def serves(mechanism: Mechanism, probe: Probe) -> bool:
     declared = {sensitivity.norm for sensitivity in probe.facts.sensitivities}
     if mechanism.norm not in declared or mechanism.misfit(probe.facts) is not None:
         return False
-    calibration = mechanism.calibrate(probe.facts, Relation.ADD_OR_REMOVE_ONE)
+    calibration = probe.calibrate(mechanism)
     if calibration is None:
         return False
     try:
         handed = SeededRandomness(0).handed(mechanism.assumptions)
-        mechanism.release(probe.answer(_scale_of(mechanism, calibration)), calibration, handed)
+        mechanism.release(probe.answer(noise_size(mechanism, calibration)), calibration, handed)
     except GeneratorNotHandedError:
         raise  # it takes such answers, and draws what it must not
-    except (InputError, TypeError, ValueError, AttributeError):  # an answer of another kind than it takes
+    except (InputError, LookupError, TypeError, ValueError, AttributeError):  # an answer of another kind than it takes
         return False
     return True
 
@@ -185,183 +216,13 @@ def _sharpen(mechanism: Mechanism, probe: Probe) -> Probe:
     found: list[tuple[float, Probe]] = []
     for halvings in range(MOST_HALVINGS):
         share = Fraction(1, 2**halvings)
-        declared = [_scale_sensitivity(sensitivity, share) for sensitivity in probe.facts.sensitivities]
+        declared = [scale_sensitivity(sensitivity, share) for sensitivity in probe.facts.sensitivities]
         smaller = attrs.evolve(probe, facts=attrs.evolve(probe.facts, sensitivities=declared)) if halvings else probe
         if not serves(mechanism, smaller):
             break
-        sample = _Sample(mechanism, smaller, SeededRandomness(0))
+        sample = DrawnOutputs(mechanism, smaller, SeededRandomness(0))
         sample.draw(TRIED)
         found.append((min(sample.told(factor) for factor, _ in OFF), smaller))
         if found[-1][0] >= TELLING:
             return smaller
     return max(found, key=lambda one: one[0])[1] if found else probe
-
-
-def _scale_sensitivity(sensitivity: Sensitivity, share: Fraction) -> Sensitivity:
-    factor = share**2 if sensitivity.norm is Norm.SQUARED_L2 else share  # an l2 sensitivity is a square
-    sizes = {name: getattr(sensitivity, name) for name in ("add_or_remove_one", "replace_one", "rise", "fall")}
-    return attrs.evolve(sensitivity, **{name: size and size * factor for name, size in sizes.items()})
-
-
-def _scale_of(mechanism: Mechanism, calibration: Calibration) -> float:
-    return math.sqrt(calibration.scale) if mechanism.norm is Norm.SQUARED_L2 else float(calibration.scale)  # a variance
-
-
-class _Sample:
-    def __init__(self, mechanism: Mechanism, probe: Probe, randomness: Randomness) -> None:
-        calibration = mechanism.calibrate(probe.facts, Relation.ADD_OR_REMOVE_ONE)
-        assert calibration is not None  # `serves` has asked
-        self.mechanism, self.calibration = mechanism, calibration
-        self.randomness = randomness.handed(mechanism.assumptions)
-        self.answer = probe.answer(_scale_of(mechanism, calibration))
-        self.source = "private" if randomness.private else "seeded"
-        self.outputs: list[Any] = []
-
-    @property
-    def _numeric(self) -> bool:
-        return np.asarray(self.answer).dtype.kind in "iuf"
-
-    def draw(self, number: int) -> None:
-        """Draw more outputs, half of them together, as a private run does."""
-        given = self.calibration, self.randomness
-        self.outputs += self.mechanism.release_many([self.answer] * (number // 2), *given)
-        self.outputs += [self.mechanism.release(self.answer, *given) for _ in range(number - number // 2)]
-
-    def densities(self, outputs: Sequence[Any], calibration: Calibration) -> NDArray[np.float64]:
-        """Return the log-density of each output, computed once for equal ones."""
-        known: dict[Any, float] = {}
-        for output in outputs:
-            if (key := _key(output)) not in known:
-                known[key] = self.mechanism.log_density(self.answer, output, calibration)
-        return np.array([known[_key(output)] for output in outputs])
-
-    def problems(self, *, to_tell: bool) -> Iterator[str]:
-        """Yield the problems with the draws. Draw more first if they cannot tell the scale."""
-        impossible = int(np.isneginf(self.densities(self.outputs, self.calibration)).sum())
-        if impossible:
-            yield f"{impossible} of {len(self.outputs)} draws are impossible by its own log-density"
-            return
-        stated = list(self._total())
-        if stated:
-            yield from stated  # what is drawn cannot be compared with it
-            return
-        yield from self._scale(to_tell)
-        yield from self._shape()
-        yield from self._independence()
-        yield from self._promise()
-
-    def _off(self, factor: Fraction) -> Calibration:
-        power = 2 if self.mechanism.norm is Norm.SQUARED_L2 else 1
-        return attrs.evolve(self.calibration, scale=self.calibration.scale * factor**power)
-
-    def told(self, factor: Fraction) -> float:
-        """Return the mean log-likelihood by which a draw tells the noise from noise of another scale.
-
-        That is about half of the variance of the log-ratio, which is hardly another if the sampler is wrong.
-        """
-        found = self.densities(self.outputs, self.calibration) - self.densities(self.outputs, self._off(factor))
-        return float(found.var() / 2) if bool(np.isfinite(found).all()) else math.inf
-
-    def _scale(self, to_tell: bool) -> Iterator[str]:
-        threshold = -math.log(FALSE_ALARM)
-        for factor, words in OFF:
-            off = self._off(factor)
-            ratio, seen = 0.0, 0
-            while abs(ratio) < threshold and seen < MOST_DRAWS:
-                if seen == len(self.outputs):
-                    if not to_tell:
-                        break
-                    self.draw(seen)
-                new = self.outputs[seen:]
-                ratio += float((self.densities(new, self.calibration) - self.densities(new, off)).sum())
-                seen = len(self.outputs)
-            if ratio <= -threshold:
-                yield f"the draws fit noise {words} than claimed exp({-ratio:.3g}) times better than the claimed noise"
-            elif ratio < threshold and to_tell:
-                yield f"{seen} draws do not tell its noise from noise {words}"
-
-    def _total(self) -> Iterator[str]:
-        if self.mechanism.selects:
-            size = np.size(self.answer)
-            chances = np.exp(self.densities(range(size), self.calibration))
-            if abs(chances.sum() - 1) > 1e-6:
-                yield f"the probabilities of its {size} candidates add up to {chances.sum():.6g}, not to 1"
-            by_score = chances[np.argsort(np.asarray(self.answer).ravel(), kind="stable")]
-            if self.mechanism.in_score_order and bool((np.diff(by_score) < -1e-9).any()):
-                yield "a candidate with a lower score is likelier to be chosen than one with a higher"
-
-    def _shape(self) -> Iterator[str]:
-        from scipy.stats import chi2
-
-        counts, chances = self._cells()
-        expected = len(self.outputs) * chances
-        if chances.sum() > 1 + 1e-6:
-            yield f"the probabilities of {len(chances)} outputs add up to {chances.sum():.6g}"
-            return
-        likely = expected >= FEWEST_EXPECTED
-        rest = (counts[~likely].sum(), len(self.outputs) - expected[likely].sum())
-        observed, expected = counts[likely], expected[likely]
-        if rest[1] >= FEWEST_EXPECTED:
-            observed, expected = np.append(observed, rest[0]), np.append(expected, rest[1])
-        if len(observed) < 2:
-            return
-        statistic = float(((observed - expected) ** 2 / expected).sum())
-        if chi2.sf(statistic, len(observed)) < FALSE_ALARM:
-            yield f"the draws do not have the stated probabilities (chi-square {statistic:.4g}, {len(observed)} cells)"
-
-    def _cells(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the number of draws in each piece of an interval or single output, with its stated probability.
-
-        No cells, where outputs hardly repeat.
-        """
-        if isinstance(self.answer, PiecewiseScores):
-            breaks = self.answer.breaks
-            middles, lengths = (breaks[1:] + breaks[:-1]) / 2, np.diff(breaks)
-            piece = np.searchsorted(breaks, self.numbers()[:, 0], side="right") - 1
-            chances = np.exp(self.densities(list(middles), self.calibration)) * lengths
-            return np.bincount(piece.clip(0, len(lengths) - 1), minlength=len(lengths)), chances
-        counts = Counter(map(_key, self.outputs))
-        if len(counts) > len(self.outputs) / 4:
-            return np.zeros(0, dtype=np.int64), np.zeros(0)
-        one_each = list({_key(output): output for output in self.outputs}.values())
-        chances = np.exp(self.densities(one_each, self.calibration))
-        return np.array([counts[_key(output)] for output in one_each]), chances
-
-    def _independence(self) -> Iterator[str]:
-        from scipy.stats import spearmanr
-
-        numbers = self.numbers()
-        pairs = [("from one draw to the next", numbers[:-1, 0], numbers[1:, 0])]
-        if numbers.shape[1] > 1 and self._numeric:
-            pairs.append(("between coordinates", numbers[:, 0], numbers[:, 1]))
-        for words, one, other in pairs:
-            if np.ptp(one) and np.ptp(other) and spearmanr(one, other).pvalue < FALSE_ALARM:
-                yield f"the draws are correlated {words}"
-
-    def numbers(self) -> NDArray[np.float64]:
-        """Return the outputs as numbers, shape (draws, coordinates). A key that is not shown counts as 0."""
-        if isinstance(self.answer, KeyCounts):
-            keys = self.answer.keys
-            return np.array([[output.get(key, 0) for key in keys] for output in self.outputs], dtype=np.float64)
-        return np.array([np.asarray(output, dtype=np.float64).ravel() for output in self.outputs])
-
-    def _promise(self) -> Iterator[str]:
-        if not self._numeric:
-            return  # its preview is not about numbers near the answer's
-        from scipy.stats import binom
-
-        within = self.calibration.preview.within
-        answer = np.asarray(self.answer, dtype=np.float64).ravel()
-        if self.mechanism.selects:
-            errors = answer.max() - answer[[int(output) for output in self.outputs]]
-        else:
-            errors = np.abs(self.numbers() - answer)[:, 0]
-        if math.isnan(within):
-            return
-        beyond = int((errors > within * (1 + 1e-9)).sum())
-        if binom.sf(beyond - 1, len(errors), 1 - WITHIN) < FALSE_ALARM:
-            yield f"{beyond} of {len(errors)} errors are beyond the {within:.3g} that its preview promises at 95 %"
-
-
-def _key(output: Any) -> Any:
-    return output.tobytes() if isinstance(output, np.ndarray) else output

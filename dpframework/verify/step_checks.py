@@ -202,7 +202,9 @@ class StepChecks:
         alike = sum(1 for known in self.samplers if known.name == mechanism.name)
         if mechanism not in self.samplers and alike < SAMPLED:
             self._tell(f"sampling {mechanism.name}")
-            self.samplers[mechanism] = check_sampler(mechanism, given=_probes(subject, asked))
+            drawn_from, beside = _probes(subject, asked)
+            foreign = is_foreign(mechanism)  # ours are tried in every setting by their own suites
+            self.samplers[mechanism] = check_sampler(mechanism, given=drawn_from, beside=beside, settings=foreign)
         compared = [known for by, known, at in self.losses if (by.name, at) == (mechanism.name, subject.relation)]
         tables = [] if searched is None else [measured.tables for measured in searched.measured]
         if (tables or made_up) and len(compared) < COMPARED and facts.name not in [known.name for known in compared]:
@@ -233,10 +235,16 @@ def _can_be_drawn(subject: Subject, asked: QueryCall, patience: Patience) -> boo
     return patience.allows(DRAWN, lambda: asked.mechanism.release(answer, calibration, randomness))
 
 
-def _probes(subject: Subject, asked: QueryCall) -> list[Probe] | None:
-    """Return the kit's probes (None), or, for a mechanism that takes answers of its own kind, one of the plan's own."""
-    if takes_any_answers(asked.mechanism):
-        return None
+def _probes(subject: Subject, asked: QueryCall) -> tuple[Sequence[Probe] | None, Sequence[Probe]]:
+    """Return what to draw from in place of the kit's probes, or None, and what to draw from beside them.
+
+    An answer of the plan's own stands in place of them for a mechanism that takes answers of its own kind, and beside
+    them for a plugin's.
+    """
+    made_up = takes_any_answers(asked.mechanism)
+    if made_up and not is_foreign(asked.mechanism):
+        return None, ()
     rows = fitting(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
     answer = evaluate(subject, asked, rows)
-    return [Probe(asked.query.facts(), lambda scale: answer)]
+    own = Probe(asked.query.facts(), lambda scale: answer)
+    return (None, [attrs.evolve(own, relation=subject.relation, by=subject.by)]) if made_up else ([own], ())

@@ -99,7 +99,7 @@ class Checks:
         patch.setattr(step_checks, "check_sampler", self._sample)
         patch.setattr(step_checks, "check_losses", self._compare)
         patch.setattr(step_checks, "call_answers", lambda subject, asked, tables: ("answers", tables))
-        patch.setattr(step_checks, "_probes", lambda subject, asked: None)
+        patch.setattr(step_checks, "_probes", lambda subject, asked: (None, ("own",)))
         patch.setattr(step_checks.AskedHere, "of", classmethod(lambda cls, *given: told_of(*given)))
         self.checks: Any = StepChecks(replays, 5, self.left_out, self.told.append, **given)
 
@@ -109,7 +109,9 @@ class Checks:
         measured: Any = SimpleNamespace(ratio=0.5, norm="l1", tables=tables, holds=True, declared=2.0, largest=1.0)
         return SensitivityReport(query.text, relation, (measured,), 1, (), 1)
 
-    def _sample(self, mechanism: Any, *, given: Any) -> Any:
+    def _sample(self, mechanism: Any, *, given: Any, beside: Any, settings: bool) -> Any:
+        assert beside == ("own",)
+        assert settings is step_checks.is_foreign(mechanism)
         self.sampled.append((mechanism, given))
         return SimpleNamespace(passed=mechanism.epsilon != 7, __str__=lambda: "s")
 

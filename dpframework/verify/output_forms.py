@@ -1,0 +1,63 @@
+"""Outputs of mechanisms as keys and as numbers, whatever they are made of: numbers, arrays, texts, collections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.mechanisms.randomness import SeededRandomness
+
+NUMBERS = (np.ndarray, np.generic, int, float)
+
+
+def output_key(output: Any) -> Any:
+    """Return a value that can be hashed, and that is equal for equal outputs.
+
+    Examples
+    --------
+    >>> output_key({"counts": [1, 2]})
+    ('dict', (('counts', ('list', (1, 2))),))
+    """
+    if isinstance(output, np.ndarray):
+        return output.tobytes()
+    kind = type(output).__name__
+    if isinstance(output, Mapping):
+        return kind, tuple((key, output_key(part)) for key, part in output.items())
+    if isinstance(output, list | tuple):
+        return kind, tuple(map(output_key, output))
+    return output
+
+
+def puts_out_numbers(mechanism: Mechanism, answer: Any, calibration: Calibration) -> bool:
+    """Tell whether a mechanism puts out a number for each of an answer's, rather than something of another form."""
+    if mechanism.selects or not isinstance(answer, NUMBERS):
+        return False
+    output = mechanism.release(answer, calibration, SeededRandomness(0).handed(mechanism.assumptions))
+    return isinstance(output, NUMBERS) and np.shape(output) == np.shape(answer)
+
+
+def output_numbers(output: Any) -> NDArray[np.float64]:
+    """Return the numbers of an output in order, shape (numbers,).
+
+    Examples
+    --------
+    >>> output_numbers({"counts": [1, 2], "text": "few"}).tolist()
+    [1.0, 2.0]
+    """
+    if isinstance(output, Mapping | list | tuple):
+        return np.fromiter(_parts(output), dtype=np.float64)
+    return np.asarray(output, dtype=np.float64).ravel()
+
+
+def _parts(output: Any) -> Iterator[float]:
+    if isinstance(output, Mapping):
+        output = list(output.values())
+    if isinstance(output, list | tuple):
+        for part in output:
+            yield from _parts(part)
+    elif isinstance(output, NUMBERS):
+        yield from np.asarray(output, dtype=np.float64).ravel().tolist()
