@@ -56,10 +56,10 @@ from .records import (
     remembered_mechanism as remembered_mechanism,
 )
 from .samplers import SamplerReport as SamplerReport, check_sampler as check_sampler
-from .sensitivity import (
+from .sensitivity import search_sensitivity as search_sensitivity
+from .sensitivity_report import (
     Measured as Measured,
     SensitivityReport as SensitivityReport,
-    search_sensitivity as search_sensitivity,
 )
 from .tail import (
     Tail as Tail,

@@ -22,7 +22,8 @@ from dpframework.verify.losses import LossReport, check_losses
 from dpframework.verify.probes import Probe
 from dpframework.verify.reading import Reader, ReadingReport, check_reading
 from dpframework.verify.samplers import SamplerReport, check_sampler
-from dpframework.verify.sensitivity import SensitivityReport, search_sensitivity
+from dpframework.verify.sensitivity import search_sensitivity
+from dpframework.verify.sensitivity_report import SensitivityReport
 from dpframework.verify.unit_derivation import Aggregating, columns_of_units
 
 

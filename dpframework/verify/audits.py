@@ -25,6 +25,7 @@ from dpframework.verify.behaviour import MOST_ROWS, SMALL, Behaviour, number
 from dpframework.verify.findings import AuditReport, Violation
 from dpframework.verify.hunt import TIGHT, Hunt
 from dpframework.verify.patience import Patience
+from dpframework.verify.query_trace import with_climbed_rows
 from dpframework.verify.replay import Weigher
 from dpframework.verify.search import MOST_SHRINKS, WorstPair, label_pair, shrunk
 from dpframework.verify.steering import steer
@@ -101,6 +102,7 @@ def audit(
         raise InputError(f"replays is {replays}; an audit needs 100 or more")
     subject = Subject(miner, schema, relation, delta=exact(delta, "delta"), **given)
     subject.require_claim()
+    subject = with_climbed_rows(subject)
     return _Audit(subject, replays, seed, [w for w in witnesses if w.relation is relation], tell).report()
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final
 
 import attrs
+import numpy as np
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.descriptions import Cases
@@ -14,12 +17,16 @@ from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.queries import Query
 from dpframework.queries.answers import answer_of
 from dpframework.verify.answers import Answers, invent_answers
+from dpframework.verify.other_process import is_foreign
 from dpframework.verify.probes import probes
+from dpframework.verify.row_climb import answer_among, climb_rows
 from dpframework.verify.samplers import serves
 from dpframework.verify.small_tables import Held
 from dpframework.verify.subject import SCOPE, Subject
-from dpframework.verify.tables import Rows
+from dpframework.verify.tables import Rows, Universe
 from dpframework.verify.transcript import DerivationEvent, PartitionEvent, ReleaseEvent, SampleEvent, record
+
+MOST_CLIMBED = 4  # queries of a miner, whose worst rows are looked for
 
 
 @final
@@ -88,3 +95,25 @@ def call_answers(subject: Subject, asked: QueryCall, tables: Sequence[tuple[Rows
 def evaluate(subject: Subject, asked: QueryCall, rows: Rows) -> Any:
     """Return the answer to a query on a table of the subject's universe."""
     return answer_of(asked.query, subject.engine, Held(rows, asked.derived, 0), asked.inputs)
+
+
+def with_climbed_rows(subject: Subject) -> Subject:
+    """Return the subject with those rows among its kinds that change a plugin's queries most, if not all are among it.
+
+    Of more kinds than are tried the worst may be none.
+    """
+    universe = subject.universe
+    if not universe.sampled or universe.places is None or subject.plan.index.samples or not is_foreign(subject.miner):
+        return subject
+    found, least = [], max((subject.schema.rows or 0) - 1, 0)
+    for asked in itertools.islice(trace_queries(subject), MOST_CLIMBED):
+        answer = functools.partial(_answer_among, asked)
+        climbed = climb_rows(universe, answer, least)
+        found += [] if climbed is None else [climbed]
+    places = np.concatenate([*found, universe.places], axis=1)
+    kept = np.sort(np.unique(places, axis=1, return_index=True)[1])  # the climbed ones first
+    return attrs.evolve(subject, given_universe=universe.among(places[:, kept]))
+
+
+def _answer_among(asked: QueryCall, universe: Universe, rows: Rows) -> Any:
+    return answer_among(asked.query, universe, rows, asked.derived, asked.inputs)

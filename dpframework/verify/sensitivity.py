@@ -6,9 +6,8 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
-import attrs
 import numpy as np
 
 from dpframework.facts.attributes import Attribute
@@ -23,128 +22,19 @@ from dpframework.verify.halves import Halves
 from dpframework.verify.many import largest_number, pairs_of_many
 from dpframework.verify.other_process import is_foreign
 from dpframework.verify.patience import Patience
+from dpframework.verify.row_climb import answer_among, find_telling_rows
 from dpframework.verify.search import Search
+from dpframework.verify.sensitivity_report import ROUNDING, Measured, SensitivityReport
 from dpframework.verify.small_tables import Held, SmallTables
 from dpframework.verify.tables import MOST_KINDS, Change, Pair, Rows, Sizes, Universe, changes
 
 MOST_ROWS = 60
+FEWEST = 60  # pairs of a search
 BLOCKS = 7  # rows of a small table that is cut into blocks
 TIGHT = 0.999  # of a declared change
-ROUNDING = 1e-9  # relative, of floating point in an answer
 REPEATED = (1, 2, 3, 8, 20)  # of equal rows, one after another, in a table that Hypothesis makes
 DIGIT = 64  # of a number that Hypothesis draws
 MOST_REPEATED = 8  # kinds of rows, one after another
-
-
-@final
-@attrs.frozen
-class Measured:
-    """One declared sensitivity beside the largest change found.
-
-    Attributes
-    ----------
-    norm
-        "l1", "squared-l2", "linf", "histograms", "spread" (of a linf sensitivity: how far two coordinates move apart),
-        or a norm with "rise" or "fall": of what adding a row raises, or lowers, where that is declared to be less than
-        the change.
-    declared, largest
-        The two changes.
-    one, other
-        The tables with the largest change.
-    tables
-        The tables again, as rows of the universe of their schema.
-    """
-
-    norm: str
-    declared: float
-    largest: float
-    one: tuple[str, ...]
-    other: tuple[str, ...]
-    tables: tuple[Rows, Rows] = attrs.field(repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form."""
-        shown = attrs.asdict(self, filter=lambda field, _: field.name != "tables")
-        return {**shown, "holds": self.holds}
-
-    @property
-    def ratio(self) -> float:
-        """The largest change found over the declared one."""
-        return self.largest / self.declared if self.declared else (math.inf if self.largest else 1.0)
-
-    @property
-    def holds(self) -> bool:
-        """Whether no larger change than declared was found."""
-        return self.largest <= self.declared * (1 + ROUNDING) + ROUNDING
-
-
-@final
-@attrs.frozen
-class SensitivityReport:
-    """The findings of a sensitivity search for one query under one relation.
-
-    Attributes
-    ----------
-    query
-        What was asked.
-    relation
-        The neighbouring relation.
-    measured
-        One entry a declared norm, the spread of scores, and each rise and fall that is less than the change.
-    pairs
-        How many pairs of neighbours were evaluated.
-    wrong
-        What else was found wrong, such as an answer whose length depends on the rows.
-    most_rows
-        How many rows the largest table had that was looked at.
-    """
-
-    query: str
-    relation: Relation
-    measured: tuple[Measured, ...]
-    pairs: int
-    wrong: tuple[str, ...]
-    most_rows: int
-
-    @property
-    def passed(self) -> bool:
-        """Whether every declaration holds."""
-        return not self.wrong and all(one.holds for one in self.measured)
-
-    @property
-    def ratio(self) -> float:
-        """The largest of the ratios of found to declared."""
-        return max((one.ratio for one in self.measured if one.declared), default=math.nan)
-
-    @property
-    def tightness(self) -> float:
-        """The smallest ratio of found to declared, where a mistake would be seen least."""
-        return min((one.ratio for one in self.measured if one.declared), default=math.nan)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form."""
-        return {
-            "query": self.query,
-            "relation": self.relation.value,
-            "measured": [one.to_dict() for one in self.measured],
-            "pairs": self.pairs,
-            "wrong": list(self.wrong),
-            "most_rows": self.most_rows,
-            "tightness": self.tightness if math.isfinite(self.tightness) else None,
-            "passed": self.passed,
-        }
-
-    def __str__(self) -> str:
-        """Write one line a norm, and the tables where a declaration does not hold."""
-        lines = [f"{self.query}: {what}" for what in self.wrong]
-        for one in self.measured:
-            verdict = "holds" if one.holds else "DOES NOT HOLD"
-            lines.append(
-                f"{self.query}: {one.norm} declared {one.declared:.6g}, largest found {one.largest:.6g}: {verdict}"
-            )
-            if not one.holds:
-                lines += [f"  one table: {row}" for row in one.one] + [f"  its neighbour: {row}" for row in one.other]
-        return "\n".join(lines)
 
 
 def search_sensitivity(
@@ -162,7 +52,8 @@ def search_sensitivity(
     """Look for the largest change of a query's answer between neighbours.
 
     Every pair of small tables of a few kinds of rows, then larger ones that Hypothesis steers towards larger changes,
-    then climbing from the largest; and tables of very many equal rows, where a narrow number wraps round.
+    then climbing from the largest; and tables of very many equal rows, where a narrow number wraps round. A plugin's
+    query is searched again on rows that hold the numbers of its code, and on those whose change is the largest.
 
     Parameters
     ----------
@@ -186,7 +77,16 @@ def search_sensitivity(
         Above 1, what the query declares for a privacy unit of so many rows (`Query.for_rows`) is searched.
     """
     relation, patience = Relation.parse(relation), Patience(seconds)
-    return _Searched(query, schema, relation, dict(inputs or {}), tuple(derived), pairs, seed, patience, rows).report()
+    given = query, schema, relation, dict(inputs or {}), tuple(derived)
+    searched = _Searched(*given, pairs, seed, patience, rows)
+    found = searched.report()
+    if not is_foreign(query) or not found.passed or patience.over or not searched.changes:
+        return found
+    telling = find_telling_rows(query, searched.universe, searched.answer, searched.sizes.least)
+    if telling is None:
+        return found
+    again = _Searched(*given, max(pairs // 4, FEWEST), seed, patience, rows, telling).report()
+    return found.merged(again)
 
 
 def declared_changes(query: Query, relation: Relation, rows: int = 1) -> dict[str, Fraction]:
@@ -218,9 +118,10 @@ class _Searched:
         seed: int,
         patience: Patience,
         rows: int = 1,
+        universe: Universe | None = None,
     ) -> None:
         self.query, self.relation, self.inputs, self.derived, self.pairs = query, relation, inputs, derived, pairs
-        self.universe = Universe(schema)
+        self.universe = universe or Universe(schema)
         self.facts = query.facts()
         self.engine = SmallTables(self.universe, rows if self.facts.unlisted or self.facts.places else 1)
         self.sizes = Sizes.of(schema, relation, MOST_ROWS, rows)
@@ -262,6 +163,10 @@ class _Searched:
         )
         wrong, most = tuple(self.wrong.values()), max(self.most, self.sizes.most)
         return SensitivityReport(self.query.text, self.relation, measured, self.search.tried, wrong, most)
+
+    def answer(self, universe: Universe, rows: Rows) -> Any:
+        """Return the coordinates of the answer on a table of other kinds of rows."""
+        return answer_among(self.query, universe, rows, self.derived, self.inputs, self.engine.together)
 
     def _one_row(self) -> Iterator[Pair]:
         """Yield the smallest tables that differ by a unit: all, or the ones that change the answer most."""

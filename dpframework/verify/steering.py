@@ -23,6 +23,7 @@ import numpy as np
 
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.run.scope import Charge
+from dpframework.verify.code_constants import constants_of
 from dpframework.verify.hidden_state import is_foreign_module
 from dpframework.verify.patience import Patience
 from dpframework.verify.small_tables import Held
@@ -31,7 +32,8 @@ from dpframework.verify.tables import Rows
 from dpframework.verify.transcript import Event, ReleaseEvent, Transcript, WatchedGate, run_through
 
 LARGE = 10**6
-LARGEST = 10**8  # of constants: beyond, a loss of two densities in double precision is mostly rounding
+ALWAYS = ([(LARGE, None)], [(-LARGE, None)])  # code may do the same with them, and something else come of it
+USUAL = 100  # a number beyond is hardly ever an input that follows from releases of small tables
 MOST_CONSTANTS = 12
 COORDINATES = 4  # that are each the largest in turn
 FEWEST_RUNS = 40
@@ -98,7 +100,7 @@ def steer(
     things = [subject.miner, *(part for step in steps for part in (step.query, step.mechanism))]
     modules = {kind.__module__ for thing in things for kind in type(thing).__mro__}
     packages = {module.partition(".")[0] for module in modules if is_foreign_module(module)}
-    constants = _constants(things)
+    constants = constants_of(things)[:MOST_CONSTANTS]
     reached, kept = set[Any](), 0
     left: list[Sequence[Aim]] = [(None,), (None,), *_aims(constants)]
     for k in range(max(FEWEST_RUNS, replays // REPLAYS_OF_RUN)):
@@ -110,7 +112,7 @@ def steer(
             outcome, refused = run_through(subject, gate, rows)
         here.update(_paths(gate.events))
         new, reached = not here <= reached, reached | here
-        if new and aims != (None,):
+        if (new and aims != (None,)) or aims in ALWAYS:
             kept += 1
             yield rows, Transcript(tuple(gate.events), outcome, refused, gate.public_seed)
         if new and len(gate.events) <= LONG:
@@ -127,10 +129,15 @@ def _beside(aims: Sequence[Aim], length: int, constants: Sequence[float]) -> Ite
 
 
 def _paths(events: Sequence[Event]) -> Iterator[Any]:
-    """Yield which steps were released, and whether one was released after another."""
-    paths = [event.charge.path for event in events if isinstance(event, ReleaseEvent)]
-    yield from paths
-    yield "number of releases", min(len(paths), 3)
+    """Yield which steps were released, whether one was released after another, and with what inputs: large, below 0."""
+    made = [event for event in events if isinstance(event, ReleaseEvent)]
+    yield from (event.charge.path for event in made)
+    yield "number of releases", min(len(made), 3)
+    for event in made:
+        for name, given in event.inputs.items():
+            if isinstance(given, int | float | np.integer | np.floating):
+                number = float(given)
+                yield event.charge.step.query.name, name, number < 0, abs(number) > USUAL
 
 
 def _aims(constants: Sequence[float]) -> Iterator[Sequence[Aim]]:
@@ -139,30 +146,6 @@ def _aims(constants: Sequence[float]) -> Iterator[Sequence[Aim]]:
     for number in constants:
         yield from ([(beside, None)] for beside in (number + 1, number, number - 1))
     yield from ([(LARGE, place)] for place in range(COORDINATES))
-
-
-def _constants(things: Sequence[Any]) -> list[float]:
-    """Return the numbers that stand in the code of some objects, in its modules' globals, and in their fields."""
-    kinds = {kind for thing in things for kind in type(thing).__mro__ if is_foreign_module(kind.__module__)}
-    fields = [
-        getattr(thing, field.name) for thing in things if attrs.has(type(thing)) for field in attrs.fields(type(thing))
-    ]
-    left = [*fields, *(held for kind in kinds for held in vars(kind).values())]
-    found, seen = dict[float, None](), set[int]()
-    while left:
-        one = left.pop()
-        if type(one) in (int, float) and abs(one) <= LARGEST:
-            found[float(one)] = None
-        if not isinstance(one, types.FunctionType) or id(one) in seen or not is_foreign_module(one.__module__ or ""):
-            continue
-        seen.add(id(one))
-        codes = [one.__code__]
-        while codes:
-            code = codes.pop()
-            codes += [part for part in code.co_consts if isinstance(part, types.CodeType)]
-            left += [part for part in code.co_consts if not isinstance(part, types.CodeType)]
-            left += [one.__globals__[name] for name in code.co_names if name in one.__globals__]
-    return sorted(found, key=abs, reverse=True)[:MOST_CONSTANTS]
 
 
 @functools.cache

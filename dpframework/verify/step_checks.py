@@ -16,14 +16,16 @@ from dpframework.verify.other_process import AskedHere, OtherProcess, difference
 from dpframework.verify.patience import Patience
 from dpframework.verify.probes import Probe
 from dpframework.verify.query_trace import QueryCall, call_answers, evaluate, fitting, takes_any_answers, trace_queries
-from dpframework.verify.related_schemas import related_schemas
+from dpframework.verify.related_schemas import related_miners, related_schemas
 from dpframework.verify.samplers import SamplerReport, check_sampler
-from dpframework.verify.sensitivity import SensitivityReport, search_sensitivity
+from dpframework.verify.sensitivity import search_sensitivity
+from dpframework.verify.sensitivity_report import SensitivityReport
 from dpframework.verify.subject import Subject
 
 ALIKE = 3  # queries of one name with the same sensitivities, that differ in what they are asked of
 SAMPLED = 2  # mechanisms of one name, with different parameters
 DRAWN = 6_000  # outputs that a mechanism's tests draw or weigh, about, where it takes answers of its own kind
+UNITS = (UNIT, 2 * UNIT + 1)  # rows of a unit: what is right of few may be wrong of more
 COMPARED = 2  # mechanisms of one name, with different queries or relations
 
 
@@ -83,32 +85,34 @@ class StepChecks:
         if is_foreign(subject.miner):
             for how, schema in related_schemas(subject.schema):
                 self._check_related(attrs.evolve(subject, schema=schema, kinds=()), how, own, patience)
+            for how, miner in related_miners(subject.miner):
+                self._check_related(attrs.evolve(subject, miner=miner), how, own, patience)
 
     def _check_related(self, subject: Subject, how: str, own: Sequence[Any], patience: Patience) -> None:
         """Search the queries that a plugin makes of another schema than its example's, if the miner plans that.
 
-        Those that it asks of the example's schema too do not follow from the schema, and are its author's word.
+        Or with another parameter. Those that it asks in its example too follow from neither, and are its author's word.
         """
         try:
             if subject.delta_needed is None:
                 return
             asked = list(trace_queries(subject))
-        except Exception:  # it does not serve such a schema, and so claims nothing of it
+        except Exception:  # it does not serve such a schema or parameter, and so claims nothing of it
             return
         for one in asked:
             facts = one.query.facts()
-            key = facts, subject.relation, subject.schema.fingerprint
+            key = facts, subject.relation, subject.schema.fingerprint, how
             like = facts.name, facts.sensitivities, subject.relation, how
             known = key in self.sensitivities or like in self._related or any(_equal(one.query, query) for query in own)
             if known or not is_foreign(one.query):
                 continue
             if patience.over:
-                self._left_out.append(f"the sensitivity of {one.query.text} on a schema {how}")
+                self._left_out.append(f"the sensitivity of {one.query.text} {how}")
                 continue
-            self._tell(f"searching the sensitivity of {one.query.text} on a schema {how}")
+            self._tell(f"searching the sensitivity of {one.query.text} {how}")
             self._related.add(like)
             found = self._search_sensitivity(subject, one, self._pairs // 2, patience)
-            self.sensitivities[key] = attrs.evolve(found, query=f"{found.query}, on the example's schema {how}")
+            self.sensitivities[key] = attrs.evolve(found, query=f"{found.query}, {how}")
 
     def ask_elsewhere(self) -> None:
         """Ask the queries again in one new process, and note those that answer otherwise there."""
@@ -175,16 +179,18 @@ class StepChecks:
         )
 
     def _search_unit(self, subject: Subject, asked: QueryCall, patience: Patience) -> None:
-        """Search a query's declaration for a unit of several rows, though no run asks for one here."""
-        facts, declared = asked.query.facts(), asked.query.for_rows(UNIT)
-        like, bound = (facts.name, tuple(declared), subject.relation), subject.schema.row_bound
-        if subject.by.rows > 1 or not declared or like in self._units or patience.over:
-            return
-        if bound is not None and bound <= UNIT:
-            return  # no room for a unit
-        self._units.add(like)
-        found = self._search_sensitivity(subject, asked, self._pairs // 2, patience, UNIT)
-        self.sensitivities[like] = attrs.evolve(found, query=f"{found.query}, of a unit of {UNIT} rows")
+        """Search a query's declarations for units of several rows, though no run asks for one here."""
+        facts, bound = asked.query.facts(), subject.schema.row_bound
+        for rows in UNITS:
+            declared = asked.query.for_rows(rows)
+            like = facts.name, tuple(declared), subject.relation, rows
+            if subject.by.rows > 1 or not declared or like in self._units or patience.over:
+                return
+            if bound is not None and bound <= rows:
+                return  # no room for a unit
+            self._units.add(like)
+            found = self._search_sensitivity(subject, asked, self._pairs // 2, patience, rows)
+            self.sensitivities[like] = attrs.evolve(found, query=f"{found.query}, of a unit of {rows} rows")
 
     def _check_mechanism(
         self, subject: Subject, asked: QueryCall, searched: SensitivityReport | None, patience: Patience

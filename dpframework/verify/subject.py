@@ -66,6 +66,8 @@ class Subject:
         When its searches end early.
     unit
         Whom its claim is to protect: neighbours differ by one such unit.
+    given_universe
+        The kinds of rows that its tables are made of, where some were looked for; None for those above.
     """
 
     miner: Miner
@@ -76,6 +78,7 @@ class Subject:
     kinds: tuple[Mapping[str, Any], ...] = ()
     patience: Patience = attrs.field(factory=Patience)
     unit: PrivacyUnit = ROW
+    given_universe: Universe | None = None
 
     def __attrs_post_init__(self) -> None:
         """Take the miner as a study with this unit and relation would run it."""
@@ -104,7 +107,7 @@ class Subject:
     @functools.cached_property
     def universe(self) -> Universe:
         """The kinds of rows that small tables are made of."""
-        return Universe(self.schema, rows=self.kinds)
+        return self.given_universe or Universe(self.schema, rows=self.kinds)
 
     @functools.cached_property
     def engine(self) -> SmallTables:

@@ -31,6 +31,7 @@ from dpframework.tables.table import Table
 Rows: TypeAlias = bytes
 Change: TypeAlias = tuple[Rows, Rows]
 MOST_KINDS = 255  # a kind is a byte
+MOST_NUMBERS = 6  # of those that a numeric attribute takes besides
 MOST_MIXED = 40  # units of rows that differ: more would crowd out those of equal rows, which mostly lose most
 KEYS = ("b", "a", "c")  # of an open attribute, in no order; and a row that has none
 SAMPLED_ROWS = 6  # of tables that are sampled from: all their samples can be added up
@@ -52,6 +53,8 @@ class Universe:
         The seed of the sample.
     rows
         Given kinds of rows, in place of these.
+    numbers
+        Numbers that numeric attributes take too, where they lie within their bounds.
 
     Attributes
     ----------
@@ -59,9 +62,22 @@ class Universe:
         How many there are.
     codes
         The code of each attribute in each kind of row, or the number of its key, shape (attributes, kinds).
+    sizes
+        How many values each attribute that is read takes, shape (attributes,); None of given rows.
+    places
+        The place of each kind's values among these, shape (attributes, kinds); None of given rows.
     """
 
-    def __init__(self, schema: Schema, seed: int = 0, rows: Sequence[Mapping[str, Any]] = ()) -> None:
+    sizes: NDArray[np.int64] | None = None
+    places: NDArray[np.int64] | None = None
+
+    def __init__(
+        self,
+        schema: Schema,
+        seed: int = 0,
+        rows: Sequence[Mapping[str, Any]] = (),
+        numbers: Sequence[float] = (),
+    ) -> None:
         self.schema = schema
         self._books = {attribute.name: KeyBook(KEYS) for attribute in schema if isinstance(attribute, Open)}
         if rows:
@@ -73,19 +89,34 @@ class Universe:
                 self.codes[schema.index(name)], self._books[name] = column.codes, column.book
             return
         rng = np.random.default_rng(seed)
-        points = [_points(attribute, rng) for attribute in schema.columns]
-        number = math.prod(len(codes) for codes, _ in points)
-        if number <= MOST_KINDS:
-            chosen = np.array(list(itertools.product(*(range(len(codes)) for codes, _ in points)))).T
-        else:
-            sizes = np.array([len(codes) for codes, _ in points])
-            drawn = np.stack([rng.integers(0, size, MOST_KINDS) for size in sizes])
-            chosen = np.unique(np.concatenate([_extreme(sizes), drawn], axis=1)[:, :MOST_KINDS], axis=1)
-        self.kinds = chosen.shape[1]
-        self.codes = np.stack([codes[k] for (codes, _), k in zip(points, chosen, strict=True)])
+        self._points = [_points(attribute, rng, numbers) for attribute in schema.columns]
+        self.sizes = np.array([len(codes) for codes, _ in self._points])
+        if not self.sampled:
+            self._take(np.array(list(itertools.product(*map(range, self.sizes)))).T)
+            return
+        drawn = np.stack([rng.integers(0, size, MOST_KINDS) for size in self.sizes])
+        self._take(np.unique(np.concatenate([_extreme(self.sizes), drawn], axis=1)[:, :MOST_KINDS], axis=1))
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the schema allows more kinds of rows than these."""
+        return self.sizes is not None and math.prod(self.sizes.tolist()) > MOST_KINDS
+
+    def among(self, places: NDArray[np.int64]) -> Universe:
+        """Return other kinds of rows, by the places of their values, shape (attributes, kinds)."""
+        other: Universe = object.__new__(Universe)
+        other.schema, other.sizes = self.schema, self.sizes
+        other._books, other._points = self._books, self._points
+        other._take(places[:, :MOST_KINDS])
+        return other
+
+    def _take(self, places: NDArray[np.int64]) -> None:
+        points, columns = self._points, self.schema.columns
+        self.places, self.kinds = places, places.shape[1]
+        self.codes = np.stack([codes[k] for (codes, _), k in zip(points, places, strict=True)])
         self._values = {
             attribute.name: values[k]
-            for attribute, (_, values), k in zip(schema.columns, points, chosen, strict=True)
+            for attribute, (_, values), k in zip(columns, points, places, strict=True)
             if values is not None
         }
         self._derive()
@@ -106,7 +137,7 @@ class Universe:
         """
         kinds = np.frombuffer(rows, dtype=np.uint8)
         numbers = {name: own.take(kinds, axis=0).ravel() for name, own in self._beside_another.items()}
-        keys = {name: KeyColumn(numbers[name], book) for name, book in self._books.items()}
+        keys = {name: self._numbered(name, numbers[name]) for name in self._books}
         if units is not None:  # those of the rows beside are others
             whose = np.stack([np.array(units) + len(kinds), np.array(units)], axis=1).astype(np.int64).ravel()
             keys = {name: column.of_units(whose) for name, column in keys.items()}
@@ -119,6 +150,18 @@ class Universe:
         of_units.flags.writeable = False
         values = _BesideAnother(self._values_beside_another, kinds)
         return Block(self.schema, columns, values, index, unit_places=of_units, key_columns=keys)
+
+    def _numbered(self, name: str, codes: NDArray[np.integer]) -> KeyColumn:
+        """Return a column of keys, numbered from the last row to the first.
+
+        Where the keys of a table get their numbers from depends on its rows: so the last one changes all of them here.
+        """
+        present, first = np.unique(codes[::-1], return_index=True)
+        in_order = present[np.argsort(first)]
+        in_order = [code for code in in_order.tolist() if code != NO_KEY]
+        numbers = np.zeros(len(self._books[name]) + 1, dtype=KEY_CODES)
+        numbers[in_order] = np.arange(1, len(in_order) + 1)
+        return KeyColumn(numbers[codes], KeyBook(self._books[name].texts[code - 1] for code in in_order))
 
     @functools.cached_property
     def _beside_another(self) -> dict[str, NDArray[Any]]:
@@ -192,7 +235,9 @@ class _BesideAnother(Mapping[str, NDArray[np.float64]]):
         return len(self._columns)
 
 
-def _points(attribute: Attribute, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
+def _points(
+    attribute: Attribute, rng: np.random.Generator, numbers: Sequence[float]
+) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
     """Return codes of an attribute, and for a numeric one a raw value each, in agreement."""
     if isinstance(attribute, Open):
         return np.arange(len(KEYS) + 1), None
@@ -203,6 +248,9 @@ def _points(attribute: Attribute, rng: np.random.Generator) -> tuple[NDArray[np.
     inside = edges[:-1] + np.diff(edges) * rng.uniform(0.1, 0.9, len(bins))
     codes = np.concatenate([bins, bins, bins[-1:]])
     values = np.concatenate([edges[:-1], inside, edges[-1:]])
+    more = np.setdiff1d([x for x in numbers if attribute.lower <= x <= attribute.upper][:MOST_NUMBERS], values)
+    codes = np.append(codes, np.searchsorted(attribute.interior_cuts, more, side="right"))
+    values = np.append(values, more)
     if attribute.missing:
         codes, values = np.append(codes, attribute.size - 1), np.append(values, np.nan)
     return codes, values

@@ -16,7 +16,7 @@ from dpframework.verify.distinguisher import Distinguished
 from dpframework.verify.findings import NOTHING_LOST, NOTHING_SHOWN, AuditReport, reach
 from dpframework.verify.losses import LossReport
 from dpframework.verify.samplers import SamplerReport
-from dpframework.verify.sensitivity import SensitivityReport
+from dpframework.verify.sensitivity_report import SensitivityReport
 from dpframework.verify.tail import TailReport
 
 

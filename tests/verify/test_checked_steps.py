@@ -18,7 +18,7 @@ from dpframework.queries import Count, Histogram, Query
 from dpframework.verify import step_checks
 from dpframework.verify.patience import Patience
 from dpframework.verify.query_trace import QueryCall
-from dpframework.verify.sensitivity import SensitivityReport
+from dpframework.verify.sensitivity_report import SensitivityReport
 from dpframework.verify.step_checks import StepChecks, _can_be_drawn
 from dpframework.verify.subject import Subject
 
@@ -163,24 +163,25 @@ def test_of_queries_that_are_alike_three_are_searched(monkeypatch: pytest.Monkey
     assert len(one.checks._asked) == 5  # the project's own are asked nowhere else
 
 
-def test_a_unit_of_three_rows_is_searched_where_a_query_declares_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_units_of_three_and_seven_rows_are_searched_where_a_query_declares_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def units(at: Subject, *queries: Asks, patience: Any = None) -> list[Any]:
         one = Checks(monkeypatch)
         for query in queries:
             one.checks._search_unit(at, call(query), patience or Patience(100))
         assert len(one.checks.sensitivities) == len(one.searched)
         for (query, _, given), (key, found) in zip(one.searched, one.checks.sensitivities.items(), strict=True):
-            assert (given["rows"], given["pairs"], given["seed"]) == (3, 50, 5)
+            rows = given["rows"]
+            assert (given["pairs"], given["seed"]) == (50, 5)
             assert (given["inputs"], given["derived"]) == ({"a": 1}, (("d", "c"),))
             assert 40 < given["seconds"] <= 50
-            assert found.query == f"{query.text}, of a unit of 3 rows"
-            assert key == ("asks", tuple(query.for_rows(3)), at.relation)
-        return [query.number for query, _, _ in one.searched]
+            assert found.query == f"{query.text}, of a unit of {rows} rows"
+            assert key == ("asks", tuple(query.for_rows(rows)), at.relation, rows)
+        return [(query.number, given["rows"]) for query, _, given in one.searched]
 
-    assert units(subject(), Asks(1, of_unit=True), Asks(2, of_unit=True), Asks(3)) == [1]
+    assert units(subject(), Asks(1, of_unit=True), Asks(2, of_unit=True), Asks(3)) == [(1, 3), (1, 7)]
     assert units(subject(rows=2), Asks(1, of_unit=True)) == []
     assert units(subject(), Asks(1, of_unit=True), patience=OVER) == []
-    for rows, found in ((3, []), (4, [1])):
+    for rows, found in ((3, []), (4, [(1, 3)]), (7, [(1, 3)]), (8, [(1, 3), (1, 7)])):
         assert units(subject(attrs.evolve(SCHEMA, max_rows=rows)), Asks(1, of_unit=True)) == found
         assert units(subject(attrs.evolve(SCHEMA, rows=rows)), Asks(1, of_unit=True)) == found
 

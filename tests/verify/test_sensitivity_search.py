@@ -20,7 +20,8 @@ from dpframework.queries import Count, Keys, PiecewiseScores, Query
 from dpframework.verify import sensitivity
 from dpframework.verify.answer_changes import UNBOUNDED
 from dpframework.verify.patience import Patience
-from dpframework.verify.sensitivity import Measured, _Searched, search_sensitivity
+from dpframework.verify.sensitivity import _Searched, search_sensitivity
+from dpframework.verify.sensitivity_report import Measured
 from dpframework.verify.tables import Pair, Sizes, Universe, changes
 
 ADD, REPLACE = Relation
