@@ -36,6 +36,9 @@ from dpframework.verify.enumeration import SCHEMA
 A, C = SCHEMA["a"], SCHEMA["c"]
 PERSON = PrivacyUnit("person", 2)
 ASSERTED = PrivacyUnit(rows=2)
+FAMILY = PrivacyUnit("family", 4)
+LARGE, SMALL = 8, Fraction(1, 32)  # epsilons, at which a rule may end or begin
+MANY = 6  # releases, beyond which another rule may hold
 ADD, REPLACE = Relation
 
 #: The mistake that a rule's plans show, the simplest rule first: where it fails, others follow from it.
@@ -144,6 +147,8 @@ def _of_rules() -> tuple[Case, ...]:
         Case("release", "a histogram", ill),
         Case("release", "a selection", _histogram("s", PermuteAndFlip(1))),
         Case("release", "a histogram with Gaussian noise", gaussian),
+        Case("release", "a count of a large epsilon", _count("n", LARGE)),
+        Case("release", "a count of a small epsilon", _count("n", SMALL)),
         Case(
             "no claim",
             "a step that has a claim under replace-one only, beside a count",
@@ -160,6 +165,12 @@ def _of_rules() -> tuple[Case, ...]:
         ),
         Case("repeat", "the same histogram, three times", repeat(3, _histogram("h", DiscreteLaplace("0.5")))),
         Case("repeat", "Gaussian noise, twice", repeat(2, gaussian)),
+        Case(
+            "sequential",
+            f"{MANY} counts, one after another",
+            sequential(*(_count(f"n{k}", "0.25") for k in range(MANY))),
+        ),
+        Case("repeat", f"the same count, {2 * MANY} times", repeat(2 * MANY, _count("n", "0.125"))),
         Case("either", "a cheap branch or an expensive one", either(_histogram("k", DiscreteLaplace("0.5")), two)),
         Case("either", "an expensive branch or a cheap one", either(two, _histogram("k", DiscreteLaplace("0.5")))),
         Case(
@@ -188,6 +199,11 @@ def _of_parts() -> tuple[Case, ...]:
         ),
         Case(
             "parallel", "an expensive part and a cheap one", parallel(_histogram("h", one), _count("n", "0.25"), by=A)
+        ),
+        Case(
+            "parallel",
+            "three parts, each more expensive than the one before",
+            parallel(_count("n", "0.25"), _count("m", "0.5"), _count("k"), by=C),
         ),
         Case(
             "parallel", "one part, of the rows that a description holds for", _parts(_count("n"), [Equals("a", "true")])
@@ -220,6 +236,7 @@ def _of_samples() -> tuple[Case, ...]:
     return (
         Case("sample", "a count of a sample", sample("0.3", _count("n"))),
         Case("sample", "a count of a small sample", sample("0.01", _count("n", 2))),
+        Case("sample", "a count of a large sample", sample("0.9", _count("n"))),
         Case("sample", "two counts of one sample", sample("0.3", sequential(_count("n", "0.75"), _count("m")))),
         Case("sample", "Gaussian noise on a sample", sample("0.3", gaussian)),
         Case(
@@ -259,6 +276,8 @@ def _of_units() -> tuple[Case, ...]:
         Case("unit", "Gaussian noise", gaussian, PERSON),
         Case("unit in parts", "a count in each part", _parts(_count("n"), C), PERSON),
         Case("unit in parts", "a cheap part and an expensive one", unequal, PERSON),
+        Case("unit", "a count of a family of four", _count("n", "0.5"), FAMILY),
+        Case("unit in parts", "a count of a family of four in each part", _parts(_count("n", "0.5"), C), FAMILY),
         Case("unit in a sample", "a count of a sample of people", sample("0.3", _count("n")), PERSON),
         Case("unit in a sample", "a count of a sample of rows", sample("0.3", _count("n")), ASSERTED),
     )

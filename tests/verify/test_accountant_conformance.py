@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from fractions import Fraction
@@ -229,6 +230,67 @@ class NoLimit(Pure):
             self._charged = charged
 
 
+def scaled(amount: ByRelation, share: Fraction) -> ByRelation:
+    return amount.map(lambda epsilon: None if epsilon is None else epsilon * share)
+
+
+class Capped(Pure):
+    """Nobody loses more than 3."""
+
+    def loss(self, amount: ByRelation) -> Any:
+        epsilon = amount.under(self.relation)
+        return None if epsilon is None else dpf.PrivacyLoss(epsilon=min(epsilon, Fraction(3)))
+
+
+class Negligible(Pure):
+    """Releases of less than 0.1 are not counted."""
+
+    def amount(self, calibration: Any) -> ByRelation:
+        amount = PureAccountant.amount(self, calibration)
+        return amount.map(lambda epsilon: Fraction(0) if epsilon is not None and epsilon < Fraction(1, 10) else epsilon)
+
+
+class RootOfMany(Pure):
+    """More than four releases compose by the root of their number, as if delta were above 0."""
+
+    def sequential(self, parts: Any) -> ByRelation:
+        total = super().sequential(parts)
+        return total if len(parts) <= 4 else scaled(total, Fraction(1, math.isqrt(len(parts))))
+
+
+class RootOfRepeats(Pure):
+    """The same of more than eight repeats."""
+
+    def repeat(self, part: Any, times: int) -> ByRelation:
+        total = super().repeat(part, times)
+        return total if times <= 8 else scaled(total, Fraction(1, math.isqrt(times)))
+
+
+class FirstTwoParts(Pure):
+    """A row that moves changes two parts: the first two."""
+
+    def parallel(self, parts: Any) -> ByRelation:
+        whole, own = super().parallel(parts), super().either(parts).replace_one
+        first = [part.add_or_remove_one for part in parts[:2]]
+        moved = None if None in first else sum(first, Fraction(0))
+        return ByRelation(whole.add_or_remove_one, None if None in (moved, own) else max(moved, own))
+
+
+class FamiliesAsPairs(Pure):
+    """A unit of more than two rows charged as one of two."""
+
+    def amount(self, calibration: Any) -> ByRelation:
+        amount, rows = PureAccountant.amount(self, calibration), 1 if calibration is None else calibration.by.rows
+        return scaled(amount, Fraction(2, max(rows, 2)))
+
+
+class AmplifiesTwice(Pure):
+    """A large sample amplified twice."""
+
+    def sample(self, part: Any, rate: Fraction) -> ByRelation:
+        return super().sample(part, rate if rate < Fraction(7, 10) else rate**2)
+
+
 class Fails(Pure):
     """A rule that fails."""
 
@@ -254,11 +316,18 @@ PLANTED: dict[type[dpf.Accountant[Any]], str] = {
     HidesReplacements: "a sample is claimed to hide a replaced row",
     FreeWithoutClaim: "a step of it has no claim: a step without a claim is charged as if it had one",
     FreeBlocks: f"a block, spent on one histogram {ADD} totals epsilon 0.0, and loses 1: a block costs less",
-    Kept: "its rules compose to 1.0, so the mistake is in `total` or `amount_of`, such as a total kept from another",
+    Kept: "its rules compose to 8.0, so the mistake is in `total` or `amount_of`, such as a total kept from another",
     DropsDelta: "the delta is dropped: this epsilon holds at the study's delta only",
     HalfOfRho: "a histogram with Gaussian noise .*: a single release costs less than it loses",
     Forgets: "two plans that are opened one after another are charged less than they lose, as if forgotten",
     NoLimit: "a second plan is opened for which the budget has nothing left",
+    Capped: f"a count of a large epsilon {ADD} totals epsilon 3.0, and loses 8: a single release costs less",
+    Negligible: f"a count of a small epsilon {ADD} totals epsilon 0.0, and loses 0.03125: a single release costs less",
+    RootOfMany: f"6 counts, one after another {ADD} totals epsilon 0.75, and loses 1.5: releases from the same rows",
+    RootOfRepeats: f"the same count, 12 times {ADD} totals epsilon 0.5, and loses 1.5: a repeat costs less",
+    FirstTwoParts: f"three parts, each more expensive than the one before {REPLACE} totals epsilon 0.5, and loses 0.75",
+    FamiliesAsPairs: "by at most 4 of its rows totals epsilon 0.25, and loses 0.5: a unit of several rows costs less",
+    AmplifiesTwice: r"a count of a large sample .* totals epsilon 0\.\d+, and loses 0\.9\d*: a sample costs less",
     Fails: f"the total of a cheap branch or an expensive one {ADD} fails with KeyError: 'branch'",
 }
 
