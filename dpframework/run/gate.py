@@ -266,7 +266,7 @@ class Gate:
         return candidates
 
     def _quiet(self) -> contextlib.AbstractContextManager[None]:
-        return silenced() if self.randomness.private else contextlib.nullcontext()
+        return silenced(words=True) if self.randomness.private else contextlib.nullcontext()
 
     def _guard(self, what: str, function: Callable[[], T]) -> T:
         """Call a function that sees private rows. A private run shows none of its output, warnings or errors.
@@ -278,7 +278,7 @@ class Gate:
         try:
             if not private:
                 return function()
-            with silenced():
+            with silenced(words=True):
                 return function()
         except QueryStopped as error:
             stopped = error  # the database says how, and nothing else

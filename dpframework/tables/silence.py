@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import io
+import logging
 import os
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 OUT, ERR = 1, 2  # the process's file descriptors
+STREAMS = ("stdout", "stderr", "__stdout__", "__stderr__")
 
 
 class _Shared:
@@ -40,7 +44,7 @@ class _Shared:
 
 
 @contextlib.contextmanager
-def silenced(*, streams: bool = False) -> Iterator[None]:
+def silenced(*, streams: bool = False, words: bool = False) -> Iterator[None]:
     """Show no warning while the block runs, in any thread, and turn none into an error.
 
     Warning filters and streams belong to the whole process: runs in several threads do not undo each other's.
@@ -50,9 +54,74 @@ def silenced(*, streams: bool = False) -> Iterator[None]:
     streams
         Whether to drop also what is logged or written to standard output and standard error, by C code too: for
         reading, which is left to libraries. A progress bar that must be seen needs a file descriptor of its own.
+    words
+        Whether to drop what is logged or printed in Python. That costs a few microseconds: for releases.
     """
-    with _warnings, _streams if streams else contextlib.nullcontext(), np.errstate(all="ignore"):
+    with _warnings, _streams if streams else _words if words else contextlib.nullcontext(), np.errstate(all="ignore"):
         yield
+
+
+class _Nowhere(io.TextIOBase):
+    """A stream that drops what is written."""
+
+    def write(self, text: str) -> int:
+        """Drop a text."""
+        return len(text)
+
+
+class _Names:
+    """The names of Python's streams, which stand for others while blocks run, whichever begins or ends first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._shown: dict[str, Any] = {}  # what they stand for where no block runs
+        self._hidden: list[dict[str, Any]] = []  # of the blocks that run; what comes later counts
+
+    def hide(self, hidden: dict[str, Any], *, first: bool) -> None:
+        """Let some names stand for other streams, and count before those of other blocks, or after them."""
+        with self._lock:
+            if not self._hidden:
+                self._shown = {name: getattr(sys, name) for name in STREAMS}
+            self._hidden.insert(len(self._hidden) if first else 0, hidden)
+            self._set()
+
+    def show(self, hidden: dict[str, Any]) -> None:
+        """Let the names stand for what they stood for before."""
+        with self._lock:
+            self._hidden.remove(hidden)
+            self._set()
+
+    def streams(self) -> set[Any]:
+        """Return the streams that the names stand for, now and where no block runs."""
+        with self._lock:
+            shown = self._shown.values() if self._hidden else ()
+            return {*(getattr(sys, name) for name in STREAMS), *shown} - {None}
+
+    def _set(self) -> None:
+        for standing in (self._shown, *self._hidden):
+            for name, stream in standing.items():
+                setattr(sys, name, stream)
+
+
+@contextlib.contextmanager
+def _without_words() -> Iterator[None]:
+    """Drop what is written to Python's streams, by either of their names, and disable logging."""
+    _names.hide(_WORDS, first=False)
+    try:
+        with _logs:
+            yield
+    finally:
+        _names.show(_WORDS)
+
+
+@contextlib.contextmanager
+def _without_logs() -> Iterator[None]:
+    level = logging.root.manager.disable
+    logging.disable(sys.maxsize)
+    try:
+        yield
+    finally:
+        logging.disable(level)
 
 
 @contextlib.contextmanager
@@ -65,10 +134,7 @@ def _without_warnings() -> Iterator[None]:
 @contextlib.contextmanager
 def _without_streams() -> Iterator[None]:
     """Send both standard streams to nowhere, and disable logging."""
-    import logging
-
-    level = logging.root.manager.disable
-    written = {sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__} - {None}
+    written = _names.streams()
     with contextlib.ExitStack() as after:
         nowhere = after.enter_context(open(os.devnull, "w", encoding="utf-8", errors="replace"))
         _flush(written)  # what was written before is shown
@@ -78,11 +144,11 @@ def _without_streams() -> Iterator[None]:
                 after.callback(os.close, kept)
                 after.callback(os.dup2, kept, descriptor)
                 os.dup2(nowhere.fileno(), descriptor)
-        after.enter_context(contextlib.redirect_stdout(nowhere))
-        after.enter_context(contextlib.redirect_stderr(nowhere))
+        hidden = {"stdout": nowhere, "stderr": nowhere}
+        _names.hide(hidden, first=True)
+        after.callback(_names.show, hidden)
         after.callback(_flush, written)  # before the descriptors are back: what waits in a buffer is dropped
-        after.callback(logging.disable, level)
-        logging.disable(sys.maxsize)
+        after.enter_context(_logs)
         yield
 
 
@@ -96,4 +162,6 @@ def _flush(files: set[object]) -> None:
 
 
 _fflush = getattr(ctypes.pythonapi, "fflush", None)  # not on Windows
-_warnings, _streams = _Shared(_without_warnings), _Shared(_without_streams)
+_names, _WORDS = _Names(), dict.fromkeys(STREAMS, _Nowhere())
+_logs = _Shared(_without_logs)
+_warnings, _streams, _words = _Shared(_without_warnings), _Shared(_without_streams), _Shared(_without_words)
