@@ -36,14 +36,18 @@ ALWAYS = ([(LARGE, None)], [(-LARGE, None)])  # code may do the same with them, 
 USUAL = 100  # a number beyond is hardly ever an input that follows from releases of small tables
 MOST_CONSTANTS = 12
 COORDINATES = 4  # that are each the largest in turn
+OPPOSED = 2  # of these, that lie on the other side of 0 than all others
 FEWEST_RUNS = 40
 REPLAYS_OF_RUN = 80  # of an audit, for each steered run
 MOST_STEPS = 4  # of a run, of which each is aimed otherwise where the run reached something new
 LONG = 6  # releases: a run of more takes long, and fewer are made
 MOST_KEPT = 6
 MOST_CALLS = 20  # of one function in a run that are traced: each operation of it is a call of the tracer
-Aim: TypeAlias = "tuple[float, int | None] | None"
-"""A number, and the coordinate that it is for, None for all; or None for an output as it is drawn."""
+Aim: TypeAlias = "tuple[float, int | None] | tuple[float, int, float] | None"
+"""A number, the coordinate that it is for, None for all, and what the others are, 0 by default.
+
+Or None for an output as it is drawn.
+"""
 
 
 @final
@@ -59,7 +63,7 @@ class _SteeringGate(WatchedGate):
     ) -> Any:
         (drawn,) = self.draw(charge, [answer])
         aim = self.aims[len(self.events) % len(self.aims)]
-        number, place = aim or (0, None)
+        number, place, *others = aim or (0, None)
         mechanism, calibration = charge.calibration.mechanism, charge.calibration
         wanted = drawn
         if aim is None:
@@ -68,9 +72,9 @@ class _SteeringGate(WatchedGate):
             wanted = (place or 0) % len(candidates)
         elif isinstance(drawn, np.ndarray | np.generic | int | float) and np.asarray(drawn).dtype.kind in "if":
             kind, unit = np.asarray(drawn).dtype, float(calibration.unit)
-            point = kind.type(np.rint(number / unit) * unit)
+            point, rest = (kind.type(np.rint(one / unit) * unit) for one in (number, *others, 0)[:2])
             here = np.arange(np.size(drawn)).reshape(np.shape(drawn)) == place
-            wanted = np.where(here | (place is None), point, kind.type(0))
+            wanted = np.where(here | (place is None), point, rest)
         if mechanism.log_density(answer, wanted, calibration) == -math.inf:
             wanted = drawn
         self.events.append(ReleaseEvent(charge, dict(inputs), candidates, wanted, rows.number))
@@ -143,6 +147,7 @@ def _paths(events: Sequence[Event]) -> Iterator[Any]:
 def _aims(constants: Sequence[float]) -> Iterator[Sequence[Aim]]:
     """Yield the outputs of all releases of a run."""
     yield from ([(number, None)] for number in (0, LARGE, -LARGE))
+    yield from ([(number, place, -number)] for place in range(OPPOSED) for number in (LARGE, -LARGE))
     for number in constants:
         yield from ([(beside, None)] for beside in (number + 1, number, number - 1))
     yield from ([(LARGE, place)] for place in range(COORDINATES))

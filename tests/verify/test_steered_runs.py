@@ -57,6 +57,7 @@ def test_all_releases_are_aimed_at_large_numbers_constants_and_coordinates() -> 
         [(0, None)],
         [(LARGE, None)],
         [(-LARGE, None)],
+        *([(number, place, -number)] for place in range(2) for number in (LARGE, -LARGE)),
         *([(number, None)] for number in (51, 50, 49, 3, 2, 1)),
         *([(LARGE, place)] for place in range(4)),
     ]
@@ -85,6 +86,17 @@ def test_paths_are_those_of_releases_and_their_number_up_to_three() -> None:
     assert [*_paths([cut])] == [("number of releases", 0)]
     assert [*_paths([release("a")])][-1] == ("number of releases", 1)
     assert [*_paths([release("a")] * 5)][-1] == ("number of releases", 3)
+
+
+def test_numbers_that_are_given_to_a_query_count_as_reached_if_they_are_large_or_below_0() -> None:
+    def reached(**inputs: Any) -> list[Any]:
+        charge: Any = SimpleNamespace(path="a", step=SimpleNamespace(query=SimpleNamespace(name="asks")))
+        return [*_paths([ReleaseEvent(charge, inputs, None, 0, 0)])][2:]
+
+    assert reached(cap=3, rows=b"", text="9") == [("asks", "cap", False, False)]
+    assert reached(cap=-3.5) == reached(cap=np.int64(-100)) == [("asks", "cap", True, False)]
+    assert reached(cap=np.float64(101)) == [("asks", "cap", False, True)]
+    assert reached(one=1, other=-101) == [("asks", "one", False, False), ("asks", "other", True, True)]
 
 
 def helper(x: int) -> int:
@@ -183,6 +195,7 @@ def test_releases_put_out_what_they_are_aimed_at() -> None:
     assert result.tolist() == towns.tolist() == [5_000] * 3
     assert put_out(Steps(), (5_000, None), (60, 1))[1][1].tolist() == [0, 60, 0]
     assert put_out(Steps(), (5_000, None), (60, 3))[1][1].tolist() == [0, 0, 0]
+    assert put_out(Steps(), (5_000, None), (60, 1, -7.4))[1][1].tolist() == [-7, 60, -7]
     assert put_out(Steps(), (50, 0))[1] == [50]
     assert put_out(Steps(), (-778, None), (0, 1))[0] == "B"
     assert put_out(Steps(), (-778, None), (0, 4))[0] == "B"  # the places of candidates go round

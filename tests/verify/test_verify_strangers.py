@@ -361,6 +361,23 @@ class Limits(dpf.Miner):
         return np.minimum(noisy, 5_000 if self.right else 5_000 + int(EXACT.get().sum()))
 
 
+@attrs.frozen
+class Opposed(dpf.Miner):
+    """Does something else where one count is far above 0 and another one far below, which exact counts decide."""
+
+    name = "opposed"
+    right: bool
+
+    def plan(self, schema):
+        return dpf.step("towns", Histogram(schema["town"]) if self.right else Tells(), DiscreteLaplace(1))
+
+    def mine(self, table):
+        noisy = table.release("towns")
+        if noisy[0] > 777 and noisy[1] < -333:
+            return "many" if self.right or int(EXACT.get().sum()) > 20 else "few"
+        return "few"
+
+
 PLANTED: dict[str, tuple[Callable[[bool], dpf.Miner], dpf.Schema, str]] = {
     "a weight with a peak between two cuts": (
         lambda right: Asks(Peak(right), Laplace(1)),
@@ -411,6 +428,11 @@ PLANTED: dict[str, tuple[Callable[[bool], dpf.Miner], dpf.Schema, str]] = {
         lambda right: Asks(ByKey(right), DiscreteLaplace(1)),
         OPEN,
         "by-key: l1 declared 1, largest found",
+    ),
+    "a branch on two numbers of one release": (
+        lambda right: Opposed(right),
+        FLAGS,
+        "its result differs with the same releases",
     ),
     "noisy counts limited by exact ones, far away": (
         lambda right: Limits(right),
