@@ -14,7 +14,7 @@ from __future__ import annotations
 import collections
 import math
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -148,30 +148,31 @@ def check_bounding(
     with tempfile.TemporaryDirectory() as folder:
         for reader in checked:
             rng, tried = np.random.default_rng(seed), 0
-            for turn in range(tables):
-                kind = POOLS[turn % len(POOLS)]
-                people = _People.draw(universe, unit, people_of(kind, turn // len(POOLS)), rng)
-                found = _compare(reader, people, schema, unit, Path(folder), rng)
+            for what, people, few in _tables_of_people(universe, unit, tables, rng):
+                if few is not None and not tried:
+                    raise InputError(f"reader '{reader.name}' could hold none of the {tables} tables; give more tables")
+                found = _compare(reader, people, schema, unit, Path(folder), rng, few=few)
                 if found is None:
                     continue
                 tried, loss = tried + 1, max(loss, found.loss)
-                wrong += [f"{reader.name}, ids that are {kind}: {sentence}" for sentence in found.wrong.values()]
+                wrong += [f"{reader.name}, {what}: {sentence}" for sentence in found.wrong.values()]
                 if found.wrong:
                     break
-            if not tried:
-                raise InputError(f"reader '{reader.name}' could hold none of the {tables} tables; give more tables")
             number += tried
-            if wrong and wrong[-1].startswith(f"{reader.name}, "):
-                continue
-            people = _People.draw(universe, unit, [(k,) for k in range(MANY)], rng)
-            found = _compare(reader, people, schema, unit, Path(folder), rng, few=FEW)
-            if found is not None:
-                number, loss = number + 1, max(loss, found.loss)
-                wrong += [f"{reader.name}, {MANY} people: {sentence}" for sentence in found.wrong.values()]
     return BoundingReport(number, tuple(wrong), unit, tuple(one.name for one in checked), loss)
 
 
 # People's tables
+
+
+def _tables_of_people(
+    universe: Universe, unit: PrivacyUnit, tables: int, rng: np.random.Generator
+) -> Iterator[tuple[str, _People, int | None]]:
+    """Yield tables of a few people, and one of many, each with its name and how many are left out, None for all."""
+    for turn in range(tables):
+        kind = POOLS[turn % len(POOLS)]
+        yield f"ids that are {kind}", _People.draw(universe, unit, people_of(kind, turn // len(POOLS)), rng), None
+    yield f"{MANY} people", _People.draw(universe, unit, [(k,) for k in range(MANY)], rng), FEW
 
 
 @attrs.frozen(eq=False)
