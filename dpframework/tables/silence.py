@@ -75,14 +75,14 @@ class _Names:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._shown: dict[str, Any] = {}  # what they stand for where no block runs
-        self._hidden: list[dict[str, Any]] = []  # of the blocks that run; what comes later counts
+        self._hidden: list[dict[str, Any]] = []  # of the blocks that run
 
-    def hide(self, hidden: dict[str, Any], *, first: bool) -> None:
-        """Let some names stand for other streams, and count before those of other blocks, or after them."""
+    def hide(self, hidden: dict[str, Any]) -> None:
+        """Let some names stand for other streams."""
         with self._lock:
             if not self._hidden:
                 self._shown = {name: getattr(sys, name) for name in STREAMS}
-            self._hidden.insert(len(self._hidden) if first else 0, hidden)
+            self._hidden.append(hidden)
             self._set()
 
     def show(self, hidden: dict[str, Any]) -> None:
@@ -106,7 +106,7 @@ class _Names:
 @contextlib.contextmanager
 def _without_words() -> Iterator[None]:
     """Drop what is written to Python's streams, by either of their names, and disable logging."""
-    _names.hide(_WORDS, first=False)
+    _names.hide(_WORDS)
     try:
         with _logs:
             yield
@@ -145,7 +145,7 @@ def _without_streams() -> Iterator[None]:
                 after.callback(os.dup2, kept, descriptor)
                 os.dup2(nowhere.fileno(), descriptor)
         hidden = {"stdout": nowhere, "stderr": nowhere}
-        _names.hide(hidden, first=True)
+        _names.hide(hidden)
         after.callback(_names.show, hidden)
         after.callback(_flush, written)  # before the descriptors are back: what waits in a buffer is dropped
         after.enter_context(_logs)

@@ -95,14 +95,15 @@ class Corner(Query):
     integer = False
     answer_length = 1
     right: bool = True
+    columns: int = 8
 
     @property
     def sensitivities(self):
-        most = 32 if self.right else 26
+        most = 4 * self.columns if self.right else 26
         return l1(most, 2 * most)
 
     def count(self, block, **inputs):
-        return np.array([sum((-1) ** k * block.values(f"x{k}").sum() for k in range(8))])
+        return np.array([sum((-1) ** k * block.values(f"x{k}").sum() for k in range(self.columns))])
 
 
 @attrs.frozen
@@ -466,6 +467,12 @@ def test_a_bug_on_a_corner_is_found_under_either_relation_and_its_twin_reaches_i
         assert not wrong.passed
         assert right.passed
         assert right.tightness == pytest.approx(1)
+
+
+def test_a_climb_reaches_the_corner_of_thirty_columns():
+    thirty = dpf.Schema([dpf.Numeric(f"x{k}", 0, 8, cuts=[4]) for k in range(30)])
+    found = search_sensitivity(Corner(True, 30), thirty, ADD, pairs=60)
+    assert [one.largest for one in found.measured] == [120]
 
 
 def test_audits_have_the_rows_that_change_a_plugins_query_most():
