@@ -17,6 +17,7 @@ ATTRIBUTES = [
 ]
 SCHEMA = dpf.Schema(ATTRIBUTES)
 SETS = [(0, 1), (0, 1, 3), (0, 2), (2, 3)]
+GROUPS = [0, 1, 0, 1, 1, 1, 0, 1, 0, 1]  # two towns are one, and truths are one with missing ones
 DRAWN = np.array([[0, 2, 1, 0], [1, 0, 2, 1], [1, 1, 0, 1]], dtype=np.uint8)
 
 
@@ -39,6 +40,17 @@ class TestQueries(QueryConformance):
         ),
         "beside more rows": (
             ModelDistances(ATTRIBUTES, SETS), SCHEMA, {"drawn": DRAWN, "rows_meant": 8, "possible": (0, 3), "noise": 0}
+        ),
+        "of groups, beside independence": (
+            ModelDistances(ATTRIBUTES, SETS), SCHEMA,
+            {"marginals": np.full(8, 6.0), "possible": (0, 1, 3), "groups": GROUPS},
+        ),
+        "of groups, beside rows": (
+            ModelDistances(ATTRIBUTES, SETS), SCHEMA,
+            {"drawn": DRAWN % 2, "rows_meant": 8, "possible": (0, 1, 3), "noise": 1, "groups": GROUPS},
+        ),
+        "marginal of groups": (
+            NamedMarginal(ATTRIBUTES, 12), SCHEMA, {"marginal": ("town", "smokes"), "groups": GROUPS}
         ),
         "marginal": (NamedMarginal(ATTRIBUTES, 12), SCHEMA, {"marginal": ("town", "age")}),
     }  # fmt: skip

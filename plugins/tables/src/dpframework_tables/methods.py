@@ -31,6 +31,8 @@ from dpframework.run import PrivateTable
 from dpframework_tables.budgets import CHOOSE, MEASURE, TableBudget
 from dpframework_tables.candidates import candidate_sets, join_parts, rank, room_for, tree_for
 from dpframework_tables.junction import JunctionTree, Set
+from dpframework_tables.merged_model import MergedModel
+from dpframework_tables.merging import Merging
 from dpframework_tables.model import TURNS, Measurement, Model, fit
 from dpframework_tables.queries import ModelDistances, NamedMarginal
 from dpframework_tables.round_steps import BLOCK, InBlock, InPlan
@@ -165,29 +167,36 @@ class TableMethod:
         choose = left * (TREE_CHOOSE if self.name == "tree" else ROUNDS_CHOOSE)
         return choose, left - choose
 
-    def mine(self, table: PrivateTable) -> Model:
+    def mine(self, table: PrivateTable) -> MergedModel:
         """Make the releases, and fit the model."""
         alone = self._alone.release(table)
         rows = number_of_rows(alone, self.rows, self.most_rows)
-        measured = [Measurement.alone(k, one.counts, one.variance) for k, one in enumerate(alone)]
-        model = fit(JunctionTree.of(self.sizes, [one.of for one in measured]), measured, rows)
         if not self.times:
-            return model
-        return {"tree": self._tree, "rounds": self._rounds, "adaptive": self._adaptive}[self.name](table, model)
+            return MergedModel.of_alone(alone, Merging.none(self.sizes), rows)
+        merging = Merging.of_rare([one.counts for one in alone], [math.sqrt(one.variance) for one in alone])
+        first = MergedModel.of_alone(alone, merging, rows)
+        by_name = {"tree": self._tree, "rounds": self._rounds, "adaptive": self._adaptive}
+        return by_name[self.name](table, first)
 
-    def _in_stages(self, table: PrivateTable, one_round: Callable[[InPlan, int], Measurement]) -> list[NoisyHistogram]:
-        """Make rounds, and release one-way marginals with what is left once a stage says no more than noise."""
+    def _in_stages(
+        self, table: PrivateTable, first: MergedModel, one_round: Callable[[InPlan, int], Measurement]
+    ) -> MergedModel:
+        """Make rounds, and release one-way marginals with what is left once a stage says no more than noise.
+
+        Returned are the one-way marginals, with what was released again.
+        """
         turn = 0
         for size in self.stages:
             table = table.scope(MORE) if turn else table
-            new = [one_round(InPlan(table), turn + k) for k in range(size)]
+            new = [one_round(InPlan(table, first.merging), turn + k) for k in range(size)]
             turn += size
             if turn < self.times and not any(one.told for one in new):
-                return self._alone.release(table.scope(AGAIN))
-        return []
+                return first.with_more(self._alone.release(table.scope(AGAIN)))
+        return first
 
-    def _tree(self, table: PrivateTable, model: Model) -> Model:
+    def _tree(self, table: PrivateTable, first: MergedModel) -> MergedModel:
         """Select pairs that join two parts, measure each, and fit the model to all of them at the end."""
+        model = first.model
         sets, part = self.sets, list(range(len(self.among)))
         means = [model.marginal((k,)) for k in range(len(self.among))]
         flat, found = np.concatenate(means), list(model.measured)
@@ -199,12 +208,14 @@ class TableMethod:
             part[:] = join_parts(part, one)
             return found[-1]
 
-        found = _with_more(found, self._in_stages(table, one_round))
-        return fit(JunctionTree.of(self.sizes, [one.of for one in found]), found, model.rows, model)
+        now = self._in_stages(table, first, one_round)
+        found[: len(self.among)] = now.model.measured
+        tree = JunctionTree.of(model.tree.sizes, [one.of for one in found])
+        return now.with_model(fit(tree, found, model.rows, model))
 
-    def _rounds(self, table: PrivateTable, model: Model) -> Model:
+    def _rounds(self, table: PrivateTable, first: MergedModel) -> MergedModel:
         """Make as many rounds as are planned."""
-        now = model
+        now = first.model
 
         def one_round(asks: InPlan, turn: int) -> Measurement:
             nonlocal now
@@ -212,33 +223,37 @@ class TableMethod:
             now = self._round(table, asks, now, most, TURNS if last else FEW_TURNS)
             return now.measured[-1]
 
-        again = self._in_stages(table, one_round)
-        return fit(now.tree, _with_more(now.measured, again), now.rows, now) if again else now
+        after = self._in_stages(table, first, one_round)
+        if after is first:
+            return first.with_model(now)
+        measured = [*after.model.measured, *now.measured[len(self.among) :]]
+        return after.with_model(fit(now.tree, measured, now.rows, now))
 
-    def _adaptive(self, table: PrivateTable, model: Model) -> Model:
+    def _adaptive(self, table: PrivateTable, first: MergedModel) -> MergedModel:
         """Make rounds until the block is spent, the last one with all that is left."""
+        model = first.model
         block, whole = table.spend(BLOCK), 1 - self.share
         cost, last = whole / self.rounds, False
         while not last:
             left = self.budget.left(block)
             last = left < 2 * cost
             cost = left if last else cost
-            asks = InBlock(block, self.budget, cost * ROUNDS_CHOOSE, cost * (1 - ROUNDS_CHOOSE))
+            asks = InBlock(block, self.budget, cost * ROUNDS_CHOOSE, cost * (1 - ROUNDS_CHOOSE), first.merging)
             most = float(self.max_cells * (whole - left + cost) / whole)
             model = self._round(table, asks, model, most, TURNS if last else FEW_TURNS)
             if not model.measured[-1].told:
                 cost *= 4 if self.budget.zcdp else 2
-        return model
+        return first.with_model(model)
 
     def _round(self, table: PrivateTable, asks: InPlan | InBlock, model: Model, most: float, turns: int) -> Model:
         """Select and measure the marginal that the model describes worst, and fit."""
-        known = [one.of for one in model.measured]
+        known, sizes = [one.of for one in model.measured], model.tree.sizes
         noise = round(self.budget.size_of_noise(asks.calibration.variance))
         drawn, total = self._draw(table, model), round(model.rows)
-        possible = tuple(room_for(self.sizes, self.sets, known, model.tree, most))
+        possible = tuple(room_for(sizes, self.sets, known, model.tree, most))
         one = self._positions(asks.choose(drawn=drawn, rows_meant=total, possible=possible, noise=noise))
         new = self._measure(asks, one, _expect(model, one, drawn), model)
-        tree = tree_for(self.sizes, known, model.tree, one)
+        tree = tree_for(sizes, known, model.tree, one)
         return fit(tree, [*model.measured, new], model.rows, model, turns)
 
     def _draw(self, table: PrivateTable, model: Model) -> NDArray[Any]:
@@ -254,11 +269,6 @@ class TableMethod:
     def _measure(self, asks: InPlan | InBlock, one: Set, expected: Array, model: Model) -> Measurement:
         counts = np.asarray(asks.measure(tuple(self.among[a].name for a in one)), dtype=np.float64)
         return Measurement.of_several(one, counts.reshape(expected.shape), asks.calibration.variance, expected, model)
-
-
-def _with_more(measured: Sequence[Measurement], again: Sequence[NoisyHistogram]) -> list[Measurement]:
-    """Return measurements with the means of the first ones, of one attribute each, and of others of the same."""
-    return [*(one.with_another(new) for one, new in zip(measured, again, strict=False)), *measured[len(again) :]]
 
 
 def _expect(model: Model, one: Set, drawn: NDArray[Any]) -> Array:

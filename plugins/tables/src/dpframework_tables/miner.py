@@ -12,6 +12,7 @@ What differs from these papers, and why:
   K-norm noise measures one-way marginals;
 - rounds stop, for one-way marginals, once a stage of them says no more than noise;
 - what measured tables share is pooled (see `pooling`);
+- rare values are merged as in MST, by a rule of our own (see `merging`);
 - a fit that believes a table as far as its noise leaves open (see `model`), in numpy, on a junction tree of at most
   `max_cells` cells;
 - method, rounds and shares follow from predicted noise (see `choice`).
@@ -235,15 +236,21 @@ class SyntheticTable(Miner):
     def mine(self, table: PrivateTable) -> SyntheticRows:
         """Make the releases, fit the model, and draw rows from it."""
         method = self.made_by(table.schema)
-        model = method.mine(table)
-        names = [a.name for a in method.among]
+        mined = method.mine(table)
+        model, names = mined.model, [a.name for a in method.among]
         measured = [
-            MeasuredMarginal([names[a] for a in one.of], one.counts, one.variance, own)
-            for one, own in zip(model.measured, model.potentials, strict=True)
+            MeasuredMarginal([name], one.counts, one.variance, own)
+            for name, one, own in zip(names, mined.alone, mined.potentials, strict=True)
         ]
+        measured += [
+            MeasuredMarginal([names[a] for a in one.of], one.counts, one.variance, own)
+            for one, own in zip(model.measured[len(names) :], model.potentials[len(names) :], strict=True)
+        ]
+        merged = {name: mined.merging.groups[a].tolist() for a, name in enumerate(names) if mined.merging.merges(a)}
         number = self.rows or min(round(model.rows), MOST_ROWS)
         seed = int(table.public_random().integers(2**63))
-        found = SyntheticRows(self.columns(table.schema), method.name, measured, model.rows, number, seed, self.miners)
+        facts = self.columns(table.schema), method.name, measured, model.rows, number, seed, self.miners
+        found = SyntheticRows(*facts, merged)
         for name in self.miners:
             found.finding(name)
         return found

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from dpframework.basics import NoisyHistogram
 from dpframework_tables.junction import JunctionTree, Set
-from dpframework_tables.pooling import Pool, residuals_of
+from dpframework_tables.pooling import Pool, residuals_of, to_simplex
 
 Array: TypeAlias = "NDArray[np.float64]"
 
@@ -71,7 +71,7 @@ class Measurement:
     gain
         How much more likely its deviations are with v than by noise alone, as a logarithm.
     expected
-        The residuals of what was expected before, none of a measurement of one attribute.
+        The residuals of what was expected before; of one attribute only where rare values are merged.
     """
 
     of: Set
@@ -83,9 +83,13 @@ class Measurement:
     expected: Mapping[Set, Array] = attrs.field(factory=dict)
 
     @classmethod
-    def alone(cls, a: int, counts: Array, variance: float) -> Measurement:
-        """Return a measurement of one attribute, which the fit believes as far as all that was measured does."""
-        return cls((a,), counts, variance, math.inf, np.zeros(counts.shape))
+    def alone(cls, a: int, counts: Array, variance: float, expected: NDArray[np.float64] | None = None) -> Measurement:
+        """Return a measurement of one attribute, which the fit believes as far as all that was measured does.
+
+        Where noise explains other counts, those `expected` are taken, by default even ones.
+        """
+        residuals = {} if expected is None else residuals_of((a,), expected)
+        return cls((a,), counts, variance, math.inf, np.zeros(counts.shape), 0.0, residuals)
 
     @classmethod
     def of_several(cls, of: Set, counts: Array, variance: float, expected: Array, before: Model) -> Measurement:
@@ -107,8 +111,8 @@ class Measurement:
         """
         known = [(one.of, one.residuals, one.variance) for one in before.measured]
         given = [*known, (of, residuals_of(of, counts), variance)]
-        pool = Pool.of(given, before.tree.sizes, order=1).shrunk({}, before.rows)
-        margins = [_simplex(pool.table((a,), before.rows), before.rows) for a in of]
+        pool = Pool.of(given, before.tree.sizes, order=1).shrunk(_expect(before.measured, 1), before.rows)
+        margins = [to_simplex(pool.table((a,), before.rows), before.rows) for a in of]
         likely = _rake(np.maximum(expected, 0), margins)
         moved = _without_effects(counts - likely)
         free = (counts.size - 1 - sum(size - 1 for size in counts.shape)) / counts.size
@@ -141,13 +145,6 @@ class Measurement:
     def penalty(self) -> float:
         """The penalty for each squared potential, in rows."""
         return self.variance / self.varies + _LEAST_PENALTY
-
-
-def _simplex(counts: Array, rows: float) -> Array:
-    """Return the nearest table without negative counts of a total."""
-    flat = np.sort(counts.ravel())[::-1]
-    above = (np.cumsum(flat) - rows) / np.arange(1, flat.size + 1)
-    return np.asarray(np.maximum(counts - above[np.flatnonzero(flat > above)[-1]], 0))
 
 
 def _along(axis: int, axes: int) -> list[int]:
@@ -307,14 +304,19 @@ def factors_of(tree: JunctionTree, sets: Sequence[Set], potentials: Sequence[Arr
     return found
 
 
-def _expect(measured: Sequence[Measurement]) -> dict[Set, Array]:
-    """Return what was expected first of each set that is only a part of those measured: others have a penalty."""
+def _expect(measured: Sequence[Measurement], order: int | None = None) -> dict[Set, Array]:
+    """Return what was expected first of each set that is only a part of those measured: others have a penalty.
+
+    Of one attribute that was measured, it is what its measurement expects, if it does.
+    """
     found: dict[Set, Array] = {}
+    whole = {one.of for one in measured}
     for one in measured:
         for of, own in one.expected.items():
-            found.setdefault(of, own)
-    whole = {one.of for one in measured}
-    return {of: own for of, own in found.items() if of not in whole}
+            known = of in whole and not (of == one.of and len(of) == 1)
+            if not known and len(of) <= (order or len(of)):
+                found.setdefault(of, own)
+    return found
 
 
 def _spread(tree: JunctionTree, k: int, of: Set) -> list[int]:
@@ -335,7 +337,7 @@ class _Walk:
         pool = Pool.of([(one.of, one.residuals, one.variance) for one in measured], tree.sizes)
         pool = pool.shrunk(_expect(measured), rows)
         wanted = [pool.table(one.of, rows) for one in measured]
-        self.wanted = [_simplex(own, rows) if own.ndim == 1 else own for own in wanted]
+        self.wanted = [to_simplex(own, rows) if own.ndim == 1 else own for own in wanted]
         self.penalties = [one.penalty for one in measured]
         shares, _ = beliefs(tree, factors_of(tree, [one.of for one in measured], self.potentials))
         self.tables = [rows * own for own in shares]

@@ -20,6 +20,7 @@ from dpframework.formulas import Cells, ScoreClaims, absolute, cells, public, sc
 from dpframework.queries import CandidateScores, CellCounts, Norm, Sensitivity
 from dpframework.tables import Block, Crosstab, JointCounts
 from dpframework_tables.junction import Set
+from dpframework_tables.merging import Merging
 
 Integers = NDArray[np.int64]
 
@@ -73,7 +74,8 @@ class ModelDistances(CandidateScores):
     `sets`), and the error that noise makes of a cell (`noise`, in rows), which every cell of a marginal is charged for.
     The model is given as the rows of each value of each attribute (`marginals`, one after another), where attributes
     are taken to be independent, or as rows drawn from it (`drawn`, codes of shape (rows, attributes)), which stand for
-    `rows_meant` rows.
+    `rows_meant` rows. With `groups`, the group of each code, one attribute after another, marginals and model are of
+    groups (see `merging`).
 
     Attributes
     ----------
@@ -108,9 +110,9 @@ class ModelDistances(CandidateScores):
         """Return the sensitivity, which is 1 when a row is added or removed and 2 when one is replaced.
 
         A score is the sum over a marginal's cells of `|count - expected|`, less a public number; what is expected
-        follows from releases and public randomness, and is the same on both tables. A row that is added is in one cell
-        of each marginal, whose count it changes by 1: so a score rises or falls by 1 at most, and one may rise while
-        another falls. A row that is replaced changes two counts of a marginal, or none.
+        follows from releases and public randomness, as groups do, and is the same on both tables. A row that is added
+        is in one cell of each marginal, whose count it changes by 1: so a score rises or falls by 1 at most, and one
+        may rise while another falls. A row that is replaced changes two counts of a marginal, or none.
         """
         source = "an l1 distance from a public table: one cell changes by 1, or two do"
         return (Sensitivity(Norm.LINF, 1, 2, source=source),)
@@ -126,12 +128,13 @@ class ModelDistances(CandidateScores):
 
     def count(self, block: Block, **inputs: Any) -> Integers:
         """Return this block's counts of all marginals, one after another."""
-        key = (self.of, self.sets)
+        merging = self._merging(inputs)
+        key = (self.of, self.sets, merging.flat.tobytes())
         with _LOCK:
             kept = _COUNTED.setdefault(block, {})
             if key in kept:
                 return kept[key]
-        found = self._join([Crosstab([self.of[a] for a in one]).count(block) for one in self.sets])
+        found = _join([merging.table(Crosstab([self.of[a] for a in one]).count(block), one) for one in self.sets])
         found.flags.writeable = False
         with _LOCK:
             kept[key] = found
@@ -139,27 +142,43 @@ class ModelDistances(CandidateScores):
 
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the cross table of each marginal."""
-        return JointCounts([Crosstab([self.of[a] for a in one]) for one in self.sets], self._join)
+        merging = self._merging(inputs)
+
+        def merged(counts: Sequence[Integers]) -> Integers:
+            return _join([merging.table(own, one) for own, one in zip(counts, self.sets, strict=True)])
+
+        return JointCounts([Crosstab([self.of[a] for a in one]) for one in self.sets], merged)
 
     def answer(self, counts: Integers, **inputs: Any) -> Integers:
         """Return the scores of the marginals that may be selected."""
-        shapes = [tuple(self.of[a].size for a in one) for one in self.sets]
+        sizes = self._merging(inputs).sizes
+        shapes = [tuple(sizes[a] for a in one) for one in self.sets]
         ends = np.cumsum([0, *(math.prod(shape) for shape in shapes)])
-        expected, noise = self._expect(inputs), int(inputs.get("noise", 0))
+        expected, noise = self._expect(inputs, sizes), int(inputs.get("noise", 0))
         found = np.zeros(len(inputs["possible"]), dtype=np.int64)
         for place, k in enumerate(inputs["possible"]):
             own = counts[ends[k] : ends[k + 1]]
             found[place] = _off(own, expected.of(self.sets[k], shapes[k])).sum() - noise * len(own)
         return found
 
-    def _expect(self, inputs: Mapping[str, Any]) -> _Independent | _Drawn:
+    def _merging(self, inputs: Mapping[str, Any]) -> Merging:
+        return _merging(self.of, inputs)
+
+    def _expect(self, inputs: Mapping[str, Any], sizes: Sequence[int]) -> _Independent | _Drawn:
         if "drawn" in inputs:
             return _Drawn(np.asarray(inputs["drawn"]), int(inputs["rows_meant"]))
         flat = np.asarray(inputs["marginals"], dtype=np.float64)
-        return _Independent(np.split(flat, np.cumsum([a.size for a in self.of])[:-1]))
+        return _Independent(np.split(flat, np.cumsum(sizes)[:-1]))
 
-    def _join(self, counts: Sequence[Integers]) -> Integers:
-        return np.concatenate([np.zeros(0, dtype=np.int64), *(own.ravel() for own in counts)])
+
+def _merging(of: Sequence[Attribute], inputs: Mapping[str, Any]) -> Merging:
+    """Return the groups that are given at run time, or one for each code."""
+    sizes = [a.size for a in of]
+    return Merging.of_flat(inputs["groups"], sizes) if "groups" in inputs else Merging.none(sizes)
+
+
+def _join(counts: Iterable[Integers]) -> Integers:
+    return np.concatenate([np.zeros(0, dtype=np.int64), *(own.ravel() for own in counts)])
 
 
 @final
@@ -206,6 +225,8 @@ class _Drawn:
 class NamedMarginal(CellCounts):
     """The marginal of some attributes, which are named at run time (`marginal`), in the order of their codes.
 
+    With `groups`, as in `ModelDistances`, it is of groups.
+
     Attributes
     ----------
     of
@@ -235,11 +256,15 @@ class NamedMarginal(CellCounts):
 
     def count(self, block: Block, **inputs: Any) -> Integers:
         """Return this block's counts of the cells."""
-        return self._crosstab(inputs["marginal"]).count(block).ravel()
+        return self._merge(self._crosstab(inputs["marginal"]).count(block), inputs)
 
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the cross table."""
-        return JointCounts([self._crosstab(inputs["marginal"])], lambda counts: counts[0].ravel())
+        return JointCounts([self._crosstab(inputs["marginal"])], lambda counts: self._merge(counts[0], inputs))
+
+    def _merge(self, counts: Integers, inputs: Mapping[str, Any]) -> Integers:
+        place = {a.name: k for k, a in enumerate(self.of)}
+        return _merging(self.of, inputs).table(counts, [place[name] for name in inputs["marginal"]]).ravel()
 
     def _crosstab(self, names: Iterable[str]) -> Crosstab:
         known = {a.name: a for a in self.of}

@@ -10,6 +10,7 @@ import attrs
 
 from dpframework.mechanisms import Calibration
 from dpframework_tables.budgets import CHOOSE, MEASURE, TableBudget
+from dpframework_tables.merging import Merging
 
 if TYPE_CHECKING:
     from dpframework.run import PrivateTable, SpendBlock
@@ -26,18 +27,21 @@ class InPlan:
     ----------
     table
         Makes them.
+    merging
+        The groups of codes that marginals are of.
     """
 
     table: PrivateTable
+    merging: Merging
 
     def choose(self, **inputs: Any) -> Sequence[str]:
         """Select a marginal, and return its attributes."""
-        found: Sequence[str] = self.table.release(CHOOSE, **inputs)
+        found: Sequence[str] = self.table.release(CHOOSE, groups=self.merging.flat, **inputs)
         return found
 
     def measure(self, names: Sequence[str]) -> Any:
         """Release a marginal."""
-        return self.table.release(MEASURE, marginal=names)
+        return self.table.release(MEASURE, groups=self.merging.flat, marginal=names)
 
     @property
     def calibration(self) -> Calibration:
@@ -58,23 +62,29 @@ class InBlock:
         The miner's, in whose notion of loss costs are.
     choosing, measuring
         What the two may cost, as shares of the budget.
+    merging
+        The groups of codes that marginals are of.
     """
 
     block: SpendBlock
     budget: TableBudget
     choosing: Fraction
     measuring: Fraction
+    merging: Merging
 
     def choose(self, **inputs: Any) -> Sequence[str]:
         """Select a marginal, and return its attributes."""
         found: Sequence[str] = self.block.release(
-            CHOOSE, epsilon=self.budget.epsilon_of_selection(self.choosing), **inputs
+            CHOOSE,
+            epsilon=self.budget.epsilon_of_selection(self.choosing),
+            groups=self.merging.flat,
+            **inputs,
         )
         return found
 
     def measure(self, names: Sequence[str]) -> Any:
         """Release a marginal."""
-        return self.block.release(MEASURE, **self._cost, marginal=names)
+        return self.block.release(MEASURE, **self._cost, groups=self.merging.flat, marginal=names)
 
     @property
     def calibration(self) -> Calibration:

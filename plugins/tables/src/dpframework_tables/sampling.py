@@ -8,7 +8,7 @@ model and a seed, with any version of numpy: the raw numbers of its generators d
 from __future__ import annotations
 
 import math
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,24 @@ def sample_rows(model: Model, rows: int, seed: int) -> NDArray[np.uint16]:
         for a, codes in zip(rest, np.unravel_index(cells, tree.shape(rest)), strict=True):
             found[:, a] = codes
     return found[draw.order(rows)]
+
+
+def deal_out(groups: NDArray[Any], of: NDArray[np.int64], shares: NDArray[np.float64], seed: int) -> NDArray[np.int64]:
+    """Return a value for each of some rows, of which a group of values is known.
+
+    Parameters
+    ----------
+    groups
+        The group of each row.
+    of
+        The group of each value.
+    shares
+        The share of each value, of any sum.
+    seed
+        Public.
+    """
+    table = np.where(of == np.arange(of.max() + 1)[:, np.newaxis], shares, 0.0)
+    return _deal(table, groups.astype(np.int64), Draws(seed))
 
 
 def _cell_of(rows: NDArray[np.uint16], of: Set, shape: tuple[int, ...]) -> NDArray[np.int64]:

@@ -23,9 +23,10 @@ from dpframework.results import Drawn, Noisy, TextTable
 from dpframework.tables import Table
 from dpframework_tables.frames import frame_of
 from dpframework_tables.junction import JunctionTree, cells_of, cliques_of
+from dpframework_tables.merging import Merging
 from dpframework_tables.model import Measurement, Model, model_of
 from dpframework_tables.row_miners import Forms, mine, mined_forms
-from dpframework_tables.sampling import sample_rows
+from dpframework_tables.sampling import deal_out, sample_rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -108,6 +109,9 @@ class SyntheticRows(Drawn):
         Public: from it and the model the rows follow.
     miners
         The miners that are run on the rows, by the names of what they find.
+    merged
+        For each attribute of which rare values are one group in marginals of several attributes, the group of each of
+        its codes. Rows are dealt out to the values of a group by the attribute's own marginal.
     """
 
     called = "a synthetic table"
@@ -118,21 +122,30 @@ class SyntheticRows(Drawn):
     rows: int = attrs.field(converter=int)
     seed: int = attrs.field(converter=int)
     miners: Forms = attrs.field(factory=dict, converter=mined_forms)
+    merged: dict[str, list[int]] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         """Refuse attributes or shapes other than the schema's, and a model too large to fit."""
         if not (0 < self.rows <= MOST_ROWS and 0 <= self.seed < 2**64 and 0 < self.total < math.inf):
             raise InputError("a synthetic table needs a number of rows, a total and a seed that are whole or positive")
         places = {name: k for k, name in enumerate(self.schema.names)}
+        if wrong := [
+            name for name, own in self.merged.items() if name not in places or len(own) != self.schema[name].size
+        ]:
+            raise InputError(f"merged has no group for each value of '{wrong[0]}'; give one, or leave it out")
         sets = [tuple(places[name] for name in one.names) for one in self.measured]
         for of, one in zip(sets, self.measured, strict=True):
-            shape = tuple(self._sizes[a] for a in of)
+            shape = tuple((self._sizes if len(of) == 1 else self._merging.sizes)[a] for a in of)
             if list(of) != sorted(set(of)) or not of or shape not in {one.counts.shape} & {one.potential.shape}:
                 raise InputError(f"the marginal of {' by '.join(one.names)} does not have a number for each cell")
             if not (np.isfinite(one.counts).all() and np.isfinite(one.potential).all() and one.variance >= 0):
                 raise InputError(f"the marginal of {' by '.join(one.names)} has numbers that are not finite")
-        if cells_of(self._sizes, cliques_of(self._sizes, sets)) > MOST_CELLS:
+        if cells_of(self._merging.sizes, cliques_of(self._merging.sizes, sets)) > MOST_CELLS:
             raise InputError(f"the model of a synthetic table has more than {MOST_CELLS:,} cells")
+
+    @functools.cached_property
+    def _merging(self) -> Merging:
+        return Merging([self.merged.get(a.name, np.arange(a.size)) for a in self.schema])
 
     @property
     def _sizes(self) -> tuple[int, ...]:
@@ -142,17 +155,24 @@ class SyntheticRows(Drawn):
     def model(self) -> Model:
         """The model."""
         places = {name: k for k, name in enumerate(self.schema.names)}
-        given = [
-            Measurement(tuple(places[name] for name in one.names), one.counts, one.variance, 1.0, one.potential)
-            for one in self.measured
-        ]
-        tree = JunctionTree.of(self._sizes, [one.of for one in given])
-        return model_of(tree, given, [one.potential for one in self.measured], self.total)
+        given = []
+        for one in self.measured:
+            of, counts, own = tuple(places[name] for name in one.names), one.counts, one.potential
+            if len(of) == 1 and self._merging.merges(of[0]):
+                top = own.max()
+                counts, own = self._merging.table(counts, of), top + np.log(self._merging.table(np.exp(own - top), of))
+            given.append(Measurement(of, counts, one.variance, 1.0, own))
+        tree = JunctionTree.of(self._merging.sizes, [one.of for one in given])
+        return model_of(tree, given, [one.start for one in given], self.total)
 
     @functools.cached_property
     def codes(self) -> NDArray[Any]:
         """The codes of the rows, shape (rows, attributes)."""
         found = sample_rows(self.model, self.rows, self.seed)
+        for one in self.measured:
+            if len(one.names) == 1 and one.names[0] in self.merged:
+                a, shares = self.schema.index(one.names[0]), np.exp(one.potential - one.potential.max())
+                found[:, a] = deal_out(found[:, a], self._merging.groups[a], shares, self.seed + 2 + a)
         found.flags.writeable = False
         return found
 
@@ -232,6 +252,13 @@ class SyntheticRows(Drawn):
         write_whole(beside[1], json.dumps(self.provenance(), indent=2) + "\n")
         return [rows, *beside]
 
+    def rare_values(self) -> dict[str, list[str]]:
+        """Return the values of each attribute that are one group in marginals of several attributes."""
+        return {
+            name: [cell for cell, group in zip(self.schema[name].cells, own, strict=True) if group == max(own)]
+            for name, own in self.merged.items()
+        }
+
     def provenance(self) -> dict[str, Any]:
         """Return where the rows come from, JSON-safe: the measured marginals, with their standard errors in rows."""
         measured = [{"marginal": list(one.names), "standard error": one.standard_error} for one in self.measured]
@@ -242,6 +269,7 @@ class SyntheticRows(Drawn):
             "rows": self.rows,
             "seed": self.seed,
             "measured": measured,
+            "rare values merged": self.rare_values(),
             "inferred": "all other marginals; small groups and rare cells are not to be relied on",
         }
 
@@ -254,6 +282,7 @@ class SyntheticRows(Drawn):
             "total": self.total,
             "rows": self.rows,
             "miners": self.miners,
+            "merged": self.merged,
             "seed": str(self.seed),  # many readers of JSON round whole numbers of 63 bits
         }
 
@@ -266,7 +295,7 @@ class SyntheticRows(Drawn):
         ]
         schema = Schema.from_dict(form["schema"])
         own = schema, str(form["method"]), measured, form["total"], form["rows"], int(form["seed"])
-        return cls(*own, form.get("miners"))
+        return cls(*own, form.get("miners"), form.get("merged", {}))
 
     def draw(self, axes: Any) -> None:
         """Draw how exactly each marginal was measured: the rows within which each count is, with 95 % probability."""
@@ -291,6 +320,8 @@ class SyntheticRows(Drawn):
             lines.append(f"measured: {' by '.join(one.names)}, each count within ±{margin} rows")
         if len(self.measured) > _SHOWN:
             lines.append(f"and {len(self.measured) - _SHOWN} more, in to_json")
+        if self.merged:
+            lines.append(f"rare values are one group in marginals of several attributes: of {', '.join(self.merged)}")
         lines += [f"mined from the rows: {name}, by {form['miner']}" for name, form in self.miners.items()]
         lines.append("All other marginals are inferred. Reading the rows is post-processing.")
         return "\n".join(lines)

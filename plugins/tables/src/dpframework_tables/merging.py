@@ -1,0 +1,119 @@
+"""Rare values of an attribute merged into one group, before several attributes are measured together.
+
+A value whose released count hardly exceeds its noise says nothing of how attributes depend, but its cells carry noise
+like all others, and take room in the model. So such values share one group in all marginals of several attributes, as
+in MST (McKenna, Miklau and Sheldon 2021, "compress domain"), and the rows of a group are dealt out to its values by
+the attribute's own counts. What merging loses is that further tables make these counts more exact. So it is done only
+where it takes away half of an attribute's values or more, and where these have next to no rows.
+
+Groups follow from released one-way marginals. What is measured is a coarser table of the same rows: a row is in one
+cell of it, so sensitivities stay as they are.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpframework.facts import InputError
+
+Codes: TypeAlias = "NDArray[np.int64]"
+
+_RARE = 3.0  # standard deviations of a count's noise, up to which a value is rare: the number of MST
+_OF_GROUP = 1.0  # of them, up to which the mean of a group's counts may be
+_SMALLER = 2  # by how much fewer values must be left
+
+
+def _groups(given: Iterable[ArrayLike]) -> tuple[Codes, ...]:
+    return tuple(np.asarray(own, dtype=np.int64) for own in given)
+
+
+# Not slotted: cached properties need an instance dictionary.
+@final
+@attrs.frozen(eq=False, slots=False)
+class Merging:
+    """The group of each code of each attribute.
+
+    Attributes
+    ----------
+    groups
+        For each attribute, the group of each of its codes: whole numbers from 0 on, each of which occurs.
+    """
+
+    groups: tuple[Codes, ...] = attrs.field(converter=_groups)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse groups that are not numbered from 0 on, and groups without a value."""
+        for own in self.groups:
+            if own.ndim != 1 or not np.array_equal(np.unique(own), np.arange(len(np.unique(own)))):
+                raise InputError("the groups of merged values are not numbered from 0 on; give each value one of them")
+
+    @classmethod
+    def none(cls, sizes: Sequence[int]) -> Merging:
+        """Return a group for each code."""
+        return cls([np.arange(size) for size in sizes])
+
+    @classmethod
+    def of_rare(cls, counts: Sequence[NDArray[np.float64]], deviations: Sequence[float]) -> Merging:
+        """Return one group for the rare values of each attribute, the last, and one for each other value.
+
+        The most frequent value is never rare, so an attribute of two values or more has two groups or more. Nothing is
+        merged where too many values would be left, or where rare ones have too many rows together.
+
+        Parameters
+        ----------
+        counts
+            The released counts of each attribute.
+        deviations
+            The standard deviations of their noise.
+
+        Examples
+        --------
+        >>> merging = Merging.of_rare([np.array([90.0, 2.0, 40.0, -3.0, 4.0, 6.0])], [5.0])
+        >>> merging.groups[0].tolist()
+        [0, 2, 1, 2, 2, 2]
+        """
+        return cls([_groups_of(own, deviation) for own, deviation in zip(counts, deviations, strict=True)])
+
+    @classmethod
+    def of_flat(cls, flat: ArrayLike, sizes: Sequence[int]) -> Merging:
+        """Return the groups from all codes' groups, one attribute after another."""
+        return cls(np.split(np.asarray(flat, dtype=np.int64), np.cumsum(sizes)[:-1]))
+
+    @property
+    def flat(self) -> Codes:
+        """All codes' groups, one attribute after another."""
+        return np.concatenate(self.groups)
+
+    @functools.cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of groups of each attribute."""
+        return tuple(int(own.max()) + 1 for own in self.groups)
+
+    def merges(self, a: int) -> bool:
+        """Return whether an attribute has groups that are not its values."""
+        return not np.array_equal(self.groups[a], np.arange(len(self.groups[a])))
+
+    def table(self, counts: NDArray[Any], of: Sequence[int]) -> NDArray[Any]:
+        """Return a table of groups from one of codes, an axis an attribute."""
+        for axis, a in enumerate(of):
+            if self.merges(a):
+                order = np.argsort(self.groups[a], kind="stable")
+                starts = np.searchsorted(self.groups[a][order], np.arange(self.sizes[a]))
+                counts = np.add.reduceat(counts.take(order, axis=axis), starts, axis=axis)
+        return counts
+
+
+def _groups_of(counts: NDArray[np.float64], deviation: float) -> Codes:
+    """Return the group of each of an attribute's values."""
+    frequent = counts > _RARE * deviation
+    frequent[int(np.argmax(counts))] = True
+    left = int(frequent.sum()) + 1
+    if _SMALLER * left > len(counts) or counts[~frequent].mean() > _OF_GROUP * deviation:
+        return np.arange(len(counts))
+    return np.where(frequent, np.cumsum(frequent) - 1, left - 1)
