@@ -40,12 +40,16 @@ TOTALS: list[tuple[str, str, Any, Any, Any, Any]] = [
     ("release", "a histogram", 1, 0.5, 1, 0.5),
     ("release", "a selection", 1, 0.5, 1, 0.5),
     ("release", "a histogram with Gaussian noise", NO, 0.125, NO, 0.125),
+    ("release", "a count of a large epsilon", 8, 32, 8, 32),
+    ("release", "a count of a small epsilon", 1 / 32, 1 / 2048, 1 / 32, 1 / 2048),
     ("no claim", "a step that has a claim under replace-one only, beside a count", NO, NO, 2, 1),
     ("sequential", "two histograms of epsilon 0.5 and 1", 1.5, 0.625, 1.5, 0.625),
     ("sequential", "two equal histograms", 2, 1, 2, 1),
     ("sequential", "two releases with Gaussian noise", NO, 0.25, NO, 0.25),
     ("repeat", "the same histogram, three times", 1.5, 0.375, 1.5, 0.375),
     ("repeat", "Gaussian noise, twice", NO, 0.25, NO, 0.25),
+    ("sequential", "6 counts, one after another", 1.5, 0.1875, 1.5, 0.1875),
+    ("repeat", "the same count, 12 times", 1.5, 0.09375, 1.5, 0.09375),
     ("either", "a cheap branch or an expensive one", 2, 2, 2, 2),
     ("either", "an expensive branch or a cheap one", 2, 2, 2, 2),
     ("either", "a choice of branches after a selection, with post-processing", 1.5, 17 / 32, 1.5, 17 / 32),
@@ -54,6 +58,7 @@ TOTALS: list[tuple[str, str, Any, Any, Any, Any]] = [
     ("parallel", "Gaussian noise in each part", NO, 0.125, NO, 0.125),
     ("parallel", "a cheap part and an expensive one", 1.5, 0.625, 1, 0.1875),
     ("parallel", "an expensive part and a cheap one", 1, 0.5, 1, 0.5),
+    ("parallel", "three parts, each more expensive than the one before", 1, 0.5, 0.75, 0.15625),
     ("parallel", "one part, of the rows that a description holds for", 1, 0.5, 0.5, 0.125),
     ("parallel", "parts of parts", 1.5, 0.625, 1.5, 0.3125),
     ("parallel", "parts, twice", 1, 0.25, 1, 0.125),
@@ -62,6 +67,7 @@ TOTALS: list[tuple[str, str, Any, Any, Any, Any]] = [
     ("overlap", "a tree: a selection, and then a leaf or the parts that were selected", 1.5, 0.625, 1.5, 0.625),
     ("sample", "a count of a sample", sampled(0.3, 1), 0.5, NO, NO),
     ("sample", "a count of a small sample", sampled(0.01, 2), 2, NO, NO),
+    ("sample", "a count of a large sample", sampled(0.9, 1), 0.5, NO, NO),
     ("sample", "two counts of one sample", sampled(0.3, 1.75), 0.78125, NO, NO),
     ("sample", "Gaussian noise on a sample", NO, 0.125, NO, NO),
     ("sample", "counts of two samples", sampled(0.3, 1) + sampled(0.6, 1), 1, NO, NO),
@@ -78,6 +84,8 @@ TOTALS: list[tuple[str, str, Any, Any, Any, Any]] = [
     ("unit", "Gaussian noise", NO, 0.125, NO, 0.125),
     ("unit in parts", "a count in each part", 1, 0.5, 1, 0.25),
     ("unit in parts", "a cheap part and an expensive one", 1.5, 0.625, 1, 0.1875),
+    ("unit", "a count of a family of four", 0.5, 0.125, 0.5, 0.125),
+    ("unit in parts", "a count of a family of four in each part", 0.5, 0.125, 0.5, 0.0625),
     ("unit in a sample", "a count of a sample of people", sampled(0.3, 1), 0.5, NO, NO),
     ("unit in a sample", "a count of a sample of rows", 2 * sampled(0.3, 0.5), 0.5, NO, NO),
     # a block costs its caps; in parts half of them for a row that moves, whose new place costs what the old one does
@@ -98,7 +106,7 @@ def test_the_plans_are_those_that_are_totalled_by_hand() -> None:
     assert list(dict.fromkeys(case.rule for case in cases() if case.rule in MISTAKES)) == [
         rule for rule in MISTAKES if rule != "move"
     ]
-    assert [case.unit.rows for case in cases()] == [1] * 36 + [2] * 8 + [1, 1, 1, 1, 2, 1, 1, 1, 2]
+    assert [case.unit.rows for case in cases()] == [1] * 42 + [2] * 6 + [4] * 2 + [2] * 2 + [1, 1, 1, 1, 2, 1, 1, 1, 2]
     assert [case.unit.id for case in cases() if case.unit.rows == 2] == ["person"] * 7 + [None] + ["person"] * 2
 
 
