@@ -20,7 +20,7 @@ ADD, REPLACE = Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_ONE
 @pytest.mark.parametrize(("name", "ceiling"), [("plain", 0.85), ("rows-public", 0.9)])
 def test_a_grid_reaches_the_ceiling_that_its_first_look_leaves(name: str, ceiling: float) -> None:
     example = AdaptiveGridMiner.examples()[name]
-    report = audit(example.miner, example.schema, REPLACE, replays=3000)
+    report = audit(example.miner, example.schema, REPLACE, replays=6000)
     assert report.tightness == pytest.approx(ceiling, rel=1e-9)
     assert f"no more than {ceiling:g} of it" in example.loose
 
