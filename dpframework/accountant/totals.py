@@ -107,16 +107,17 @@ class AccountedPlan(Plan):
         A or None
             None if the plan's delta does not admit the notion.
         """
-        accountant = self._reader(kind)
-        if accountant is None:
-            return None
-        if self.index.find(node) is None:
-            return accountant.amount_of(node, self)
         key = kind, id(node)
         if key not in self._amounts:
-            self._amounts[key] = accountant.amount_of(node, self)
-        amount: A = self._amounts[key]
-        return amount
+            accountant = self._reader(kind)
+            if accountant is None:
+                return None
+            amount = accountant.amount_of(node, self)
+            if self.index.find(node) is None:
+                return amount
+            self._amounts[key] = amount
+        known: A = self._amounts[key]
+        return known
 
     def loss(self, kind: type[Accountant[Any]], node: Node) -> PrivacyLoss | None:
         """Return `amount` as a loss, or None without a valid claim or if the delta does not admit the notion."""

@@ -209,8 +209,16 @@ class PlanIndex:
 
     def children(self, placed: PlacedNode) -> tuple[PlacedNode, ...]:
         """Return the nodes that a node is composed of, in order."""
-        edges = self.edges.following[placed.number].items()
-        return tuple([self.nodes[number] for number, edge in edges if edge["kind"] == "part"])
+        return self._children[placed.number]
+
+    @functools.cached_property
+    def _children(self) -> list[tuple[PlacedNode, ...]]:
+        found: list[list[PlacedNode]] = [[] for _ in self.nodes]
+        for placed, parts in zip(self.nodes, found, strict=True):
+            for number, edge in self.edges.following[placed.number].items():
+                if edge["kind"] == "part":
+                    parts.append(self.nodes[number])
+        return list(map(tuple, found))
 
     def parts_of(self, node: Node) -> tuple[Node, ...]:
         """Return the parts of a node, as the graph has them if the node is in the plan."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
@@ -200,10 +201,12 @@ class Plan:
 
     def placed_steps(self) -> Iterator[tuple[str, Step]]:
         """Yield each step with its path, scope by scope, the order in which saved results number them."""
-        for scope in self.index.scopes:
-            for placed in scope.nodes:
-                if isinstance(placed.node, Step):
-                    yield placed.path, placed.node
+        return iter(self._placed_steps)
+
+    @functools.cached_property
+    def _placed_steps(self) -> list[tuple[str, Step]]:
+        nodes = itertools.chain.from_iterable(scope.nodes for scope in self.index.scopes)
+        return [(placed.path, placed.node) for placed in nodes if isinstance(placed.node, Step)]
 
     def calibrated_steps(self) -> Iterator[tuple[str, Step, Calibration]]:
         """Yield each step that has a valid claim, with its path, its noise and its losses."""

@@ -81,26 +81,22 @@ class _Names:
         """Let some names stand for other streams."""
         with self._lock:
             if not self._hidden:
-                self._shown = {name: getattr(sys, name) for name in STREAMS}
+                self._shown = dict(zip(STREAMS, map(vars(sys).get, STREAMS), strict=True))
             self._hidden.append(hidden)
-            self._set()
+            vars(sys).update(hidden)
 
     def show(self, hidden: dict[str, Any]) -> None:
         """Let the names stand for what they stood for before."""
         with self._lock:
             self._hidden.remove(hidden)
-            self._set()
+            for standing in (self._shown, *self._hidden):
+                vars(sys).update(standing)
 
     def streams(self) -> set[Any]:
         """Return the streams that the names stand for, now and where no block runs."""
         with self._lock:
             shown = self._shown.values() if self._hidden else ()
             return {*(getattr(sys, name) for name in STREAMS), *shown} - {None}
-
-    def _set(self) -> None:
-        for standing in (self._shown, *self._hidden):
-            for name, stream in standing.items():
-                setattr(sys, name, stream)
 
 
 @contextlib.contextmanager

@@ -32,7 +32,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_the_miner_of_the_page_has_25_lines_at_most_and_is_verified(written: str) -> None:
     assert sum(bool(line.strip()) for line in written.splitlines()) <= 25
     miner = importlib.import_module("best_pair").BestPair
-    found = verify_examples("best-pair", miner.examples(), replays=400, runs=0)
+    found = verify_examples("best-pair", miner.examples(), replays=3000, runs=0)
     assert found.passed, found.verdict
     assert found.tightness >= 0.9
 
