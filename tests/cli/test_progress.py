@@ -31,7 +31,9 @@ def bars(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     @contextlib.contextmanager
     def screen() -> Iterator[Console]:
-        yield Console(file=io.StringIO(), force_terminal=True, width=100)
+        yield Console(
+            file=io.StringIO(), force_terminal=True, width=100, _environ={"TERM": "xterm"}
+        )  # not the caller's
 
     monkeypatch.setattr(rich.progress, "Progress", Kept)
     monkeypatch.setattr(progress, "_screen_of_its_own", screen)
