@@ -22,7 +22,7 @@ from dpframework.plan.plan import Plan
 from dpframework.queries import PiecewiseScores
 from dpframework.queries.answers import answer_of
 from dpframework.run.scope import Charge
-from dpframework.verify.output_forms import puts_out_numbers
+from dpframework.verify.output_forms import NUMBERS, puts_out_numbers
 from dpframework.verify.replay import core_loss
 from dpframework.verify.small_tables import Held
 from dpframework.verify.subject import SCOPE, Subject
@@ -178,7 +178,7 @@ def _cross(
 
 def _is_number(answer: Any) -> bool:
     """Tell whether an answer is a number or several, rather than something that a mechanism of its own takes."""
-    return isinstance(answer, np.ndarray | np.generic | int | float)
+    return isinstance(answer, NUMBERS)
 
 
 def _positions(one: Any, other: Any, rng: np.random.Generator) -> Sequence[int]:

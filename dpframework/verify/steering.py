@@ -25,6 +25,7 @@ from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.run.scope import Charge
 from dpframework.verify.code_constants import constants_of
 from dpframework.verify.hidden_state import is_foreign_module
+from dpframework.verify.output_forms import NUMBERS
 from dpframework.verify.patience import Patience
 from dpframework.verify.small_tables import Held
 from dpframework.verify.subject import Subject
@@ -70,7 +71,7 @@ class _SteeringGate(WatchedGate):
             pass
         elif candidates is not None:
             wanted = (place or 0) % len(candidates)
-        elif isinstance(drawn, np.ndarray | np.generic | int | float) and np.asarray(drawn).dtype.kind in "if":
+        elif isinstance(drawn, NUMBERS) and np.asarray(drawn).dtype.kind in "if":
             kind, unit = np.asarray(drawn).dtype, float(calibration.unit)
             point, rest = (kind.type(np.rint(one / unit) * unit) for one in (number, *others, 0)[:2])
             here = np.arange(np.size(drawn)).reshape(np.shape(drawn)) == place

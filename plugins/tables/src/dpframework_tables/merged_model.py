@@ -15,7 +15,7 @@ from dpframework_tables.junction import JunctionTree
 from dpframework_tables.merging import Merging
 from dpframework_tables.model import Measurement, Model, fit
 from dpframework_tables.pooling import Pool, residuals_of, to_simplex
-from dpframework_tables.shrinkage import parts_kept
+from dpframework_tables.shrinkage import shrink_to_noise
 
 Floats: TypeAlias = "NDArray[np.float64]"
 
@@ -52,7 +52,7 @@ class MergedModel:
         pool = Pool.of(given, [len(one.counts) for one in alone]).shrunk({}, rows)
         likely = [pool.table((a,), rows) for a in range(len(alone))]
         measured = [_of_groups(a, one, merging, own) for a, (one, own) in enumerate(zip(alone, likely, strict=True))]
-        values = _deal_out(alone, merging, [to_simplex(own, rows) for own in likely])
+        values = _shrink_groups(alone, merging, [to_simplex(own, rows) for own in likely])
         return cls(tuple(alone), merging, values, _independent(measured, rows))
 
     def with_more(self, again: Sequence[NoisyHistogram]) -> MergedModel:
@@ -94,18 +94,15 @@ def _of_groups(a: int, one: NoisyHistogram, merging: Merging, likely: Floats) ->
     return Measurement.alone(a, counts, one.variance * (1 + (merged - 1) / number), merging.table(likely, (a,)))
 
 
-def _deal_out(alone: Sequence[NoisyHistogram], merging: Merging, likely: list[Floats]) -> list[Floats]:
+def _shrink_groups(alone: Sequence[NoisyHistogram], merging: Merging, likely: list[Floats]) -> list[Floats]:
     """Return counts with those of each group's values taken to be even as far as noise explains why they are not."""
-    groups = [a for a in range(len(alone)) if merging.merges(a)]
-    if not groups:
+    merged = [a for a in range(len(alone)) if merging.merges(a)]
+    if not merged:
         return likely
-    inside = [merging.groups[a] == merging.sizes[a] - 1 for a in groups]
-    rows = [max(float(likely[a][own].sum()), 1.0) for a, own in zip(groups, inside, strict=True)]
-    off = [alone[a].counts[own] - alone[a].counts[own].mean() for a, own in zip(groups, inside, strict=True)]
-    scales = [len(own) / number**2 for own, number in zip(off, rows, strict=True)]  # as in `Pool.shrunk`
-    squares = [scale * np.square(own).sum() for scale, own in zip(scales, off, strict=True)]
-    noise = [scale * alone[a].variance for scale, a in zip(scales, groups, strict=True)]
-    kept = parts_kept(squares, [len(own) - 1 for own in off], noise)
-    for a, own, number, moved, part in zip(groups, inside, rows, off, kept, strict=True):
+    inside = [merging.groups[a] == merging.sizes[a] - 1 for a in merged]
+    rows = [max(float(likely[a][own].sum()), 1.0) for a, own in zip(merged, inside, strict=True)]
+    off = [alone[a].counts[own] - alone[a].counts[own].mean() for a, own in zip(merged, inside, strict=True)]
+    kept = shrink_to_noise(off, [alone[a].variance for a in merged], rows)
+    for a, own, number, moved, part in zip(merged, inside, rows, off, kept, strict=True):
         likely[a][own] = to_simplex(number / len(moved) + part * moved, number)
     return likely

@@ -97,14 +97,23 @@ class Merging:
 
     def merges(self, a: int) -> bool:
         """Return whether an attribute has groups that are not its values."""
-        return not np.array_equal(self.groups[a], np.arange(len(self.groups[a])))
+        return self._sorted[a] is not None
+
+    @functools.cached_property
+    def _sorted(self) -> list[tuple[Codes, Codes] | None]:
+        """The codes of each attribute by group, and where each group begins; None where groups are values."""
+        found: list[tuple[Codes, Codes] | None] = []
+        for own, size in zip(self.groups, self.sizes, strict=True):
+            order = np.argsort(own, kind="stable")
+            same = np.array_equal(own, np.arange(len(own)))
+            found.append(None if same else (order, np.searchsorted(own[order], np.arange(size))))
+        return found
 
     def table(self, counts: NDArray[Any], of: Sequence[int]) -> NDArray[Any]:
         """Return a table of groups from one of codes, an axis an attribute."""
         for axis, a in enumerate(of):
-            if self.merges(a):
-                order = np.argsort(self.groups[a], kind="stable")
-                starts = np.searchsorted(self.groups[a][order], np.arange(self.sizes[a]))
+            if (known := self._sorted[a]) is not None:
+                order, starts = known
                 counts = np.add.reduceat(counts.take(order, axis=axis), starts, axis=axis)
         return counts
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework_tables.junction import Set
-from dpframework_tables.shrinkage import parts_kept
+from dpframework_tables.shrinkage import shrink_to_noise
 
 Array: TypeAlias = "NDArray[np.float64]"
 
@@ -94,9 +94,6 @@ class Pool:
     def shrunk(self, expected: Mapping[Set, Array], rows: float) -> Pool:
         """Return the estimates, each moved towards what is expected as far as noise explains how far off it is.
 
-        Of n cells of N rows, deviations in units of N / sqrt(n) have a mean square of n - 1 at most, which is where all
-        rows are in one cell.
-
         Parameters
         ----------
         expected
@@ -113,10 +110,7 @@ class Pool:
             off = [
                 found[one] - np.reshape(expected.get(one, np.zeros(found[one].shape)), found[one].shape) for one in sets
             ]
-            scales = [math.prod(found[one].shape) / rows**2 for one in sets]
-            squares = [scale * np.square(own).sum() for scale, own in zip(scales, off, strict=True)]
-            noise = [scale * self.variances[one] for scale, one in zip(scales, sets, strict=True)]
-            kept = parts_kept(squares, [math.prod(size - 1 for size in own.shape) for own in off], noise)
+            kept = shrink_to_noise(off, [self.variances[one] for one in sets], [rows] * len(sets))
             for one, own, part in zip(sets, off, kept, strict=True):
                 found[one] = found[one] - (1 - part) * own
         return attrs.evolve(self, residuals=found)

@@ -128,7 +128,7 @@ class ModelDistances(CandidateScores):
 
     def count(self, block: Block, **inputs: Any) -> Integers:
         """Return this block's counts of all marginals, one after another."""
-        merging = self._merging(inputs)
+        merging = _merging(self.of, inputs)
         key = (self.of, self.sets, merging.flat.tobytes())
         with _LOCK:
             kept = _COUNTED.setdefault(block, {})
@@ -142,7 +142,7 @@ class ModelDistances(CandidateScores):
 
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the cross table of each marginal."""
-        merging = self._merging(inputs)
+        merging = _merging(self.of, inputs)
 
         def merged(counts: Sequence[Integers]) -> Integers:
             return _join([merging.table(own, one) for own, one in zip(counts, self.sets, strict=True)])
@@ -151,7 +151,7 @@ class ModelDistances(CandidateScores):
 
     def answer(self, counts: Integers, **inputs: Any) -> Integers:
         """Return the scores of the marginals that may be selected."""
-        sizes = self._merging(inputs).sizes
+        sizes = _merging(self.of, inputs).sizes
         shapes = [tuple(sizes[a] for a in one) for one in self.sets]
         ends = np.cumsum([0, *(math.prod(shape) for shape in shapes)])
         expected, noise = self._expect(inputs, sizes), int(inputs.get("noise", 0))
@@ -160,9 +160,6 @@ class ModelDistances(CandidateScores):
             own = counts[ends[k] : ends[k + 1]]
             found[place] = _off(own, expected.of(self.sets[k], shapes[k])).sum() - noise * len(own)
         return found
-
-    def _merging(self, inputs: Mapping[str, Any]) -> Merging:
-        return _merging(self.of, inputs)
 
     def _expect(self, inputs: Mapping[str, Any], sizes: Sequence[int]) -> _Independent | _Drawn:
         if "drawn" in inputs:

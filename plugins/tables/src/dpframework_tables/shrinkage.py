@@ -12,6 +12,7 @@ to the table in total variation. All of it is post-processing of releases.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -20,10 +21,31 @@ from numpy.typing import ArrayLike, NDArray
 
 Array: TypeAlias = "NDArray[np.float64]"
 
-_GRID = np.concatenate([[0.0], np.logspace(-6, 0, 25)])  # of t; no table has more than 1 of it, see `Pool.shrunk`
+_GRID = np.concatenate([[0.0], np.logspace(-6, 0, 25)])  # of t; no table has more than 1 of it, see `shrink_to_noise`
 _FIRST = np.array([0.5, *[0.5 / (len(_GRID) - 1)] * (len(_GRID) - 1)])  # weights before anything is seen
 _COUNT = 3.0  # how many residuals these weights count for
 _TURNS = 60  # of expectation and maximisation
+
+
+def shrink_to_noise(off: Sequence[Array], variances: Sequence[float], rows: Sequence[float]) -> Array:
+    """Return how much is kept of tables' deviations from what is expected, from 0 to 1.
+
+    Of n cells of N rows, deviations in units of N / sqrt(n) have a mean square of n - 1 at most, which is where all
+    rows are in one cell.
+
+    Parameters
+    ----------
+    off
+        The deviations, in rows: they add up to 0 along each axis.
+    variances
+        The variance of the noise of a cell of each.
+    rows
+        How many rows each table is of.
+    """
+    scales = [own.size / number**2 for own, number in zip(off, rows, strict=True)]
+    squares = [scale * np.square(own).sum() for scale, own in zip(scales, off, strict=True)]
+    noise = [scale * variance for scale, variance in zip(scales, variances, strict=True)]
+    return parts_kept(squares, [math.prod(size - 1 for size in own.shape) for own in off], noise)
 
 
 def parts_kept(squares: ArrayLike, free: Sequence[int], noise: ArrayLike) -> Array:
