@@ -86,8 +86,11 @@ def run_rows(data_set: ledgers.DataSet) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for run in data_set.runs.values():
         subject, amount = run.subject, run.amount.under(data_set.relation)
-        again = [
-            f"{text} {number}x" for number, text in ((run.resumed, "resumed"), (run.redrawn, "drawn again")) if number
+        counts = ((run.resumed, "resumed"), (run.redrawn, "drawn again"))
+        end = [
+            run.end or ("unfinished" if run.charged else "began to read"),
+            *(f"{text} {number}x" for number, text in counts if number),
+            *([f"of {subject.period}"] if subject.period else []),
         ]
         rows.append(
             (
@@ -99,7 +102,7 @@ def run_rows(data_set: ledgers.DataSet) -> list[tuple[str, ...]]:
                 run.time,
                 "" if amount is None else readable(amount),
                 str(len(run.charges)),
-                ", ".join([run.end or "unfinished", *again, *([f"of {subject.period}"] if subject.period else [])]),
+                ", ".join(end),
                 run.id,
                 run.plan[:12],
             )

@@ -148,9 +148,9 @@ class RecordedRun:
     plan
         The plan's hash.
     time
-        When it was opened, and its plan's whole total charged.
+        When it was opened: before its table was read.
     amount
-        That total: pure, and at the order of its data set once that is fixed.
+        That total: pure, and at the order of its data set once that is fixed. Nothing before the charge.
     approval
         The approval that it was opened under.
     charges
@@ -165,6 +165,8 @@ class RecordedRun:
         approval; if it was refused before its charge, its amount is nothing.
     subject
         Its study, its results, who ran it and why.
+    charged
+        Whether the plan's total was charged, which is once the table has been read.
     """
 
     id: str
@@ -177,6 +179,7 @@ class RecordedRun:
     redrawn: int = 0
     end: str | None = None
     subject: RunSubject = attrs.field(factory=RunSubject)
+    charged: bool = False
 
     @property
     def revoked(self) -> str | None:

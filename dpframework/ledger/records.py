@@ -24,7 +24,7 @@ from dpframework.ledger.subjects import RunSubject
 #: The kinds of entries: first what people decide, then what runs do.
 KINDS = (
     *("ledger", "data set", "plan", "approval", "revocation", "signers", "outside"),
-    *("run", "refusal", "charge", "redraw", "resumption", "end"),
+    *("reading", "unread", "run", "refusal", "charge", "redraw", "resumption", "end"),
 )
 
 
@@ -104,16 +104,23 @@ class Records:
             If it would not.
         """
         content = entry.content
-        if entry.kind in ("run", "refusal"):
+        if entry.kind in ("reading", "run", "refusal"):
             data_set = self.data_set(content["data_set"])
-            data_set.approval_of(content["plan"], content.get("data"))
+            if not (entry.kind == "run" and self.has_run(content["run"])):
+                data_set.approval_of(content["plan"], content.get("data"))
         if entry.kind == "run":
             data_set.require_room(PlanCharge.from_dict(content["amount"]))
             data_set.require_period(content.get("period", ""))
             if "period" in content:
                 data_set.require_room_in(content["period"], PlanCharge.from_dict(content["of_period"]))
-        elif entry.kind in ("charge", "redraw", "resumption", "end") and self._runs[content["run"]][1].end is not None:
-            raise PlanRefused(f"run {content['run']} had ended")
+        elif entry.kind in ("unread", "charge", "redraw", "resumption", "end"):
+            run = self._runs[content["run"]][1]
+            if run.end is not None:
+                raise PlanRefused(f"run {run.id} had ended")
+            if run.charged and entry.kind == "unread":
+                raise PlanRefused(f"run {run.id} had read its table")
+            if not run.charged and entry.kind in ("charge", "redraw"):
+                raise PlanRefused(f"run {run.id} had not been charged")
 
     def require_form(self, entry: Entry) -> None:
         """Refuse an entry that is not in the form of its kind, before anything else of it is read (see `add`)."""
@@ -189,11 +196,18 @@ class Records:
             case "outside":
                 amount = PlanCharge.from_dict(content["amount"]) if "amount" in content else None
                 self.data_sets[content["data_set"]].release_outside(Outside.of_entry(content, entry.time), amount)
+            case "reading":
+                self._open(entry)
+            case "unread":
+                data_set, run = self._runs.pop(content["run"])
+                if run.charged:
+                    raise ValueError("a run is charged once its table was read")
+                del data_set.runs[run.id]
+                run.approval.used -= 1
             case "run":
-                self._open(entry, PlanCharge.from_dict(content["amount"]))
+                self._charge(entry)
             case "refusal":
-                self._open(entry, None)
-                self._runs[content["run"]][1].end = refusal(content["why"])
+                self._open(entry).end = refusal(content["why"])
             case "charge":
                 self._runs[content["run"]][1].charges.append(content["path"])
             case "redraw":
@@ -218,17 +232,32 @@ class Records:
         except SignatureError as error:
             raise LedgerTampered(f"{what}: {error}") from None
 
-    def _open(self, entry: Entry, amount: PlanCharge | None) -> None:
+    def _open(self, entry: Entry) -> RecordedRun:
+        """Add a run, which uses up an approval."""
         content = entry.content
+        if self.has_run(content["run"]):
+            raise ValueError("a run is opened once")
         data_set = self.data_sets[content["data_set"]]
         approval = data_set.approval_of(content["plan"], content.get("data"))
         approval.used += 1
-        if amount is not None:
-            data_set.budget = data_set.budget.after(amount)
-            if "period" in content:
-                own = data_set.of_period(content["period"]).after(PlanCharge.from_dict(content["of_period"]))
-                data_set.periods[content["period"]] = own
-        run = RecordedRun(content["run"], content["plan"], entry.time, amount or PlanCharge(NOTHING), approval)
+        run = RecordedRun(content["run"], content["plan"], entry.time, PlanCharge(NOTHING), approval)
         run.subject = RunSubject.of_entry(content)
         data_set.runs[run.id] = run
         self._runs[run.id] = data_set, run
+        return run
+
+    def _charge(self, entry: Entry) -> None:
+        """Charge a run that has read its table, or add one that was given its table."""
+        content = entry.content
+        if not self.has_run(content["run"]):
+            self._open(entry)
+        data_set, run = self._runs[content["run"]]
+        digest = None if run.approval.data is None else run.approval.data.digest
+        approved = (data_set.name, run.plan, digest) == (content["data_set"], content["plan"], content.get("data"))
+        if run.charged or run.end is not None or not approved:
+            raise ValueError("a run is charged once, for the plan whose approval it used up")
+        run.amount, run.charged = PlanCharge.from_dict(content["amount"]), True
+        data_set.budget = data_set.budget.after(run.amount)
+        if "period" in content:
+            own = data_set.of_period(content["period"]).after(PlanCharge.from_dict(content["of_period"]))
+            data_set.periods[content["period"]] = own

@@ -1,33 +1,30 @@
 """A run in a ledger, charged before its releases are drawn, and resumed after a kill.
 
-The order of writes, each on the disk before the next begins: the journal gets the run's id; the ledger charges the
-plan's whole total; then, release by release, the ledger records its charge, it is drawn, the journal keeps its
-output, and only then do the miner and the observers see it; at last the ledger records the run's end.
+The order of writes, each on the disk before the next begins: the journal gets the run's id; the ledger records that
+the table is read now; once it is read, the ledger charges the plan's whole total; then, release by release, the ledger
+records its charge, it is drawn, the journal keeps its output, and only then do the miner and the observers see it; at
+last the ledger records the run's end.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, final
 
-from dpframework.facts.errors import InputError, PlanRefused, QueryStopped, ReleaseRefused, is_failure
-from dpframework.facts.interrupts import delay_interrupts
+from dpframework.facts.errors import InputError, NotOpened, PlanRefused, QueryStopped, ReleaseRefused, is_failure
 from dpframework.facts.process import this_process
 from dpframework.ledger.approvals import RecordedRun, data_digests
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
-from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.gate import JournaledGate
-from dpframework.ledger.journal import Journal, Owner, StoredRelease, encode_output, remove, require_as_left
-from dpframework.ledger.key import journal_key
+from dpframework.ledger.journal import Owner, StoredRelease, encode_output, output_classes, require_as_left
 from dpframework.ledger.records import Records, refusal
+from dpframework.ledger.run_journal import RunJournal
 from dpframework.ledger.subjects import RunSubject
 from dpframework.mechanisms.randomness import Randomness, seed_of
-from dpframework.plan.nodes import Step, walk
 from dpframework.plan.plan import Plan
 from dpframework.run.gate import Gate
 from dpframework.run.observers import Observer
@@ -48,7 +45,7 @@ class LedgerRun(Observer):
     before
         How many releases were made before it was resumed.
     unfinished
-        Whether it was charged and may still be resumed.
+        Whether it has begun to read its table and has not ended, so that a run with a journal can be resumed.
     data
         The files that its table is read from, for an approval that is for some data only.
     key
@@ -67,13 +64,13 @@ class LedgerRun(Observer):
         self.data: Sequence[Path] = ()
         self.lock = threading.RLock()
         self.origin = ""  # of the release that is being made
-        self._chain, self._name, self._at = chain, data_set, journal
-        self._journal: Journal | None = None
-        self._disposable = False  # the journal: nothing was charged, and nothing released
+        self._chain, self._name = chain, data_set
+        self._journal = RunJournal(chain, journal)
         self._plan: Plan | None = None
+        self._classes: frozenset[type[Any]] = frozenset()  # of its outputs
         self._files: list[bytes] = []  # the digests of the data, if they matter
         self._bound: dict[str, str] = {}  # what a record of the run says of them
-        self._ended = self._failed = self._drawing = False
+        self._reads = self._ended = self._failed = self._drawing = False
         self._charged: list[str] = []  # the paths in the ledger
         self._kept: dict[int, StoredRelease] = {}  # the outputs in the journal
         self._number = 0  # of the release that is being made
@@ -88,7 +85,7 @@ class LedgerRun(Observer):
     @property
     def resumable(self) -> bool:
         """Whether a journal keeps its releases, so that it can be resumed."""
-        return self._at is not None
+        return self._journal.at is not None
 
     @property
     def continues(self) -> bool:
@@ -117,10 +114,9 @@ class LedgerRun(Observer):
             raise InputError("a seeded run is not private, and a ledger records private runs; leave out the seed")
         if self._plan is not None:
             raise InputError("this run was made before; ask the ledger for a new one")
-        self._plan = plan
+        self._plan, self._classes = plan, output_classes(plan)
         try:
-            if self._at is not None and self._at.exists():
-                self._open_journal(self._at, make=False)
+            self._journal.open(make=False)
             with self._chain.reading() as transaction:
                 binds = Records(self._chain.path, transaction.read()).data_set(self._name).binds(plan.hash)
             if binds:  # outside a transaction: large files take long
@@ -132,7 +128,12 @@ class LedgerRun(Observer):
             # A miner that failed would fail again; what is around it may work the next time.
             failed = is_failure(error) and not getattr(error, "interrupted", False)
             if failed and self.unfinished and not self._failed and self._here:
-                self._end(f"stopped: {error.kind}" if isinstance(error, QueryStopped) else "stopped")
+                if not self._reads:
+                    self._end(f"stopped: {error.kind}" if isinstance(error, QueryStopped) else "stopped")
+                elif isinstance(error, NotOpened | PlanRefused):  # neither follows from a row
+                    self._take_back_reading()
+                else:
+                    self.refused("table cannot be read")
             raise
         else:
             if self.unfinished:
@@ -148,40 +149,40 @@ class LedgerRun(Observer):
         """Whether this process makes the run. A fork has a copy of it, and must not write for it, or close anything."""
         return this_process() == self._process
 
-    def _open_journal(self, at: Path, *, make: bool) -> None:
-        """Open the journal. An interrupt waits until the run can close it."""
-        key = journal_key(self._chain, make=make)
-        with delay_interrupts():
-            self._journal = Journal(at, key)
-
     def _leave_journal(self) -> None:
-        if self._journal is None or not self._here:
-            return
-        with delay_interrupts():
-            if self._disposable:
-                self._journal.remove()
-            else:
-                self._journal.close()
+        if self._here:
+            self._journal.leave()
 
     def discard(self) -> None:
         """Remove the journal of a run that has ended, since its results are stored elsewhere."""
-        if self._at is not None and self._ended and self._here:
-            remove(self._at)
+        if self._ended and self._here:
+            self._journal.remove()
 
     def discard_of(self, run: str) -> None:
         """Remove the journal if it belongs to that run and the run has ended, since its results are elsewhere."""
-        if self._at is None or not self._at.exists():
-            return
-        key = journal_key(self._chain, make=False)
-        with contextlib.ExitStack() as leaving:
-            with delay_interrupts():
-                journal = Journal(self._at, key)
-                leaving.callback(journal.close)
-            owner = journal.owner
+        with self._journal.visited() as journal:
+            if journal is None or journal.owner is None or journal.owner.run != run:
+                return
             with self._chain.reading() as transaction:
                 recorded = Records(self._chain.path, transaction.read()).data_set(self._name).runs.get(run)
-            if owner is not None and owner.run == run and recorded is not None and recorded.end is not None:
+            if recorded is not None and recorded.end is not None:
                 journal.remove()
+
+    def read(self) -> None:
+        """Record that the table is read now, which uses up the approval: how a process ends may follow from its rows.
+
+        Raises
+        ------
+        PlanRefused
+            As `recording`, if that changed since.
+        """
+        with self._entering() as (transaction, recorded):
+            if recorded is None:
+                transaction.append("reading", self._entry())
+            elif not recorded.charged and recorded.end is None:
+                transaction.append("resumption", {"run": self.id, "dpframework": __version__})
+        self._reads = recorded is None or not recorded.charged
+        self.unfinished = not self._ended
 
     def open(self) -> None:
         """Charge the plan's whole total, or take the run up again where it was.
@@ -192,32 +193,37 @@ class LedgerRun(Observer):
             As `recording`, if that changed since.
         """
         assert self._plan is not None
-        require_own(self._process)
-        if self._at is not None and self._journal is None:
-            self._disposable = True
-            self._open_journal(self._at, make=True)
-        with self._chain.writing() as transaction:
-            data_set, recorded = self._look(transaction)
-            if recorded is None:
-                content = {
-                    "run": self.id,
-                    "data_set": self._name,
-                    "plan": self._plan.hash,
-                    **data_set.charges(self._plan, self.period),
-                    "dpframework": __version__,
-                    **self._bound,
-                    **self.subject.entry(self._plan),
-                }
-                if self._journal is not None and self._journal.owner is None:
-                    # First, so that a run that was charged is always found again.
-                    self._journal.claim(Owner(self._ledger, self._name, self._plan.hash, self.id, self.key))
-                self._disposable = False
-                transaction.append("run", content)
+        with self._entering() as (transaction, recorded):
+            if recorded is None or not recorded.charged:
+                data_set = Records(self._chain.path, transaction.read()).data_set(self._name)
+                transaction.append("run", self._entry(**data_set.charges(self._plan, self.period)))
             elif recorded.end is None:
                 transaction.append("resumption", {"run": self.id, "dpframework": __version__})
-            head = transaction.head
-        self._head = head
+        self._reads = False
         self.unfinished = not self._ended
+
+    @contextlib.contextmanager
+    def _entering(self) -> Iterator[tuple[Transaction, RecordedRun | None]]:
+        """Yield a transaction for an entry, with the run if it is on record; the journal has its id before."""
+        assert self._plan is not None
+        require_own(self._process)
+        self._journal.open(make=True)
+        try:
+            with self._chain.writing() as transaction:
+                recorded = self._look(transaction)
+                # First, so that a run that is on record is always found again.
+                self._journal.claim(Owner(self._ledger, self._name, self._plan.hash, self.id, self.key))
+                yield transaction, recorded
+                self._head = transaction.head
+        except BaseException as error:
+            self._failed = not isinstance(error, PlanRefused)  # else the ledger or the journal failed
+            raise
+
+    def _entry(self, **charges: Any) -> dict[str, Any]:
+        """Return an entry about the whole run."""
+        assert self._plan is not None
+        content = {"run": self.id, "data_set": self._name, "plan": self._plan.hash, **charges}
+        return {**content, "dpframework": __version__, **self._bound, **self.subject.entry(self._plan)}
 
     def refused(self, why: str) -> None:
         """Record that reading the table ended the run. It uses up its approval, so that nobody can ask again.
@@ -233,40 +239,45 @@ class LedgerRun(Observer):
         assert self._plan is not None
         require_own(self._process)
         with self._chain.writing() as transaction:
-            _, recorded = self._look(transaction)
+            recorded = self._look(transaction)
             if recorded is None:
-                content = {"run": self.id, "data_set": self._name, "plan": self._plan.hash, "why": why}
-                content |= {**self._bound, "dpframework": __version__, **self.subject.entry(self._plan)}
-                transaction.append("refusal", content)
+                transaction.append("refusal", self._entry(why=why))
             elif recorded.end is None:
                 transaction.append("end", {"run": self.id, "releases": len(self._charged), "how": refusal(why)})
-        self._ended = True
+        self._journal.disposable |= self._reads
+        self.unfinished, self._ended = False, True
 
-    def _look(self, transaction: Transaction) -> tuple[DataSet, RecordedRun | None]:
-        """Read the ledger, refuse a run that may not go on, and return the data set and the run to resume, if any."""
+    def _take_back_reading(self) -> None:
+        """Record that no row was read, which gives the approval back."""
+        with self._chain.writing() as transaction:
+            self._news(transaction)
+            transaction.append("unread", {"run": self.id})
+        self.unfinished, self._journal.disposable = False, True
+
+    def _look(self, transaction: Transaction) -> RecordedRun | None:
+        """Read the ledger, refuse a run that may not go on, and return the run if it is on record."""
         assert self._plan is not None
         records = Records(self._chain.path, transaction.read())
         data_set, self._ledger = records.data_set(self._name), records.id
-        owner = None if self._journal is None else self._journal.owner
-        if self._journal is not None and owner is not None:
-            owner.require(self._ledger, self._name, self._plan.hash, str(self._at))
+        owner = self._journal.owner
+        if owner is not None:
+            owner.require(self._ledger, self._name, self._plan.hash, str(self._journal.at))
             self.id, self.key = owner.run, owner.key
-            recorded = data_set.runs.get(self.id)
-            if recorded is not None:
-                self._take_up(recorded, self._journal)
-                return data_set, recorded
-            if self._journal.releases(self.id, self._classes):
-                raise PlanRefused(
-                    f"{self._at}: holds releases of run {self.id}, which this ledger does not; it is an older copy"
-                )
-        if self._journal is not None:
-            self._disposable = True
+        recorded = data_set.runs.get(self.id)
+        if recorded is not None:
+            self._take_up(recorded)
+            return recorded
+        if self._journal.releases(self.id, self._classes):
+            raise PlanRefused(
+                f"{self._journal.at}: holds releases of run {self.id}, which this ledger does not; it is an older copy"
+            )
+        self._journal.disposable = True
         binding = data_set.require_approved(self._plan, self._files).data
         self._bound = {} if binding is None else {"data": binding.digest}
         data_set.charges(self._plan, self.period)
-        return data_set, None
+        return None
 
-    def _take_up(self, recorded: RecordedRun, journal: Journal) -> None:
+    def _take_up(self, recorded: RecordedRun) -> None:
         """Compare the ledger's and the journal's view of an unfinished run."""
         if recorded.revoked is not None:
             raise PlanRefused(f"run {self.id} cannot be resumed; {recorded.revoked} took its approval back")
@@ -276,20 +287,14 @@ class LedgerRun(Observer):
         if recorded.subject.period != self.period:
             raise PlanRefused(f"run {self.id} cannot be resumed; it was begun on period '{recorded.subject.period}'")
         self._ended = recorded.end is not None
-        self._charged, self._kept = list(recorded.charges), dict(journal.releases(self.id, self._classes))
+        self._charged = list(recorded.charges)
+        self._kept = dict(self._journal.releases(self.id, self._classes))
         self.before = len(self._kept)
-        require_as_left(self.id, self._charged, self._kept, str(self._at))
-
-    @functools.cached_property
-    def _classes(self) -> frozenset[type[Any]]:
-        """The classes that the outputs of the plan's mechanisms are made of."""
-        assert self._plan is not None
-        steps = {type(node.mechanism) for node in walk(self._plan.root) if isinstance(node, Step)}
-        return frozenset(kind for mechanism in steps for kind in mechanism.outputs)
+        require_as_left(self.id, self._charged, self._kept, str(self._journal.at))
 
     def gate(self, engine: Engine, randomness: Randomness, observers: Iterable[Observer]) -> Gate:
         """Return the gate that its releases go through."""
-        if self._at is None:
+        if not self.resumable:
             return Gate(engine, randomness, observers, self, public_seed=seed_of("run", self.id))
         return JournaledGate(engine, randomness, observers, self, public_seed=seed_of("run", self.id), run=self)
 
@@ -317,7 +322,7 @@ class LedgerRun(Observer):
                 raise ReleaseRefused(f"step '{charge.path}': run {self.id} has ended and makes no more releases")
             else:
                 self._record("redraw" if on_record else "charge", number, charge.path)
-            self._number, self._drawing = number, self._journal is not None
+            self._number, self._drawing = number, self._journal.opened
             if not on_record:
                 self._charged.append(charge.path)
 
@@ -327,8 +332,7 @@ class LedgerRun(Observer):
                 if entry.kind == "revocation" and self._plan and entry.content["plan"] == self._plan.hash:
                     raise ReleaseRefused(f"step '{path}': {entry.content['by']} took the approval of its run back")
             transaction.append(kind, {"run": self.id, "number": number, "path": path})
-            head = transaction.head
-        self._head = head
+            self._head = transaction.head
 
     def _news(self, transaction: Transaction) -> list[Entry]:
         """Return the entries of the data set since this run's last one, if nobody else took the run up."""
@@ -370,7 +374,7 @@ class LedgerRun(Observer):
         kept = self._kept.get(self._number)
         output = draw() if kept is None else kept.output
         require_own(self._process)  # after the draw, which may have forked
-        if kept is None and self._journal is not None:
+        if kept is None and self._journal.opened:
             text = encode_output(output, self._classes)
             with self._failing():
                 self._journal.keep(self.id, self._number, path, self.origin, text)

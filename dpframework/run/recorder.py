@@ -54,6 +54,15 @@ class Recorder(Protocol):
     def gate(self, engine: Engine, randomness: Randomness, observers: Iterable[Observer]) -> Gate:
         """Return the gate that the run's releases go through."""
 
+    def read(self) -> None:
+        """Record that the table is read now, before any of its rows is: how that ends may follow from them.
+
+        Raises
+        ------
+        PlanRefused
+            If the plan may not be run any more.
+        """
+
     def refused(self, why: str) -> None:
         """Record that reading the table ended the run before its charge, and which kind of failure it was.
 

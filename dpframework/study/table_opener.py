@@ -34,8 +34,9 @@ def open_table(
 ) -> tuple[Table | Rows, Period | None]:
     """Return the table, or the engine's handle of its rows if the engine has read the files itself, and its period.
 
-    A failure because of the rows is recorded, and a private run tells its kind only. A failure that no row causes is
-    not recorded, such as a missing file or a table of another schema.
+    That it is read is recorded first, unless it is a table that was read before. A failure because of the rows is
+    recorded, and a private run tells its kind only. A failure that no row causes uses nothing up, such as a missing
+    file or a table of another schema.
 
     Parameters
     ----------
@@ -44,6 +45,8 @@ def open_table(
     values
         The attributes whose raw values are kept; None for all.
     """
+    if ledger is not None and not isinstance(given, Table):
+        ledger.read()
     try:
         with _silence(randomness):
             loaded = given() if callable(given) else given

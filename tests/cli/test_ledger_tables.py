@@ -46,6 +46,7 @@ def run(**changes: Any) -> Any:
         "time": "now",
         "charges": [1, 2],
         "end": "finished",
+        "charged": True,
         "id": "r1",
         "plan": "0123456789abcdef",
     }
@@ -121,6 +122,7 @@ def test_a_run_says_what_it_cost_and_how_it_ended() -> None:
         ),
     ]
     assert printed(tables.run_table(data_set(runs={1: run()}))) == [list(rows[0][:-1])]
+    assert tables.run_rows(data_set(runs={1: run(end=None, charged=False)}))[0][8] == "began to read"
     assert [column.header for column in tables.run_table(data_set()).columns] == list(tables.RUNS[:-1])
 
 

@@ -120,7 +120,8 @@ def check_ledger_run(folder: Path, done: Done) -> None:
         require(not seen and not (folder / "out").exists(), "something was seen that was not charged")
         return
     (run,) = people.runs.values()
-    require(people.left == 17 - 8, "it was charged another amount")
+    require(people.left == 17 - 8 * run.charged, "it was charged another amount")
+    require(run.charged or not run.charges, "a release was charged before the run was")
     require(len(run.charges) == len(set(run.charges)) <= RELEASES, f"a release was charged twice: {run.charges}")
     require(set(seen) <= set(run.charges), "something was seen that was not charged")
     if (folder / "out").exists():

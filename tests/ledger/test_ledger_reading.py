@@ -146,13 +146,157 @@ def test_what_is_not_the_rows_uses_up_nothing(study, ledger, tmp_path, monkeypat
         lambda: dpf.read_table(tmp_path / "none.csv", SCHEMA),
         lambda: dpf.read_table(tmp_path / "people.docx", SCHEMA),
         lambda: dpf.read_table(tmp_path, SCHEMA),
-        lambda: 3,
         dpf.Table.from_codes(dpf.Schema([dpf.Boolean("old")]), [[0]]),
     ):
         with pytest.raises(dpf.InputError):
             study.run(table, ledger=ledger.run("people"))
-    assert ledger.data_set("people").approvals[0].left == 1
+    people = ledger.data_set("people")
+    assert (people.approvals[0].left, people.runs) == (1, {})
     study.run(GOOD, ledger=ledger.run("people"))
+    ledger.verify()
+
+
+def test_a_table_that_cannot_be_opened_leaves_no_journal_and_may_be_opened_later(study, ledger, journal, tmp_path):
+    ledger.approve("people", study.plan(), by="b")
+    path = tmp_path / "people.csv"
+    read = lambda: dpf.read_table(path, SCHEMA)  # noqa: E731
+    with pytest.raises(dpf.InputError, match=r"people\.csv"):
+        study.run(read, ledger=ledger.run("people", journal=journal))
+    assert not journal.exists()
+    path.write_text("ill\n1\n")
+    results = study.run(read, ledger=ledger.run("people", journal=journal))
+    people = ledger.data_set("people")
+    assert (list(people.runs), people.approvals[0].left, people.left) == ([results.run], 0, 2)
+    ledger.verify()
+
+
+@pytest.mark.parametrize("given", [lambda: 3, lambda: dpf.Table.from_codes(dpf.Schema([dpf.Boolean("old")]), [[0]])])
+def test_a_function_that_returns_no_table_of_the_study_uses_up_the_approval(study, ledger, journal, given):
+    # it may have looked at the rows before it chose what to return
+    ledger.approve("people", study.plan(), by="b")
+    run = ledger.run("people", journal=journal)
+    with pytest.raises(dpf.InputError):
+        study.run(given, ledger=run)
+    people = ledger.data_set("people")
+    assert (people.approvals[0].left, people.left) == (0, 3)
+    assert people.runs[run.id].end == "refused: table cannot be read"
+    assert not journal.exists()
+    ledger.verify()
+
+
+def stop():
+    """Stand for a process that ends while it reads, whoever ends it."""
+    raise KeyboardInterrupt
+
+
+def test_a_process_that_ends_while_it_reads_has_used_up_the_approval(study, ledger):
+    ledger.approve("people", study.plan(), by="b")
+    run = ledger.run("people")
+    with pytest.raises(KeyboardInterrupt):
+        study.run(stop, ledger=run)
+    people = ledger.data_set("people")
+    recorded = people.runs[run.id]
+    assert (people.approvals[0].left, people.left) == (0, 3)
+    assert (recorded.charged, recorded.end, run.unfinished) == (False, None, True)
+    with pytest.raises(dpf.PlanRefused, match="another one needs an approval of its own"):
+        study.run(lambda: pytest.fail("read"), ledger=ledger.run("people"))
+    ledger.verify()
+
+
+def test_a_run_that_ended_while_it_read_goes_on_with_its_journal(study, ledger, journal):
+    ledger.approve("people", study.plan(), by="b")
+    begun = ledger.run("people", journal=journal)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            study.run(stop, ledger=ledger.run("people", journal=journal))
+    results = study.run(lambda: GOOD, ledger=(run := ledger.run("people", journal=journal)))
+    people = ledger.data_set("people")
+    (recorded,) = people.runs.values()
+    assert results.run == recorded.id == run.id != begun.id
+    assert (recorded.charged, recorded.end, recorded.resumed, people.left) == (True, "finished", 2, 2)
+    ledger.verify()
+
+
+def test_a_run_that_ended_while_it_read_ends_for_good_if_rows_refuse_it(study, ledger, journal):
+    ledger.approve("people", study.plan(), by="b")
+    with pytest.raises(KeyboardInterrupt):
+        study.run(stop, ledger=ledger.run("people", journal=journal))
+    with pytest.raises(dpf.InputError, match="max_rows"):
+        study.run(lambda: BAD, ledger=ledger.run("people", journal=journal))
+    people = ledger.data_set("people")
+    assert [(run.charged, run.end) for run in people.runs.values()] == [(False, "refused: max_rows")]
+    assert (people.approvals[0].left, people.left) == (0, 3)
+    with pytest.raises(dpf.PlanRefused, match="another one needs an approval of its own"):
+        study.run(lambda: pytest.fail("read"), ledger=ledger.run("people", journal=journal))
+    ledger.verify()
+
+
+def test_a_cap_that_others_use_up_while_a_table_is_read_gives_the_approval_back(study, ledger, journal):
+    ledger.approve("people", study.plan(), by="b", runs=4)
+
+    def others():
+        for _ in range(3):
+            study.run(GOOD, ledger=ledger.run("people"))
+        return GOOD
+
+    run = ledger.run("people", journal=journal)
+    with pytest.raises(dpf.PlanRefused, match="over the cap"):
+        study.run(others, ledger=run)
+    people = ledger.data_set("people")
+    assert (people.approvals[0].left, people.left, run.id in people.runs) == (1, 0, False)
+    assert not journal.exists()
+    ledger.verify()
+
+
+def test_an_approval_that_is_taken_back_while_a_table_is_read_ends_the_run(study, ledger):
+    ledger.approve("people", study.plan(), by="b")
+
+    def others():
+        ledger.revoke("people", study.plan().hash, by="b")
+        return GOOD
+
+    with pytest.raises(dpf.PlanRefused, match="b took its approval back"):
+        study.run(others, ledger=ledger.run("people"))
+    assert (ledger.data_set("people").left, ledger.data_set("people").approvals[0].left) == (3, 0)
+    ledger.verify()
+
+
+def begun_and_charged(study, ledger, journal):
+    """Leave a run that has read its table, and one that has not; return their ids."""
+    ledger.approve("people", study.plan(), by="b", runs=3)
+    with pytest.raises(dpf.RunStopped):
+        study.run(GOOD, observers=[Interrupting()], ledger=ledger.run("people", journal=journal))
+    with pytest.raises(KeyboardInterrupt):
+        study.run(stop, ledger=ledger.run("people"))
+    return [run.id for run in ledger.data_set("people").runs.values()]
+
+
+def test_entries_that_no_run_writes_are_refused(study, ledger, journal, tmp_path):
+    charged, begun = begun_and_charged(study, ledger, journal)
+    other = dpf.Study(SCHEMA, epsilon=2)
+    other.add("m", Counts())
+    ledger.approve("people", other.plan(), by="b")
+    with ledger._chain.reading() as transaction:
+        whole = next(entry.content for entry in transaction.read() if entry.kind == "run")
+    unread, release = {"run": charged}, {"run": begun, "number": 1, "path": "m/n"}
+    for kind, content, why in (
+        ("unread", unread, "had read its table"),
+        ("charge", release, "had not been charged"),
+        ("redraw", release, "had not been charged"),
+        ("run", {**whole, "run": charged}, "not that of a run"),
+        ("run", {**whole, "run": begun, "plan": other.plan().hash}, "not that of a run"),
+        ("run", {**whole, "run": begun, "data": "0" * 64}, "not that of a run"),
+        ("reading", {k: v for k, v in whole.items() if k != "amount"}, "not that of a reading"),
+    ):
+        copy = tmp_path / f"{kind}.{content['run']}.ledger"
+        copy.write_bytes(ledger.path.read_bytes())
+        forged = dpf.Ledger(copy)
+        forged.verify()
+        with forged._chain.writing() as transaction:
+            transaction.read()
+            transaction.append(kind, content)
+        with pytest.raises(dpf.DPFrameworkError, match=why):
+            forged.verify()
 
 
 def test_an_engine_that_fails_to_load_was_charged_before(study, ledger):
