@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import final
@@ -15,6 +16,7 @@ from dpframework.basics.budgets import EXAMPLE_DELTA
 from dpframework.basics.numbers import NumberMiner, number_examples, released_examples
 from dpframework.basics.shares import share_error
 from dpframework.facts.attributes import Boolean, Numeric
+from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
 from dpframework.mechanisms.laws import NoiseLaw
@@ -266,8 +268,21 @@ class VarianceMiner(NumberMiner):
         return GroupMoments(**self.within(schema), by=self.groups(schema), degree=2)
 
     def plan_rows(self, schema: Schema) -> Node:
-        """Plan the three sums, of all groups as one release."""
-        return self.plan_step("moments", self._query(schema), self.measurer)
+        """Plan the three sums, of all groups as one release.
+
+        Raises
+        ------
+        InputError
+            If the bounds are so far apart that the largest variance is not a float.
+        """
+        query = self._query(schema)
+        width = query.upper - query.lower
+        if math.isinf(width * width):
+            raise InputError(
+                f"'{self.attribute}' lies between {query.lower:g} and {query.upper:g}, and the square of that width is "
+                "too large for a float; give narrower bounds"
+            )
+        return self.plan_step("moments", query, self.measurer)
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the variance's error, whatever it is, for about this many rows with a value.

@@ -47,6 +47,7 @@ from dpframework.queries.base import Norm, QueryFacts
 from dpframework.results.keys import ReleasedKeys
 
 SURE = Fraction(999, 1000)  # the probability with which a key is called shown
+_LEAST_CHANCE = 1e-40  # of a key's count being shown, above all tails that are no floats
 _MARGIN = 1e-9  # relative, by which a tail is rounded up: far above the error of its sum
 _FURTHEST = 40  # deviations: what lies beyond is below 1e-300
 LARGEST_DEVIATION = 1e5
@@ -182,7 +183,7 @@ def _threshold(scale: Fraction, keys: int, delta: Fraction) -> int:
 
 def _delta_at(least: int, sigma: float, keys: int) -> Fraction:
     """Return the probability that any of a number of keys, all of a single unit, is shown, rounded up."""
-    chance = _tail(least - 1, sigma) * (1 + _MARGIN)
+    chance = max(_tail(least - 1, sigma) * (1 + _MARGIN), _LEAST_CHANCE)  # the tail is no float where noise is tiny
     if chance >= 1:
         return Fraction(1)
     return round_up(-math.expm1(keys * math.log1p(-chance)) * (1 + _MARGIN))

@@ -331,8 +331,8 @@ class _Errors:
 
 
 def laplace(random: np.random.Generator, variance: float, shape: tuple[int, ...]) -> Floats:
-    """Draw discrete Laplace noise of a variance: the difference of two geometric numbers."""
-    ratio = ((variance + 1) - math.sqrt(2 * variance + 1)) / variance
+    """Draw discrete Laplace noise of a variance, 0 for none: the difference of two geometric numbers."""
+    ratio = variance / (variance + 1 + math.sqrt(2 * variance + 1))
     return np.asarray(random.geometric(1 - ratio, shape) - random.geometric(1 - ratio, shape), dtype=np.float64)
 
 

@@ -13,17 +13,18 @@ import functools
 import json
 import math
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from reprlib import repr as short
 from types import MappingProxyType
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
 from dpframework.accountant import ZCDPAccountant
+from dpframework.facts.errors import DPFrameworkError, RunStopped
 from dpframework.facts.privacy import Relation, exact
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
@@ -34,8 +35,7 @@ from dpframework.run.chain import shown_miner
 from dpframework.run.miner import Example, Miner
 from dpframework.study.study import Study
 from dpframework.study.study_plan import StudyPlan
-from dpframework.tables.blocks import Block
-from dpframework.tables.engines import InMemory, Threads, _Blocks
+from dpframework.tables.engines import InMemory
 from dpframework.tables.table import Table
 from dpframework.verify.answer_changes import measure
 from dpframework.verify.answers import Answers
@@ -46,7 +46,7 @@ from dpframework.verify.assertions import (
     assert_sensitivity_holds,
 )
 from dpframework.verify.behaviour import ADVICE
-from dpframework.verify.by_tables import ByTables
+from dpframework.verify.compared_engines import ByTables, Together
 from dpframework.verify.findings import MIN_TIGHTNESS
 from dpframework.verify.other_process import AskedHere, differences, is_foreign
 from dpframework.verify.patience import Patience
@@ -58,33 +58,24 @@ from dpframework.verify.step_checks import StepChecks
 from dpframework.verify.subject import USUAL_DELTA, Subject
 from dpframework.verify.tables import Sizes, Universe
 
+EXTREMES = (Fraction(1, 10**6), Fraction(10**6))  # amounts at which noise is all there is, and at which it is 0
 AMOUNTS = (int, float, str, Decimal, Fraction)  # types of a parameter `epsilon` or `rho`
 
 
-@final
-class _Together(_Blocks):
-    """An engine with three blocks, each on a thread, that counts for several handles together, as a cluster does."""
-
-    name = "together"
-    sends_messages = True
-
-    def __init__(self) -> None:
-        super().__init__(blocks=3)
-        self._threads = Threads(3)
-
-    def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
-        """Evaluate the blocks at the same time."""
-        return self._threads.map(rows, function)
-
-
-def _study(example: Example, relation: Relation) -> Study:
-    """Return a study of one example that allows whatever it assumes, with the delta that its claim needs."""
+def _study(example: Example, relation: Relation, *, delta: Fraction | None = None) -> Study:
+    """Return a study of one example that allows whatever it assumes, with a delta or that which its claim needs."""
     subject = _subject(example, relation)
-    allow, delta, unit = list(subject.plan.assumptions), subject.delta_needed or 0, example.unit
+    allow, unit = list(subject.plan.assumptions), example.unit
+    least = subject.delta_needed or 0 if delta is None else delta
     of: dict[str, Any] = {"unit": unit.id, "rows_per_unit": unit.rows}
-    study = Study(example.schema, epsilon=10**9, delta=delta, relation=relation, allow=allow, **of)
+    study = Study(example.schema, epsilon=10**30, delta=least, relation=relation, allow=allow, **of)
     study.add("example", example.miner)
     return study
+
+
+def _given(example: Example, name: str) -> Any:
+    """Return a parameter of an example's miner, None if it has no such one."""
+    return getattr(example.miner, name, None)
 
 
 def _subject(example: Example, relation: Relation) -> Subject:
@@ -179,12 +170,27 @@ class MinerConformance:
         assert spent is not None and spent.epsilon is not None, "the run spent no finite epsilon"  # noqa: PT018
         assert spent.epsilon <= planned, f"the run spent {float(spent.epsilon):g}, and planned {float(planned):g}"
 
+    def test_it_runs_with_hardly_any_noise_and_with_hardly_anything_else(
+        self, example: Example, relation: Relation
+    ) -> None:
+        """Its parameter `epsilon` or `rho` may be a millionth or a million, unless it refuses that in a sentence."""
+        for amount in EXTREMES:
+            given = {name: amount for name in ("epsilon", "rho") if isinstance(_given(example, name), AMOUNTS)}
+            try:
+                changed = attrs.evolve(example, miner=attrs.evolve(example.miner, **given))
+                results = _study(changed, relation, delta=example.delta).run(_table(example, relation), seed=0)
+            except RunStopped as stopped:
+                raise AssertionError(f"with {given} it fails: {stopped.__cause__!r}") from stopped
+            except DPFrameworkError:
+                continue
+            assert str(results["example"])
+
     def test_blocks_of_rows_make_no_difference(self, example: Example, relation: Relation) -> None:
         """The same seed gives the same result from one block of rows and from three, asked one by one and together."""
         table = _table(example, relation)
         one, again, three = (
             to_json_safe(_study(example, relation).run(table, seed=3, engine=engine)["example"])
-            for engine in (InMemory(), InMemory(), _Together())
+            for engine in (InMemory(), InMemory(), Together())
         )
         assert same(one, again), f"two runs with one seed differ: {ADVICE}"
         assert same(one, three), (
@@ -196,7 +202,7 @@ class MinerConformance:
         """The plan's total is at most the parameter `epsilon`, or `rho`, where the miner has one."""
         subject = _subject(example, relation)
         for name, spent in (("epsilon", subject.claim), ("rho", _rho_of(subject))):
-            given = getattr(example.miner, name, None)
+            given = _given(example, name)
             if spent is None or not isinstance(given, AMOUNTS):
                 continue
             what = f"the plan costs {name} = {float(spent):g} under {relation}, and the parameter is {given}"
@@ -300,7 +306,7 @@ class QueryConformance:
         answer = answer_of(query, engine, engine.hold(rows), inputs)
         backwards = answer_of(query, engine, engine.hold(rows[::-1]), inputs)
         assert _is_unchanged(query, answer, backwards), f"{query.name} answers otherwise on the rows in another order"
-        threads = _Together()
+        threads = Together()
         loaded = threads.load(universe.table(rows))
         in_blocks = answer_of(query, threads, loaded, inputs)
         assert _is_unchanged(query, answer, in_blocks), f"{query.name} answers otherwise on three blocks of the rows"
@@ -315,7 +321,7 @@ class QueryConformance:
         if not query.tabled:
             pytest.skip("the query names no cross tables; engines that count nothing else refuse it")
         table = Universe(schema).table(_rows(schema))
-        answers = [answer_of(query, one, one.load(table), inputs) for one in (_Together(), ByTables())]
+        answers = [answer_of(query, one, one.load(table), inputs) for one in (Together(), ByTables())]
         assert _is_unchanged(query, *answers), f"{query.name} answers otherwise from the tables that it names"
 
     def test_answers_are_the_same_in_another_process(self) -> None:

@@ -270,3 +270,12 @@ def test_numbers_of_any_range_are_what_is_true(lower: float, upper: float, rows:
         value = found[name].value
         assert (kept < value).sum() <= q * 60 <= (kept <= value).sum()
         assert (value - lower) % found[name].step == pytest.approx(0, abs=1e-6)
+
+
+def test_a_width_whose_square_is_no_float_is_refused():
+    narrow, wide = (dpf.Schema([dpf.Numeric("a", -bound, bound, bins=2)]) for bound in (1e153, 1e155))
+    study = dpf.Study(narrow, epsilon=1)
+    study.add("v", VarianceMiner("a", epsilon=1))
+    assert not study.plan().refusals()
+    with pytest.raises(dpf.InputError, match="too large for a float; give narrower bounds"):
+        dpf.Study(wide, epsilon=1).add("v", VarianceMiner("a", epsilon=1))

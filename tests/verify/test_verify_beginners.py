@@ -270,6 +270,23 @@ class Positions(Query):
 
 
 @attrs.frozen
+class DividesByNoise(dpf.Miner):
+    """Say how many times as large as its noise a count is."""
+
+    name = "divides-by-noise"
+    epsilon: float = 1.0
+    right: bool = True
+
+    def plan(self, schema):
+        return dpf.step("rows", Count(), DiscreteLaplace(self.epsilon))
+
+    def mine(self, table):
+        noise = table.calibration("rows").variance
+        rows = table.release("rows")
+        return rows / noise if noise > 0 or not self.right else float(rows)
+
+
+@attrs.frozen
 class SumsPositions(dpf.Miner):
     """Release that sum of the towns."""
 
@@ -321,6 +338,10 @@ PLANTED: dict[str, tuple[Callable[[bool], dpf.Miner], str]] = {
             Exponential(1),
         ),
         "DOES NOT HOLD",
+    ),
+    "divided by noise that a large budget leaves out": (
+        lambda right: DividesByNoise(right=right),
+        "with {'epsilon': Fraction(1000000, 1)} it fails: ZeroDivisionError",
     ),
     "a mean divided by the private count": (
         lambda right: asks(

@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 
+import attrs
 import numpy as np
 import polars as pl
 import pytest
@@ -25,13 +26,13 @@ ROWS = 3000
 ADULT = (14, 9, 10, 16, 16, 7, 15, 6, 5, 2, 7, 7, 12, 42, 2)
 
 
-def people():
+def people(schema=SCHEMA):
     """Towns follow from ages, doses from illness and age together; everything else is independent."""
     draw = np.random.default_rng(0)
     ill, age, other = draw.random(ROWS) < 0.4, draw.integers(0, 4, ROWS), draw.random(ROWS) < 0.5
     town = np.where(draw.random(ROWS) < 0.8, age, draw.integers(0, 4, ROWS))
     dose = np.where(draw.random(ROWS) < 0.9, (age + 2 * ill) % 4, draw.integers(0, 4, ROWS))
-    return dpf.Table.from_codes(SCHEMA, np.array([ill, town, age, dose, other]).astype(int))
+    return dpf.Table.from_codes(schema, np.array([ill, town, age, dose, other]).astype(int))
 
 
 def run(seed=1, schema=SCHEMA, delta=0, **parameters):
@@ -47,6 +48,17 @@ def distance(found, exact_table, of):
         cells = np.ravel_multi_index(tuple(codes[:, a].astype(int) for a in of), [5] * len(of))
         tables.append(np.bincount(cells, minlength=5 ** len(of)) / len(codes))
     return np.abs(tables[0] - tables[1]).sum() / 2
+
+
+@pytest.mark.parametrize("method", ["tree", "rounds", "adaptive"])
+def test_a_budget_that_leaves_no_noise_leaves_the_marginals_as_they_are(method):
+    schema = attrs.evolve(SCHEMA, max_rows=ROWS)
+    assert SyntheticTable(method=method, epsilon=10**7).made_by(schema).most_cells is None
+    study = dpf.Study(schema, epsilon=10**7)
+    study.add("rows", SyntheticTable(method=method, epsilon=10**7))
+    found = study.run(people(schema), seed=1)["rows"]
+    assert distance(found, people(), (1,)) < 0.001
+    assert distance(found, people(), (1, 2)) < 0.02
 
 
 @pytest.mark.parametrize("budget", [{"epsilon": 20}, {"rho": 2}])

@@ -155,6 +155,11 @@ def test_residuals_are_kept_as_far_as_all_of_them_are_more_than_noise():
     assert kept[:-1].mean() < 0.3
 
 
+def test_without_noise_all_of_a_residual_is_kept():
+    """A large budget leaves no noise."""
+    assert parts_kept([0.5, 1e-4, 0.0], [2, 1, 3], [0.0, 0.0, 0.0])[:2] == pytest.approx(1, abs=1e-4)
+
+
 def test_noise_of_a_part_is_left_out_and_what_stands_out_stays():
     """Of eight attributes one is not even, and of seven pairs one is more than noise; what is expected is 0."""
     sizes, draw, rows, tables = (4,) * 8, np.random.default_rng(6), 4000.0, []

@@ -91,7 +91,7 @@ class ChoiceFacts:
         return cells * self._error(measure / rounds) / (2 * max(self.rows, 1))
 
     def most_cells(self, rounds: int, share: Fraction) -> int | None:
-        """Return how many cells a marginal may have that is measured in one of `rounds` rounds.
+        """Return how many cells a marginal may have that is measured in one of `rounds` rounds, None for any number.
 
         A larger one would be mostly noise, and a selection, which has noise too, could take it.
 
@@ -105,7 +105,7 @@ class ChoiceFacts:
         if self.rows is None:
             return None
         error = self._error((1 - share) * Fraction(9, 10) / rounds)
-        return math.floor(_OF_SET * 2 * max(self.rows, 1) / error)
+        return math.floor(_OF_SET * 2 * max(self.rows, 1) / error) if error else None
 
     def _error(self, share: Fraction) -> float:
         """Return about the mean size of the noise of a count of a marginal with that share of the budget."""

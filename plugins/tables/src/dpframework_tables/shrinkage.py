@@ -24,6 +24,7 @@ Array: TypeAlias = "NDArray[np.float64]"
 _GRID = np.concatenate([[0.0], np.logspace(-6, 0, 25)])  # of t; no table has more than 1 of it, see `shrink_to_noise`
 _FIRST = np.array([0.5, *[0.5 / (len(_GRID) - 1)] * (len(_GRID) - 1)])  # weights before anything is seen
 _COUNT = 3.0  # how many residuals these weights count for
+_LEAST_NOISE = 1e-15  # a budget may be so large that the noise is 0; a share of rows is known no better
 _TURNS = 60  # of expectation and maximisation
 
 
@@ -66,7 +67,7 @@ def parts_kept(squares: ArrayLike, free: Sequence[int], noise: ArrayLike) -> Arr
     [1.0, 0.2]
     """
     sums, numbers, variances = (np.asarray(given, dtype=np.float64) for given in (squares, free, noise))
-    total = _GRID[:, np.newaxis] + variances
+    total = _GRID[:, np.newaxis] + np.maximum(variances, _LEAST_NOISE)
     log_likely = -(numbers * np.log(total) + sums / total) / 2
     likely = np.exp(log_likely - log_likely.max(axis=0))
     weights, found = _FIRST, likely

@@ -1,4 +1,4 @@
-"""An engine that counts the tables that queries name, to compare them with the queries' own counts."""
+"""Engines to compare with: one counts the tables that queries name, one several blocks at the same time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, final
 
 from dpframework.tables.blocks import Block
-from dpframework.tables.engines import _Blocks
+from dpframework.tables.engines import Threads, _Blocks
 from dpframework.tables.joint_counts import joint_counts_of
 
 
@@ -29,3 +29,19 @@ class ByTables(_Blocks):
         return super().counts(
             rows, [other if one is None else one.count for one, other in zip(named, functions, strict=True)]
         )
+
+
+@final
+class Together(_Blocks):
+    """An engine with three blocks, each on a thread, that counts for several handles together, as a cluster does."""
+
+    name = "together"
+    sends_messages = True
+
+    def __init__(self) -> None:
+        super().__init__(blocks=3)
+        self._threads = Threads(3)
+
+    def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
+        """Evaluate the blocks at the same time."""
+        return self._threads.map(rows, function)
