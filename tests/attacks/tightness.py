@@ -15,7 +15,7 @@ from dpframework.study.registry import registry
 from dpframework.verify import audit
 
 LEAST = 0.9
-REPLAYS = (300, 6000)  # more where fewer do not reach it
+REPLAYS = (300, 6000, 20_000)  # more where fewer do not reach it
 
 
 def examples(miners: Collection[str] = ()) -> Iterator[tuple[str, Example]]:
