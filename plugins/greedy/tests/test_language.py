@@ -234,8 +234,11 @@ def test_a_query_says_what_is_scored_and_what_a_row_may_change() -> None:
     pairs, extensions = PairScores(language, SCORE), ExtensionScores(language, SURPLUS, 3, 2)
     assert pairs.text == "Jaccard index weighted by support (min 5, max 40) of each pair of literals"
     assert extensions.text == "rows beyond a released Jaccard index (max 40) of each extension by a literal"
-    assert PairScores(language, Score(min_support=5)).score.text == "Jaccard index weighted by support (min 5)"
-    assert PairScores(language, Score(max_support=9)).score.text == "Jaccard index weighted by support (max 9)"
+    assert PairScores(language, Score(5, 0.2)).score.text == "Jaccard index weighted by support (min 5)"
+    assert (
+        PairScores(language, Score(max_support=9, descent=0.2)).score.text
+        == "Jaccard index weighted by support (max 9)"
+    )
     assert PairScores(language, Score()).text == "Jaccard index of each pair of literals"
     assert pairs.attributes == extensions.attributes == ("wolf", "zone", "height", "moose", "rain")
     assert (pairs.answer_length, extensions.answer_length) == (

@@ -96,6 +96,14 @@ def test_published_search_over_intersections_and_unions_finds_the_same(least: in
     assert max(changes.rise, changes.fall) == pytest.approx(largest, rel=1e-9)
 
 
+@pytest.mark.parametrize("steepness", [0.0, -1.0, math.nan, math.inf])
+def test_a_steepness_that_the_derivation_does_not_hold_for_is_refused(steepness: float) -> None:
+    """One that is not a number would have a sensitivity of 0, and one below 0 that of another score."""
+    for given in ((5, steepness), (None, 0.0, 5, steepness), (5, 0.2, 9, steepness)):
+        with pytest.raises(dpf.InputError, match="a number above 0 is needed"):
+            Score(*given)
+
+
 def test_score_is_not_monotonic_and_pays_for_its_rise_and_its_fall() -> None:
     score = Score.lowest(20, 100)
     changes, declared = score.changes, score.sensitivity

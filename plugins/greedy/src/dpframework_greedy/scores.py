@@ -62,7 +62,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import rational_above
+from dpframework.facts import InputError, rational_above
 from dpframework.formulas import Cells, ScoreClaims, cells, least, public, score_claims
 from dpframework.queries import Norm, Sensitivity
 
@@ -104,6 +104,11 @@ class Score:
     max_support, descent
         How many rows in at least one support make the second factor 1/2, and its steepness there; None for none.
 
+    Raises
+    ------
+    InputError
+        If a factor's steepness is not a number above 0, for which alone the changes are derived.
+
     Examples
     --------
     >>> round(float(Score.lowest(100, None).sensitivity.spread.add_or_remove_one), 4)
@@ -114,6 +119,11 @@ class Score:
     steepness: float = 0.0
     max_support: int | None = None
     descent: float = 0.0
+
+    def __attrs_post_init__(self) -> None:
+        for bound, steepness in ((self.min_support, self.steepness), (self.max_support, self.descent)):
+            if bound is not None and not 0 < steepness < math.inf:
+                raise InputError(f"the steepness at a support of {bound} is {steepness}; a number above 0 is needed")
 
     @classmethod
     def lowest(cls, min_support: int, max_support: int | None) -> Score:
