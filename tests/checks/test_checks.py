@@ -13,6 +13,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.checks import BUILT_IN, findings, noise
+from dpframework.checks.base import Finding, Findings, Severity
 from dpframework.checks.check_pages import check_page
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Step, Verified
@@ -108,6 +109,7 @@ def cells(name: str) -> Step:
 TWO, PERSON = dpf.PrivacyUnit(None, 2), dpf.PrivacyUnit("person")
 TWO_TABLES = dpf.sequential(scoped("n", cells("n")), scoped("m", cells("m")))
 WITH_IDS = dpf.Schema([*SCHEMA.attributes, dpf.Categorical("Patient ID", ["1", "2"])])
+BLOCK = dpf.spend("b", dpf.kind("n", dpf.queries.Count(), DiscreteLaplace), rho="0.1")
 A, NOT_A = dpf.Equals("a", "true"), dpf.Equals("a", "false")
 BOTH = (ADD, REPLACE)
 
@@ -247,6 +249,7 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
             (asked(dpf.queries.Count(), Gaussian("0.1")), {}),
             (asked(dpf.queries.Count(), Gaussian("0.1")), {"delta": "1e-6"}),
         ),
+        ("error", "block 'b' has no cap on epsilon; set delta > 0", (BLOCK, {}), (BLOCK, {"delta": "1e-6"})),
     ],
     "DP011": [
         ("warning", "delta 0.01 is not below 1/100", (count(), {"delta": "0.01"}), (count(), {"delta": "0.00001"})),
@@ -280,6 +283,12 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
             "step 'q': for-one-row on .* needs a sensitivity in the l1 norm",
             (asked(told(1, norm="linf"), ForOneRow(1)), {"unit": TWO}),
             (asked(told(1), ForOneRow(1)), {}),
+        ),
+        (  # what the query lacks is not what the mechanism lacks
+            "error",
+            "step 'q': for-one-row on told has no claim for one unit",
+            (asked(told(1), ForOneRow(1)), {"unit": TWO}),
+            (asked(told(None, 1), ForOneRow(1)), {}),
         ),
     ],
     "DP015": [
@@ -604,6 +613,18 @@ def test_an_owner_who_would_rather_be_stopped_says_so_by_name() -> None:
     assert len(hashes) == 3
 
 
+def test_findings_are_drawn_by_check_with_how_many_each_has_the_gravest_first() -> None:
+    kinds = [("DP021", "info", 3), ("DP001", "error", 1), ("DP025", "warning", 2)]
+    some = Findings(Finding(code, Severity(kind), str(k)) for code, kind, times in kinds for k in range(times))
+    axes = some.plot()
+    drawn = [
+        (label.get_text(), bar.get_width()) for label, bar in zip(axes.get_yticklabels(), axes.patches, strict=True)
+    ]
+    assert drawn == [("DP001 error", 1), ("DP025 warning", 2), ("DP021 info", 3)]
+    assert axes.yaxis_inverted()
+    assert axes.get_title() == "6 findings"
+
+
 def test_errors_come_first_and_each_finding_once(plan_of: Callable[..., dpf.StudyPlan]) -> None:
     twice = dpf.sequential(asked(told(None)), count("n"), count("n"))
     of = found(plan_of, twice, {"epsilon": 1, "allow": ("mcmc",)})
@@ -688,7 +709,7 @@ def test_a_misspelt_allowance_is_refused_with_what_was_meant(
     plan_of: Callable[..., dpf.StudyPlan], allowed: str, meant: str
 ) -> None:
     node = count(assumptions=["ours-only"])
-    for names in ([allowed], ["ours-only", allowed], [allowed, "ours-only"]):
+    for names in ([allowed], ["ours-only", allowed], [allowed, "ours-only"], ["one-row-per-person", allowed]):
         plan = plan_of(node, SCHEMA, ADD, epsilon=1, allow=names)
         (message,) = messages(findings(plan), "DP015")
         assert message == f"the study allows '{allowed}', which nothing assumes; did you mean '{meant}'?"
