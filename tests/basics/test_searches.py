@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,8 @@ import pytest
 
 import dpframework as dpf
 from dpframework.basics import AdaptiveGridMiner, PrivateBoundsMiner
+from dpframework.basics.adaptive import Looks
+from dpframework.basics.bounds import _Search
 from dpframework.queries import BoxCounts
 from dpframework.results import AdaptiveGrid, FoundBounds
 from dpframework.verify import MinerConformance, QueryConformance
@@ -98,6 +103,119 @@ def test_a_cell_of_one_bin_is_not_looked_at_again() -> None:
     )
     assert len(found["m"].cells) == 4
     assert len(found.charges) == 3  # of the whole, of its four bins, and the last
+
+
+class ExactBlock:
+    """A block that answers without noise, as if its counts had the variances that it is given, or else none."""
+
+    def __init__(self, codes: Any, variances: Sequence[float] = ()) -> None:
+        self.codes = np.atleast_2d(codes)
+        self.left = SimpleNamespace(epsilon=Fraction(2))
+        self.costs: list[Fraction] = []
+        self.variances = iter(variances)
+
+    def release(self, kind: str, *, epsilon: Fraction, boxes: Any) -> list[int]:
+        self.left.epsilon -= epsilon
+        self.costs.append(epsilon)
+        return [
+            int(np.all([(own >= a) & (own < b) for own, (a, b) in zip(self.codes, box, strict=True)], axis=0).sum())
+            for box in boxes
+        ]
+
+    def calibration(self, kind: str, *, epsilon: Fraction) -> Any:
+        return SimpleNamespace(variance=next(self.variances, 0.0))
+
+    def table(self, schema: dpf.Schema) -> Any:
+        return SimpleNamespace(schema=schema, spend=lambda name: self)
+
+
+@pytest.mark.parametrize("outside", [0.0, 0.05, 0.25, 0.5])
+def test_without_noise_bounds_are_the_tightest_that_leave_no_more_rows_outside_than_they_may(outside: float) -> None:
+    rng = np.random.default_rng(0)
+    for bins in (2, 3, 8, 13):
+        numeric = dpf.Numeric("x", 0, bins, bins=bins)
+        edges = np.arange(bins + 1)
+        for codes in (
+            rng.integers(0, bins, 40),
+            rng.binomial(bins - 1, 0.3, 40),
+            np.repeat(bins - 1, 8),
+            np.arange(bins),
+        ):
+            block = ExactBlock(codes)
+            lower, upper, looks = _Search(numeric, Looks(block, "epsilon"), outside).run()  # type: ignore[arg-type]
+            below = np.array([(codes < edge).sum() for edge in edges])
+            most = outside * len(codes)
+            tightest = (
+                max(edge for edge in edges[:-1] if below[edge] <= most),
+                min(edge for edge in edges[1:] if len(codes) - below[edge] <= most),
+            )
+            assert (lower, upper) == (tightest if tightest[0] < tightest[1] else (0, bins))
+            assert looks == len(block.costs) <= np.ceil(np.log2(bins))
+            assert set(block.costs) == {2 * Fraction(1, 100)}
+
+
+def test_a_look_that_is_not_clear_doubles_the_price_of_the_next_until_half_is_spent() -> None:
+    x, blurred, clear = dpf.Numeric("x", 0, 64, bins=64), 1e9, 0.0
+    codes = np.arange(64)
+    never = ExactBlock(codes, [blurred] * 99)
+    assert _Search(x, Looks(never, "epsilon"), 0.1).run() == (0, 64, 5)  # type: ignore[arg-type]
+    assert [50 * cost for cost in never.costs] == [1, 2, 4, 8, 16]  # 32 more would leave less than half
+    halved = ExactBlock(codes, [clear, blurred, clear, blurred, blurred, blurred, clear, clear, clear])
+    _Search(x, Looks(halved, "epsilon"), 0.1).run()  # type: ignore[arg-type]
+    assert [50 * cost for cost in halved.costs] == [1, 1, 2, 2, 4, 8, 16, 16]  # exactly half
+
+
+@pytest.mark.parametrize(
+    ("noise", "below", "moves"),
+    [(5, 12, True), (5.25, 12, False), (8, 18, True), (8, 17, False), (8, 2, True), (8, 3, False), (0, 10, True)],
+)
+def test_a_search_moves_where_a_count_is_off_its_goal_by_the_noise_or_the_noise_is_half_of_the_goal(
+    noise: float, below: int, moves: bool
+) -> None:
+    """Ten of 100 rows may lie below: noise of 5, two standard deviations, decides whatever the count is."""
+    block = ExactBlock([0] * below + [3] * (100 - below), [(noise / 2) ** 2])
+    search = _Search(dpf.Numeric("x", 0, 4, bins=4), Looks(block, "epsilon"), 0.1)  # type: ignore[arg-type]
+    search._upper = (4, 4)  # found already
+    assert search._look(Fraction(1, 100)) is moves
+    assert search._lower == ((0, 3) if not moves else (0, 1) if below > 10 else (2, 3))
+
+
+@pytest.mark.parametrize(("rows", "variance", "enough", "depth"), [(1, 0, 1, 6), (5, 100, 30, 4), (12, 15, 12, 2)])
+def test_without_noise_cells_are_halved_while_they_have_enough_rows(
+    rows: int, variance: float, enough: int, depth: int
+) -> None:
+    """Enough rows are as many as the miner asks for, and three standard deviations of a look's noise."""
+    rng = np.random.default_rng(enough)
+    x, y = dpf.Numeric("x", 0, 5, bins=5), dpf.Numeric("y", 0, 8, bins=8)
+    codes = np.array([rng.binomial(4, 0.2, 200), rng.integers(0, 8, 200)])
+    codes[:, :enough] = [[4], [7]]  # exactly enough are in the last cell
+
+    looked_at = []
+
+    def split(box: tuple[tuple[int, int], ...], levels: int) -> list[Any]:
+        looked_at.append(levels)
+        inside = np.all([(own >= a) & (own < b) for own, (a, b) in zip(codes, box, strict=True)], axis=0).sum()
+        if levels == 0 or inside < enough or all(b - a == 1 for a, b in box):
+            return [box]
+        middles = [((a, (a + b) // 2), ((a + b) // 2, b)) if b - a > 1 else ((a, b),) for a, b in box]
+        return [cell for quarter in itertools.product(*middles) for cell in split(quarter, levels - 1)]
+
+    block = ExactBlock(codes, [variance])
+    grid = AdaptiveGridMiner(["x", "y"], rows=rows, depth=depth, looks="0.4", epsilon=1).mine(
+        block.table(dpf.Schema([x, y]))
+    )
+    assert sorted(grid.cells) == sorted(split(((0, 5), (0, 8)), depth))
+    *looks, last = block.costs
+    assert set(looks) == {2 * Fraction(4, 10) / depth}
+    assert sum(looks) + last == 2
+    assert len(looks) == len({*looked_at} - {0})  # none at cells that cannot be halved
+
+
+def test_a_grid_has_no_more_than_12_levels() -> None:
+    assert [AdaptiveGridMiner(["x", "y"], depth=depth, epsilon=1).depth for depth in (1, 12)] == [1, 12]
+    for depth in (0, 13):
+        with pytest.raises(dpf.InputError, match="a whole number from 1 to 12 is needed"):
+            AdaptiveGridMiner(["x", "y"], depth=depth, epsilon=1)
 
 
 @pytest.mark.parametrize("bin_", [0, 15])
