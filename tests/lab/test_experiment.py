@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,9 +19,12 @@ from scipy import stats
 
 import dpframework as dpf
 from dpframework import cli
-from dpframework.lab.experiment import load_experiment, run_experiment
+from dpframework.lab.experiment import file, load_experiment, run_experiment
 from dpframework.lab.experiment.grid import Cell, Experiment
+from dpframework.lab.experiment.groups import _spread_of
+from dpframework.lab.experiment.job import _reason
 from dpframework.lab.experiment.job_list import jobs_of
+from dpframework.lab.experiment.results import _parameter
 from dpframework.lab.experiment.spread import Spread, median_interval
 from dpframework.lab.experiment.summary import sample_note
 from dpframework.lab.experiment.tables import Fold
@@ -194,6 +199,41 @@ def test_methods_and_measures_may_be_for_some_data_sets_with_epsilons_and_repeti
     }
 
 
+def test_what_a_file_does_not_say_has_a_default(folder: Path) -> None:
+    said = [(line, "") for line in ('title = "Trees"\n', "seed = 3\n", "repetitions = 2\n", "folds = 2\n")]
+    unsaid = ('rows = ["method", "max_depth"]\ncolumns = ["epsilon"]\n', "where = { epsilon = 0.1, max_depth = 1 }\n")
+    found = edited(folder, *said, unsaid, ('[[table]]\nname = "shares"', '[[table]]\nname = "all.of-it_1"'))
+    assert (found.title, found.seed, found.repetitions, found.folds, dict(found.repetitions_at)) == (
+        "trees",
+        0,
+        1,
+        None,
+        {},
+    )
+    assert (str(found.relation), found.delta, found.allow, found.unit) == (
+        "add-or-remove-one",
+        0,
+        (),
+        dpf.PrivacyUnit(),
+    )
+    assert found.data[0].data.out_of_domain.value == "error"  # type: ignore[union-attr]
+    (table,), (plot,) = found.tables, found.plots
+    assert (table.title, table.statistic, table.rows, table.columns, table.x) == (
+        "all.of-it_1",
+        "mean",
+        ("method",),
+        (),
+        None,
+    )
+    assert dict(table.where) == {"epsilon": [Fraction(1, 10)], "max_depth": [1]}
+    assert (plot.title, plot.columns, plot.x_scale, plot.y_scale) == ("shares", (), "linear", "linear")
+    for one in found.measures + found.methods:
+        assert one.data is None
+    assert edited(folder, ("seed = 3", "seed = 0"), ("folds = 2", "folds = 2")).seed == 0
+    long = "m" * 200
+    assert edited(folder, ('name = "most"', f'name = "{long}"')).methods[1].name == long
+
+
 def test_an_epsilon_may_have_repetitions_of_its_own(folder: Path) -> None:
     more = ("repetitions = 2", 'repetitions = 2\nrepetitions_at = { "0.10" = 5 }')
     experiment = edited(folder, more, ('baseline = "code.py:most"', 'baseline = "code.py:most"\nrepetitions = 1'))
@@ -263,6 +303,25 @@ def test_tables_and_splits_are_shared_by_the_methods_of_a_repetition(folder: Pat
         ('name = "shares"\nvalue', 'name = "a/b"\nvalue', "table 'a/b': its name is that of a file"),
         ('name = "most"', 'name = "tree"', "method 'tree': this name is used twice"),
         ('name = "tree"', 'name = "trees, deep"', "method 'trees, deep': the name of a miner's method cannot hold ','"),
+        (
+            'name = "most"',
+            f'name = "{201 * "m"}"',
+            "method number 2: its name has more than 200 characters; shorten it",
+        ),
+        ('name = "most"\n', "", "method number 2: "),
+        ('measure = "code.py:share"\n', 'name = "share"\n', "measure number 1: "),
+        ("seed = 3", "seed = -1", "seed must be a whole number from 0 on"),
+        ('title = "Trees"', "repetitions_at = 3", "repetitions_at must be a table"),
+        ('columns = ["epsilon"]', "columns = [1]", "table 'shares': columns must be a text or a list of texts"),
+        ('columns = ["epsilon"]', 'statistic = "modus"', "table 'shares': statistic 'modus' is unknown"),
+        ('value = ["share", "rows"]\n', "", "table 'shares': has no 'value'; name the measured value"),
+        ('y = "share"', 'y = ["share", "rows"]', "plot 'shares': y is one measured value; make a plot of each"),
+        ('y = "share"', 'y = "share"\ny_scale = "cubic"', "plot 'shares': y_scale must be 'linear' or 'log'"),
+        ('lines = ["method", "max_depth"]', "lines = []", "of 'max_depth' (1 and 2); put it in lines or panels"),
+        ("max_depth = [1, 2]", "max_depth = []", "method 'tree': grid: max_depth must be a list of values"),
+        ("max_depth = [1, 2]", 'target = ["ill"]', "method 'tree': target is in params and in grid; give it once"),
+        ("max_depth = [1, 2]", "seed = [1, 2]", "method 'tree': seed is not a parameter; each cell is given its own"),
+        ('measure = "code.py:share"', 'measure = "code.py:share"\nmethods = ["tre"]', "methods: there is no 'tre'"),
         ("[[measure]]", "[measure]", "each measure must be written under its own [[measure]] heading"),
         ("[[data]]", "[[step]]", "looks like a study"),
     ],
@@ -274,6 +333,17 @@ def test_a_mistake_is_one_sentence(folder: Path, old: str, new: str, sentence: s
     assert str(raised.value).startswith(f"{folder / 'trees.toml'}: ")
     assert "\n" not in str(raised.value)
     assert not (folder / "out").exists()
+
+
+def test_an_experiment_may_have_100_000_cells_and_its_data_lie_anywhere(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = len(list(load_experiment(folder / "trees.toml").cells()))
+    monkeypatch.setattr(file, "MOST_CELLS", cells)
+    assert edited(folder, ('"people.csv"', '"/elsewhere/people.csv"')).data[0].data.unrestricted  # type: ignore[union-attr]
+    monkeypatch.setattr(file, "MOST_CELLS", cells - 1)
+    with pytest.raises(dpf.InputError, match=f"has more than {cells - 1} cells; take fewer"):
+        load_experiment(folder / "trees.toml")
 
 
 # What is checked before data is opened
@@ -357,6 +427,39 @@ def test_a_generator_draws_a_table_a_repetition_once(folder: Path) -> None:
     frame = pl.read_parquet(folder / "out" / "results.parquet")
     assert frame["rows"].dtype == pl.Int64
     assert dict(frame.group_by("rows").agg(pl.col("of.rows").max()).iter_rows()) == {40: 20, 60: 30}
+
+
+NAMED = ('measure = "code.py:share"', 'measure = "code.py:share"\nname = "of"')
+OF = (('value = ["share", "rows"]', 'value = "of.share"'), ('y = "share"', 'y = "of.share"'))
+
+
+def test_a_plan_needs_the_schema_of_the_first_generated_table_alone(folder: Path) -> None:
+    """A seed has 32 bits, as scikit-learn expects, and the tables of repetitions differ."""
+    made = (AT, 'generator = "code.py:people"\ngrid = { rows = [40] }')
+    single = edited(folder, made, ("repetitions = 2", "repetitions = 1"), ("folds = 2", ""), NAMED, *OF)
+    (once,) = {job.source for job in jobs_of(single)}
+    assert run_experiment(single, folder / "out", processes=1).failed == ()
+    assert calls(folder)["people 40"] == 1
+    both = {job.source for job in jobs_of(edited(folder, made))}
+    assert once in both
+    assert len(both) == 2
+    assert all(0 < source.seed < 2**32 for source in both)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("values", "column"),
+    [
+        ([True, None, False], pl.Series([True, None, False], dtype=pl.Boolean)),
+        ([1, None, 2], pl.Series([1, None, 2], dtype=pl.Int64)),
+        ([1, None, 0.5], pl.Series([1, None, 0.5], dtype=pl.Float64)),
+        ([0.5, 1.5], pl.Series([0.5, 1.5], dtype=pl.Float64)),
+        ([None, None], pl.Series([None, None], dtype=pl.String)),
+        ([1, "x", None, True, 0.25, [1]], pl.Series(["1", "x", None, "true", "0.25", "[1]"], dtype=pl.String)),
+        ([True, 1], pl.Series(["true", "1"], dtype=pl.String)),
+    ],
+)
+def test_a_parameter_is_a_column_of_numbers_where_all_are_and_of_texts_else(values: Any, column: pl.Series) -> None:
+    assert _parameter(values).equals(column, check_dtypes=True)
 
 
 def test_a_generator_may_hold_rows_out_itself(folder: Path) -> None:
@@ -509,6 +612,21 @@ def test_a_measure_that_does_not_fit_is_named(folder: Path, measure: str, reason
     assert {one.reason for one in run_experiment(experiment, folder / "out", processes=1).failed} == {reason}
 
 
+def test_a_failure_is_told_by_its_cause_if_a_run_stopped_and_else_by_itself() -> None:
+    def reason(error: Exception, cause: Exception | None) -> str:
+        with pytest.raises(type(error)) as raised:
+            raise error from cause
+        return _reason(raised.value)
+
+    stopped, own = dpf.InputError("the run has stopped"), ValueError("no rows\nat all")
+    assert reason(stopped, None) == "the run has stopped"
+    assert reason(stopped, own) == "ValueError: no rows"
+    assert reason(own, None).startswith("ValueError in test_experiment.py, line ")
+    assert reason(own, KeyError("x")).startswith("ValueError in test_experiment.py, line ")
+    assert reason(ArithmeticError(), None).startswith("ArithmeticError in test_experiment.py, line ")
+    assert ":" not in reason(ArithmeticError(), None)
+
+
 def test_an_interrupted_miner_ends_the_run_and_finished_cells_are_kept(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -604,6 +722,39 @@ def test_summaries_agree_with_numpy_and_scipy(folder: Path) -> None:
 def test_with_one_repetition_the_folds_are_the_sample(folder: Path) -> None:
     run_experiment(edited(folder, ("repetitions = 2", "repetitions = 1")), folder / "out", processes=1)
     assert set(pl.read_csv(folder / "out" / "table-shares.csv")["n"]) == {2}
+
+
+@pytest.mark.parametrize(
+    ("sample", "described"),
+    [
+        ({1: [1, 4], 2: [5, 5, 8], 3: [-2]}, [2.5, 6, -2]),  # the mean of each repetition's folds
+        ({1: [1, math.nan], 2: [math.nan], 3: [4, 6]}, [1, 5]),
+        ({1: [1, math.nan, 4]}, [1, 4]),  # of a single repetition, its folds
+        ({1: [math.nan]}, None),
+        ({1: [math.nan], 2: [math.nan]}, None),
+    ],
+)
+def test_folds_are_averaged_where_there_are_repetitions(
+    sample: dict[int, list[float]], described: list[float] | None
+) -> None:
+    assert _spread_of(sample) == (None if described is None else Spread.of(described))
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 30])
+def test_the_interval_of_a_mean_is_students(n: int) -> None:
+    values = np.random.default_rng(n).exponential(size=n)
+    found = Spread.of(values)
+    low, high = stats.t.interval(0.95, n - 1, values.mean(), stats.sem(values)) if n > 1 else (math.nan, math.nan)
+    assert found.n == n
+    assert found.mean == pytest.approx(values.mean())
+    assert (found.mean_low, found.mean_high) == pytest.approx((low, high), nan_ok=True)
+    assert (found.q1, found.median, found.q3) == pytest.approx(tuple(np.percentile(values, [25, 50, 75])))
+    assert [found.estimate(one)[0] for one in ("mean", "median", "quartiles")] == [
+        found.mean,
+        found.median,
+        found.median,
+    ]
+    assert found.estimate("quartiles")[1:] == (found.q1, found.q3)
 
 
 @pytest.mark.parametrize("n", [6, 7, 10, 25, 60])

@@ -320,8 +320,8 @@ def _epsilon(value: Any, where: str) -> Fraction:
         raise InputError(f"{where}{error}") from None
 
 
-def _whole(form: Mapping[str, Any], key: str, where: str, *, default: int = 1, least: int = 1) -> int:
-    value = form.get(key, default)
+def _whole(form: Mapping[str, Any], key: str, where: str, *, default: int | None = None, least: int = 1) -> int:
+    value: Any = form.get(key, default)
     if not is_whole_number(value, least):
         raise InputError(f"{where}{key} must be a whole number from {least} on")
     return value

@@ -83,13 +83,13 @@ class Spread:
 
 
 def half_width(n: int, sd: float) -> float:
-    """Return half the width of Student's interval of a mean of n values, or NaN for one value.
+    """Return half the width of Student's interval of a mean of n values, or NaN for one value, whose `sd` is NaN.
 
     Student, "The probable error of a mean", Biometrika 6 (1908).
     """
     from scipy.special import stdtrit
 
-    return float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * sd / math.sqrt(n) if n > 1 else math.nan
+    return float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * sd / math.sqrt(n)
 
 
 def median_interval(ordered: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:
