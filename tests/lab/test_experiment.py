@@ -740,6 +740,7 @@ def test_folds_are_averaged_where_there_are_repetitions(
     assert _spread_of(sample) == (None if described is None else Spread.of(described))
 
 
+@pytest.mark.filterwarnings("error")  # of a single value, too
 @pytest.mark.parametrize("n", [1, 2, 5, 30])
 def test_the_interval_of_a_mean_is_students(n: int) -> None:
     values = np.random.default_rng(n).exponential(size=n)
