@@ -69,6 +69,105 @@ def bounds(schema: dpf.Schema, miner: str, relation: str = "add-or-remove-one", 
     return bound
 
 
+PATIENTS = dpf.Schema(
+    [dpf.Numeric("age", 0, 100, bins=4), dpf.Boolean("ill", missing=True), dpf.Categorical("town", ["a", "b", "c"])],
+    about_rows=7000,
+)
+ILL, IN_A = {"equals": ["ill", "true"]}, {"equals": ["town", "a"]}
+LN_20 = math.log(20)  # scales of Laplace noise that 5 % of draws exceed, in absolute value
+OF_TABLE = {"whole": 7000, "whole_text": "about 7,000 rows"}
+ALL = OF_TABLE | {"likely": 7000, "likely_text": "the whole table", "kind": "number", "unit": "rows", "amount": 30}
+CELLS = OF_TABLE | {"kind": "counts", "unit": "rows", "amount": 30}
+THREE = CELLS | {"likely": 7000 / 3, "likely_text": "the average of the 3 counts"}
+NINE = CELLS | {"likely": 7000 / 9, "likely_text": "the average of the 9 counts"}
+SUM = {"kind": "number", "whole_text": "the largest sum of about 7,000 rows", "note": "as much as 30 rows can add"}
+SUM |= {"likely_text": "the largest sum that the table can have"}
+RANGE = {"kind": "number", "likely_text": "half of its range: the middle would be as good"}
+MEAN = RANGE | {"whole": 100, "whole_text": "the range from 0 to 100", "likely": 50}
+VARIANCE = {"kind": "number", "whole": 2500, "whole_text": "the largest variance, 2,500", "likely": 1250}
+VARIANCE |= {"likely_text": "half of the largest one: the middle would be as good"}
+SHARE = RANGE | {"whole": 1, "whole_text": "the range from 0 to 1", "likely": 0.5}
+MISS = OF_TABLE | {"kind": "number", "unit": "rows", "likely_text": "any point would miss it by"}
+WORST, GROUP = (
+    {"note": "on the worst rows"},
+    "depends on the number of rows of a group (±{} for 1,000, ±{} for 100,000)",
+)
+CLAMPED = ("values of 'age' beyond [0, 100] count as the nearer bound", "rows without 'age' count as 0")
+TESTED = ("rows on which a test of it is of a missing value are left out",)
+SHOWN = ("values are shown for their noisy counts, which are too large on average",)
+CUT_OFF = "counts are not cut off at 0; whoever does that makes small ones too large on average"
+BINNED = ("values of 'age' beyond its bounds count in the first or last bin", "rows without 'age' count as [0, 25)")
+GRID = (*CLAMPED, "values of 'age' count as the nearest of 101 points, 1 apart")
+
+
+@pytest.mark.parametrize(
+    ("miner", "parameters", "stated"),
+    [
+        ("count", {}, ALL | {"what": "number of rows"}),
+        ("count", {"where": ILL}, ALL | {"what": "number of rows with ill = true"}),
+        ("count", {"by": "town"}, THREE | {"what": "number of rows by 'town'"}),
+        ("count", {"by": "town", "where": ILL}, THREE | {"what": "number of rows with ill = true by 'town'"}),
+        ("sum", {"attribute": "age"}, SUM | {"what": "sum of 'age'", "amount": 1000 * LN_20, "whole": 700_000,
+         "likely": 700_000, "biases": CLAMPED}),
+        ("sum", {"attribute": "age", "where": ILL, "bounds": [10, 20]},
+         SUM | {"what": "sum of 'age' where ill = true", "amount": 200 * LN_20, "whole": 140_000, "likely": 140_000,
+                "biases": tuple(b.replace("[0, 100]", "[10, 20]").replace("as 0", "as 10") for b in CLAMPED)}),
+        ("mean", {"attribute": "age"}, MEAN | WORST | {"what": "mean of 'age'", "biases": CLAMPED,
+         "amount": 100 * share_error(7000, LaplaceLaw(10))}),
+        ("mean", {"attribute": "age", "by": "town"},
+         MEAN | {"what": "mean of 'age' by 'town'", "note": GROUP.format("2.88", "0.0299"), "biases": CLAMPED}),
+        ("mean", {"attribute": "age", "where": ILL},
+         MEAN | {"what": "mean of 'age' where ill = true", "biases": CLAMPED,
+                 "note": GROUP.format("2.88", "0.0299").replace(" of a group", "")}),
+        ("variance", {"attribute": "age"}, VARIANCE | WORST | {"what": "variance of 'age'", "biases": CLAMPED,
+         "amount": 10_000 * 2.5 / (7000 / (10 * math.log(60)) - 3)}),
+        ("variance", {"attribute": "age", "by": "town"},
+         VARIANCE | {"what": "variance of 'age' by 'town'", "biases": CLAMPED,
+                     "note": GROUP.format("1.17e+03", "10.2")}),
+        ("ratio", {"of": ILL}, SHARE | WORST | {"what": "share with ill = true", "biases": TESTED,
+         "amount": share_error(7000, LaplaceLaw(10))}),
+        ("ratio", {"of": ILL, "by": "town"}, SHARE | {"what": "share with ill = true by 'town'", "biases": TESTED,
+         "note": GROUP.format("0.0288", "0.000299")}),
+        ("ratio", {"of": ILL, "where": IN_A}, SHARE | {"what": "share with ill = true where town = a", "biases": TESTED,
+         "note": GROUP.format("0.0288", "0.000299").replace(" of a group", "")}),
+        ("top-k", {"attribute": "town"}, THREE | {"what": "counts of the values of 'town'", "biases": SHOWN}),
+        ("top-k", {"attribute": "town", "by": "ill"},
+         NINE | {"what": "counts of the values of 'town' by 'ill'", "biases": SHOWN}),
+        ("histogram", {"attribute": "age"}, CELLS | {"what": "counts of 'age'", "biases": (*BINNED, CUT_OFF),
+         "likely": 1750, "likely_text": "the average of the 4 counts"}),
+        ("crosstab", {"attributes": ["ill", "town"]},
+         NINE | {"what": "counts of 'ill' by 'town'", "biases": ("rows without 'town' count as a", CUT_OFF)}),
+        ("median", {"attribute": "age"}, MISS | WORST | {"what": "median of 'age'", "likely": 3500, "biases": GRID}),
+        ("quantile", {"attribute": "age", "quantile": "0.9", "by": "town"},
+         MISS | WORST | {"what": "quantile 0.9 of 'age' by 'town'", "likely": 6300, "biases": GRID}),
+    ],
+)  # fmt: skip
+def test_everyday_miners_state_of_what_their_error_is_and_beside_what(
+    miner: str, parameters: dict[str, Any], stated: dict[str, Any]
+) -> None:
+    """Of 7,000 rows or so, for an epsilon of 0.1. Amounts follow by formula; a selection's is bounded by one."""
+    found = attrs.asdict(bounds(PATIENTS, miner, **parameters), recurse=False)
+    assert found["size"] == TableSize(7000)
+    assert len(found["steps"]) == 1
+    expected = {"unit": "", "note": "", "biases": (), "amount": None, "level": found.get("level")} | stated
+    if miner in ("median", "quantile"):
+        del expected["amount"]
+        best = float(stated["likely"]) / 7000
+        assert 0.5 < found["amount"] / (2 * best * 10 * math.log(20 * 101)) <= 1  # s ln(20 m), or less
+    for name, value in expected.items():
+        if name in found:
+            exact = not isinstance(value, float)
+            assert found[name] == (value if exact else pytest.approx(value, rel=0.002)), name
+
+
+def test_few_rows_and_a_public_number_of_them_bound_errors_too() -> None:
+    few = bounds(attrs.evolve(PATIENTS, about_rows=40), "variance", attribute="age")
+    assert few.amount == 2500
+    known = bounds(attrs.evolve(PATIENTS, about_rows=None, rows=700), "mean", attribute="age")
+    assert known.amount == pytest.approx(500 * LN_20 / 700, rel=0.002)  # a row moves the sum by 50
+    assert known.note == ""
+
+
 def test_a_plan_says_what_is_known_of_the_number_of_rows() -> None:
     sizes = [({}, TableSize()), ({"rows": 9}, TableSize(9, exact=True, most=9)), ({"max_rows": 9}, TableSize(most=9))]
     for known, size in [*sizes, ({"about_rows": 7, "max_rows": 9}, TableSize(7, most=9))]:

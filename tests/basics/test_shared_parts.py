@@ -1,0 +1,124 @@
+"""What everyday miners share, each by itself: bounds, histograms of a budget's part, and what a step says of itself."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpframework as dpf
+from dpframework.basics import MarginalsMiner, RowsPerUnitMiner
+from dpframework.basics.bounds_given import as_bounds, bounds_misfit
+from dpframework.basics.cells import _biases
+from dpframework.basics.means import _of_sum, _share_of, share_interval
+from dpframework.basics.one_way_marginals import NoisyHistogram, OneWayMarginals
+from dpframework.queries import BoundedSum
+from dpframework.results.adaptive import FoundBounds
+from dpframework.results.noisy import CONFIDENCE, error_of, quantile
+
+AGE = dpf.Numeric("age", 0, 90, bins=3)
+ILL, TOWN = dpf.Boolean("ill", missing=True), dpf.Categorical("town", ["a", "b", "c"])
+
+
+def test_bounds_are_two_numbers_or_a_step_of_the_same_attribute() -> None:
+    assert as_bounds([1, 2.5]) == (1.0, 2.5)
+    assert (as_bounds(None), as_bounds("found")) == (None, "found")
+    for wrong in ([], [1], [1, 2, 3]):
+        with pytest.raises(dpf.InputError, match=f"bounds has {len(wrong)} numbers; two are needed"):
+            as_bounds(wrong)
+    finds, other = (SimpleNamespace(result=FoundBounds, attribute=name, name="private-bounds") for name in ("x", "y"))
+    counts = SimpleNamespace(result=int, attribute="x", name="count")
+    of_any = SimpleNamespace(result=FoundBounds, name="a plugin's")
+    assert bounds_misfit("x", {"s": finds}) is bounds_misfit("x", {"s": of_any}) is bounds_misfit("x", {}) is None  # type: ignore[dict-item]
+    assert "of miner 'count'; name a step" in str(bounds_misfit("x", {"s": finds, "t": counts}))  # type: ignore[dict-item]
+    assert "finds bounds of 'y' and not of 'x'" in str(bounds_misfit("x", {"s": other}))  # type: ignore[dict-item]
+
+
+def test_two_independent_histograms_are_weighted_by_the_inverse_of_their_variances() -> None:
+    both = NoisyHistogram(np.array([3.0, 8.0]), 1.0).with_another(np.array([7.0, 4.0]), 3.0)
+    assert both.counts.tolist() == [4.0, 7.0]
+    assert both.variance == 0.75
+    exact = NoisyHistogram(np.array([3.0]), 0.0).with_another(np.array([7.0]), 2.0)
+    assert (exact.counts.tolist(), exact.variance) == ([3.0], 0.0)
+    none = NoisyHistogram(np.array([5.0]), 0.0).with_another(np.array([5.0]), 0.0)
+    assert np.isfinite(none.counts).all()
+
+
+def test_histograms_are_one_step_in_zcdp_and_one_of_each_size_in_pure_epsilon() -> None:
+    """The budget is shared out among the steps, and the variances are those of their attributes in the given order."""
+    wide = dpf.Numeric("cost", 0, 100, bins=100)
+    among = [ILL, wide, dpf.Boolean("new"), TOWN]
+    (rho,) = OneWayMarginals(among, zcdp=True).plan(Fraction(1, 2)).items()
+    assert rho[0] == "histograms"
+    assert rho[1].mechanism.rho == Fraction(1, 2)  # type: ignore[attr-defined]
+    pure = OneWayMarginals(among, zcdp=False)
+    steps = pure.plan(Fraction(2))
+    assert [(name, [own.name for own in step.query.of]) for name, step in steps.items()] == [  # type: ignore[attr-defined]
+        ("histograms 1 of 2", ["ill", "new", "town"]),
+        ("histograms 2 of 2", ["cost"]),
+    ]
+    shares = [step.mechanism.epsilon for step in steps.values()]  # type: ignore[attr-defined]
+    assert sum(shares) == 2
+    assert shares[0] < shares[1]
+    study = dpf.Study(dpf.Schema(among), epsilon=3)
+    study.add("n", dpf.miner("count", epsilon=1))
+    plan = study.plan()
+    of_ill, of_cost, of_new, of_town = pure.variances(Fraction(2), plan) or ()
+    assert of_cost < of_ill == of_town < of_new  # K-norm noise is smaller where a histogram has more cells
+    assert OneWayMarginals(among, zcdp=True).variances(Fraction(2), plan) == [1.0] * 4  # a row moves four: 4 over 2 rho
+
+
+def test_counts_say_where_values_without_a_cell_of_their_own_go() -> None:
+    cut_off = "counts are not cut off at 0; whoever does that makes small ones too large on average"
+    beyond = "values of 'age' beyond its bounds count in the first or last bin"
+    assert list(_biases([AGE])) == [beyond, "rows without 'age' count as [0, 30)", cut_off]
+    assert list(_biases([ILL])) == [cut_off]
+    assert list(_biases([TOWN, ILL])) == ["rows without 'town' count as a", cut_off]
+
+
+@pytest.mark.parametrize(("rows", "note"), [(1, "the study keeps one row of each unit"), (2, ""), (5, "")])
+def test_the_choice_of_rows_per_unit_says_where_there_is_none(rows: int, note: str) -> None:
+    study = dpf.Study(dpf.Schema([AGE]), epsilon=1, unit="id", rows_per_unit=rows)
+    study.add("most", RowsPerUnitMiner(epsilon="0.1"))
+    (bound,) = study.plan().error_bounds()["most"]
+    assert bound.note.startswith(note)
+    assert bool(bound.note) == (rows == 1)
+    assert bound.unit == "units"
+
+
+def test_a_mean_is_its_sum_over_the_rows_and_the_noise_of_one_number_apart() -> None:
+    """A sum of differences to the middle of [10, 30], of 50 rows: each end is the sum's error over 50 away."""
+    calibration: Any = SimpleNamespace(preview=SimpleNamespace(within=25.0))
+    query = BoundedSum(dpf.Numeric("age", 0, 90, bins=3), lower=10, upper=30, centre=20)
+    assert _of_sum(100.0, calibration, query, 50) == (22.0, 21.5, 22.5)
+
+
+def test_a_share_is_one_half_where_both_seem_to_be_none_and_its_interval_holds_it() -> None:
+    assert share_interval(-3, 0, 2.0)[0] == 0.5
+    assert share_interval(30, -5, 2.0)[0] == 1.0
+    assert share_interval(30, 10, 2.0)[0] == 0.75
+    for one, other in ((30, 10), (10, 30), (0, 0), (5, -2)):
+        share, low, high = share_interval(one, other, 2.0)
+        assert 0 <= low <= share <= high <= 1
+        mirrored = share_interval(other, one, 2.0)
+        assert mirrored[1:] == pytest.approx((1 - high, 1 - low))
+    # far from 0, Fieller's interval is as wide as the delta method says, for the reach of its noise
+    share, low, high = share_interval(300_000, 100_000, 100.0)
+    deviation = math.sqrt(100 * (0.75**2 + 0.25**2)) / 400_000
+    assert (high - low) / 2 == pytest.approx(quantile(error_of(CONFIDENCE)) * deviation, rel=0.03)
+
+
+def test_a_mean_of_a_pair_is_counted_in_steps_of_its_lattice() -> None:
+    """Sums in widths, whose noise has steps of 1/1024: the interval is that of whole steps."""
+    calibration: Any = SimpleNamespace(unit=Fraction(1, 1024), variance=2.0)
+    assert _share_of([3.0, 1.0], calibration) == share_interval(3 * 1024, 1024, 2.0 * 1024**2)
+
+
+def test_a_workload_of_marginals_is_planned_as_its_groups() -> None:
+    study = dpf.Study(dpf.Schema([AGE, TOWN, ILL]), epsilon=1)
+    study.add("tables", MarginalsMiner(epsilon="0.5"))
+    assert study.plan().smallest_epsilon() == Fraction(1, 2)
