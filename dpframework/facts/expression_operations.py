@@ -117,10 +117,13 @@ def _power(base: Operand, exponent: float | None) -> Operand:
         return functools.reduce(np.multiply, [size] * (times - 1), size) * (np.sign(cells) if times % 2 else 1.0)
 
     with np.errstate(all="ignore"):
-        ends = [float(compute(np.array(end))) for end in (domain.low, domain.high)]
-    ends += [0.0] if domain.low <= 0 <= domain.high else []
+        ends = [float(compute(np.array(end))) for end in (domain.low, _nearest_to_0(domain), domain.high)]
     found = Numbers.between(ends, whole=domain.whole, missing=domain.missing)
     return Operand(found, lambda rows: compute(base.cells(rows)))
+
+
+def _nearest_to_0(domain: Numbers) -> float:
+    return min(max(0.0, domain.low), domain.high)
 
 
 def negative(part: Operand) -> Operand:
@@ -143,7 +146,7 @@ def absolute(part: Operand) -> Operand:
     part = as_number(part)
     domain = part.domain
     assert isinstance(domain, Numbers)
-    ends = [abs(domain.low), abs(domain.high), *([0.0] if domain.low <= 0 <= domain.high else [])]
+    ends = [abs(domain.low), abs(_nearest_to_0(domain)), abs(domain.high)]
     found = Numbers.between(ends, whole=domain.whole, missing=domain.missing)
     return Operand(found, lambda rows: np.abs(part.cells(rows)))
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
+from dpframework.facts.expression_cells import Numbers
 from dpframework.facts.expressions import FUNCTIONS
 from dpframework.reports.drawing import dot, mermaid, tree
 from dpframework.tables.new_rows import NewRows
@@ -172,6 +173,10 @@ def test_domains_follow_from_the_inputs():
         ("a % 2", (0, 2)),
         ("abs(a)", (0, 4)),
         ("abs(a - 5)", (1, 8)),
+        ("abs(a + 3)", (0, 7)),
+        ("abs(a - 4)", (0, 7)),
+        ("(a - 5) ** 2", (1, 64)),
+        ("b ** 2", (1, 25)),
         ("sqrt(b + 4)", (5**0.5, 3)),
         ("min(a, b)", (-3, 4)),
         ("max(a, b)", (1, 5)),
@@ -189,6 +194,23 @@ def test_bounds_are_the_smallest_and_largest_results(text, bounds):
     values = table_of(schema_of(dpf.derive("d", text, lower=-99, upper=99)), **columns).values["d"]
     assert bounds[0] <= np.nanmin(values)
     assert np.nanmax(values) <= bounds[1]
+
+
+@pytest.mark.parametrize(
+    ("ends", "found"),
+    [
+        ([0.0, -2.0, 1.0], Numbers(-2.0, 1.0)),
+        ([5.0], Numbers(5.0, 5.0)),
+        ([0.0, math.inf], Numbers(0.0, math.inf, missing=True)),
+        ([-math.inf, 0.0], Numbers(-math.inf, 0.0, missing=True)),
+        ([math.nan, 1.0], Numbers(-math.inf, math.inf, missing=True)),
+    ],
+)
+def test_a_number_without_a_bound_on_either_side_may_be_missing(ends, found):
+    """An operation on it may overflow, and then no number is defined."""
+    assert Numbers.between(ends) == found
+    assert found.bounded is not found.missing
+    assert Numbers.between(ends, missing=True, whole=True) == attrs.evolve(found, missing=True, whole=True)
 
 
 def test_results_outside_of_a_declared_domain_are_clamped_or_missing():
@@ -331,6 +353,9 @@ def test_a_schema_writes_its_derived_columns_and_reads_them_back():
 def test_parts_of_a_schema_keep_what_derived_columns_are_made_of():
     assert WHOLE.select(["e", "ill"]).names == ("ill", "a", "b", "sex", "d", "e")
     assert WHOLE.select(["a"]).derive == ()
+    chain = schema_of(*(dpf.derive(new, f"{old} + 1") for new, old in ("cb", "dc", "ed")))
+    assert [column.name for column in chain.select(["e"]).derive] == ["c", "d", "e"]  # each before what is made of it
+    assert chain.select(["d", "a"]).names == ("a", "b", "c", "d")
     wider = WHOLE.replace(dpf.Numeric("a", -3, 9, bins=12))
     assert wider["a"].upper == 9
     with pytest.raises(dpf.InputError, match="is derived"):

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
+from dpframework.facts.public_files import rows_of_public_file
 from dpframework.study.study_file import load_study
 from dpframework.verify import check_derivation
 
@@ -214,6 +215,16 @@ def test_a_file_is_named_where_there_is_a_folder():
     text = dpf.Schema(COLUMNS).dumps() + '[[derive]]\nname = "d"\nvalue = "postcode"\ntable = "towns.csv"\n'
     with pytest.raises(dpf.InputError, match="load the schema from its file"):
         dpf.Schema.loads(text)
+
+
+def test_cells_of_parquet_are_written_as_a_csv_file_holds_them(tmp_path):
+    frame = pl.DataFrame(
+        {"a": [True, False, None], "b": [0.1, math.nan, None], "c": [7, None, -1], "d": ["x", "", None]}
+    )
+    frame.write_parquet(tmp_path / "t.parquet")
+    assert rows_of_public_file(tmp_path / "t.parquet") == [
+        ["a", "b", "c", "d"], ["true", "0.1", "7", "x"], ["false", "", "", ""], ["", "", "-1", ""]
+    ]  # fmt: skip
 
 
 def test_parquet_and_excel_files_are_the_same_tables_as_csv(tmp_path):

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.expression_cells import Labels, Numbers, Operand
-from dpframework.facts.unit_expressions import AGGREGATES
+from dpframework.facts.expression_cells import Labels, Numbers, Operand, Truths
+from dpframework.facts.unit_expressions import AGGREGATES, MOST_SUMMED, aggregate, aggregate_parts, row_parts
 from dpframework.reports.dossier import dossier
 from dpframework.study.study_file import load_study
 from dpframework.tables import sql_engine
@@ -216,6 +216,36 @@ def test_what_is_no_aggregate_is_refused_in_a_sentence(value, says):
     with pytest.raises(dpf.InputError, match=re.escape(says)) as error:
         schema_of(of_unit("d", value, **({"upper": 9} if value == "sum(day)" else {})))
     assert str(error.value).startswith("derived column 'd': ")
+
+
+@pytest.mark.parametrize(
+    ("call", "row", "unit"),
+    [
+        ("sum(x)", Numbers(0.0, 5.0), Numbers(0.0, math.inf)),
+        ("sum(x)", Numbers(2.0, 5.0, whole=True), Numbers(2.0, math.inf, whole=True)),  # a unit has a row
+        ("sum(x)", Numbers(-5.0, 0.0), Numbers(-math.inf, 0.0)),
+        ("sum(x)", Numbers(-5.0, -1.0), Numbers(-math.inf, -1.0)),
+        ("sum(x)", Numbers(-1.0, 5.0), Numbers(-math.inf, math.inf)),
+        ("sum(x)", Numbers(-MOST_SUMMED, MOST_SUMMED), Numbers(-math.inf, math.inf)),
+        ("min(x)", Numbers(-1.0, 5.0, missing=True), Numbers(-1.0, 5.0, missing=True)),
+        ("max(x)", Numbers(-1.0, math.inf, missing=True), Numbers(-1.0, math.inf, missing=True)),
+        ("last(x)", Labels(("a", "b")), Labels(("a", "b"))),
+        ("mode(x)", Labels(("a", "b"), missing=True), Labels(("a", "b"), missing=True)),
+        ("any(x)", Truths(missing=True), Truths(missing=True)),
+        ("count(x)", Truths(missing=True), Numbers(0.0, math.inf, whole=True)),
+        ("count()", Truths(), Numbers(1.0, math.inf, whole=True)),
+    ],
+)
+def test_an_aggregate_has_the_domain_that_rows_in_theirs_can_give(call, row, unit):
+    found = aggregate(call)
+    assert aggregate_parts(found, row_parts(found, {"x": row})).domain == unit
+
+
+@pytest.mark.parametrize("row", [Numbers(0.0, 2 * MOST_SUMMED), Numbers(-2 * MOST_SUMMED, 0.0), Numbers(0.0, math.inf)])
+def test_numbers_without_bounds_are_not_summed(row):
+    found = aggregate("sum(x)")
+    with pytest.raises(dpf.InputError, match="sums numbers without bounds"):
+        aggregate_parts(found, row_parts(found, {"x": row}))
 
 
 def test_columns_of_rows_and_of_units_are_kept_apart():

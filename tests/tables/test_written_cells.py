@@ -7,6 +7,7 @@ import gzip
 import itertools
 import json
 import math
+import tomllib
 
 import attrs
 import numpy as np
@@ -19,7 +20,7 @@ import dpframework as dpf
 from dpframework.cli import main
 from dpframework.facts.column_options import ColumnOptions
 from dpframework.facts.errors import InputError
-from dpframework.facts.read_options import ReadOptions
+from dpframework.facts.read_options import MOST_SKIPPED, ReadOptions
 from dpframework.tables.drafts import ColumnNote
 from dpframework.tables.files import TableFiles
 from dpframework.tables.fitting import check_fit
@@ -394,6 +395,104 @@ def test_encodings(tmp_path, monkeypatch, encoding) -> None:
     assert read_table(tmp_path / "t.csv", schema).codes.tolist() == [[0, 1]]
     if encoding in ("utf-8", "utf-16", "windows-1252"):
         assert dpf.tables.guess_file(tmp_path / "t.csv").encoding == encoding
+
+
+EVERY = {
+    "separator": ";",
+    "encoding": "windows-1252",
+    "skip": 2,
+    "sheet": "visits",
+    "query": "SELECT * FROM visits",
+    "null": ["-", "?"],
+    "decimal": ",",
+    "thousands": ".",
+    "date": ["%d.%m.%Y"],
+    "columns": {
+        "cost": {"null": ["0"], "decimal": ".", "thousands": ",", "symbols": ["EUR"]},
+        "seen": {"date": ["%H:%M"], "date_unit": "hours"},
+        "sex": {"labels": {"male": ["m"], "female": ["f", "w"]}, "other": "other"},
+        "age": {"ranges": {"child": [0, 18], "adult": [18, 65.5]}},
+    },
+}
+
+
+def test_every_option_is_in_its_form_and_read_back() -> None:
+    """And said line by line, as the hash of a plan has it: rows that are read otherwise are other data."""
+    options = ReadOptions.of(EVERY)
+    assert options.to_dict() == EVERY
+    assert ReadOptions.of(options.to_dict()) == options
+    assert ReadOptions.of(tomllib.loads(options.dumps())["read"]) == options
+    said = list(options.said())
+    assert said[0] == 'separator = ";"'
+    assert "skip = 2" in said
+    assert [line for line in said if line.startswith("seen: ")] == [
+        'seen: date = ["%H:%M"]',
+        'seen: date_unit = "hours"',
+    ]
+    assert "age: ranges = { child = [0, 18], adult = [18, 65.5] }" in said
+    assert len(said) == sum(1 for name in EVERY if name != "columns") + sum(
+        len(own) for own in EVERY["columns"].values()
+    )
+    for name in EVERY:
+        less = {key: value for key, value in EVERY.items() if key != name}
+        assert list(ReadOptions.of(less).said()) != said
+    assert ReadOptions.of({}).to_dict() == {}
+    assert ReadOptions.of({}).is_plain
+    assert ReadOptions.of({"columns": {"cost": {}}}).to_dict() == {"columns": {"cost": {}}}
+
+
+def test_a_column_has_the_files_options_where_it_has_none_of_its_own() -> None:
+    options = ReadOptions.of(EVERY)
+    cost, seen, sex, beside = (options.of_column(name) for name in ("cost", "seen", "sex", "beside"))
+    assert (cost.null, cost.decimal, cost.thousands, cost.date) == (("-", "?", "0"), ".", ",", ())
+    assert (seen.date, seen.decimal) == (("%H:%M",), ",")
+    assert (beside.null, beside.decimal, beside.thousands, beside.date, beside.is_date) == (
+        ("-", "?"),
+        ",",
+        ".",
+        (),
+        False,
+    )
+    dated = ReadOptions.of({"date": ["%d.%m.%Y"], "columns": {"on": {"date_unit": "days"}}}).of_column("on")
+    assert (dated.date, dated.unit.value) == (("%d.%m.%Y",), "days")
+    assert sex.targets == ("male", "female", "other")
+    assert (sex.is_recoded, cost.is_recoded) == (True, False)
+    # a column's decimal sign takes the place of a file's sign between thousands
+    swapped = ReadOptions.of({"thousands": ",", "columns": {"cost": {"decimal": ","}}}).of_column("cost")
+    assert (swapped.decimal, swapped.thousands) == (",", None)
+    assert ReadOptions.of(EVERY).without(["cost", "age"]) == ReadOptions.of(
+        EVERY | {"columns": {name: own for name, own in EVERY["columns"].items() if name in ("seen", "sex")}}
+    )
+    assert options.without(["beside"]) is options
+    assert ReadOptions.of(options) is options
+    assert ReadOptions.of(None) == ReadOptions()
+
+
+def test_options_of_a_column_that_is_not_there_are_refused_with_the_nearest() -> None:
+    options = ReadOptions.of(EVERY)
+    options.require_columns(["cost", "seen", "sex"], others=["age", "id"])
+    with pytest.raises(InputError, match=r"\[read.columns\] there is no column 'age'; did you mean 'ages'"):
+        options.require_columns(["cost", "seen", "sex", "ages"], others=["id"])
+
+
+@pytest.mark.parametrize("skip", [-1, 1.0, True, MOST_SKIPPED + 1, "1"])
+def test_as_many_lines_are_skipped_as_a_whole_number_says(skip) -> None:
+    assert [ReadOptions(skip=few).skip for few in (0, MOST_SKIPPED)] == [0, MOST_SKIPPED]
+    with pytest.raises(InputError, match="write how many lines stand above the names"):
+        ReadOptions(skip=skip)
+
+
+def test_ranges_may_touch_and_are_in_their_order() -> None:
+    ranges = {"old": (65, 100), "child": (0, 18), "adult": [18, 65]}
+    assert [label for label, _ in ColumnOptions(ranges=ranges).ranges] == ["child", "adult", "old"]
+    for wrong, why in (
+        ({"a": [0, 0]}, "must begin below"),
+        ({"a": [0]}, "pairs"),
+        ({"a": [0, 1, 2]}, "pairs"),
+        (5, "table"),
+    ):
+        with pytest.raises(InputError, match=why):
+            ColumnOptions(ranges=wrong)
 
 
 def test_options_are_part_of_plan_hash_and_report() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import attrs
 import numpy as np
 import pytest
 
 import dpframework as dpf
 from dpframework.tables.derivation import with_derived
+from dpframework.tables.encoding import EncodedColumn
 from dpframework.verify import check_derivation, verify_examples
-from dpframework.verify.encoded_rows import some_rows
+from dpframework.verify.encoded_rows import histogram_change, outside_of_domain, same_cells, some_rows
 from dpframework.verify.unit_derivation import columns_of_units
 
 SCHEMA = dpf.Schema(
@@ -184,3 +187,42 @@ def test_verification_of_a_miner_tries_the_derived_columns_of_its_examples():
     assert found.passed, list(found.problems())
     assert found.derivation is not None
     assert found.to_dict()["derivation"]["passed"]
+
+
+def column(codes, values=None):
+    return EncodedColumn(np.array(codes, dtype=np.uint8), None if values is None else np.array(values, dtype=float))
+
+
+@pytest.mark.parametrize(
+    ("attribute", "made", "outside"),
+    [
+        (dpf.Boolean("ill"), column([0, 1]), False),
+        (dpf.Boolean("ill"), column([0, 2]), True),
+        (dpf.Boolean("ill", missing=True), column([0, 2]), False),
+        (dpf.Numeric("x", 0, 9, bins=2), column([0, 1, 0], [0, 9, math.nan]), False),
+        (dpf.Numeric("x", 0, 9, bins=2), column([0, 1], [0, 9.5]), True),
+        (dpf.Numeric("x", 0, 9, bins=2), column([0, 1], [-0.5, 9]), True),
+        (dpf.Numeric("x", 0, 9, bins=2), column([0, 2], [0, 9]), True),
+        (dpf.Numeric("x", 0, 9, bins=2), column([0, 1]), False),
+    ],
+)
+def test_one_code_or_value_that_the_attribute_has_not_is_outside(attribute, made, outside):
+    assert outside_of_domain(attribute, made) is outside
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "change"),
+    [([0, 1], [1, 0], 0), ([0, 0, 1], [0, 1, 1], 2), ([0], [0, 1], 1), ([], [1], 1), ([0], [3], 2), ([3], [0], 2)],
+)
+def test_a_histogram_changes_by_all_its_counts_together(one, other, change):
+    """Codes that the attribute has not, count too."""
+    assert histogram_change(dpf.Boolean("ill"), column(one), column(other)) == change
+
+
+def test_cells_are_the_same_where_codes_and_values_are():
+    one = column([0, 1, 1], [1.0, 2.0, math.nan])
+    assert [[same_cells(one, i, one, j) for j in range(3)] for i in range(3)] == np.eye(3, dtype=bool).tolist()
+    without = column([0, 1, 1])
+    assert same_cells(one, 1, without, 2)
+    assert same_cells(without, 1, one, 2)
+    assert not same_cells(without, 0, one, 2)
