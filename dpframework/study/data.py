@@ -83,8 +83,7 @@ class Data:
 
     def __attrs_post_init__(self) -> None:
         """Refuse paths that lead out of their folder, before anybody asks for them."""
-        if not (self.unrestricted or self.in_database):
-            self.shown()
+        self.shown()
 
     @classmethod
     def from_form(

@@ -3,8 +3,10 @@
 import ast
 import json
 from collections import Counter
+from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import attrs
 import numpy as np
@@ -13,8 +15,9 @@ import pytest
 import dpframework as dpf
 from dpframework.facts import Below, Equals
 from dpframework.facts.notebook import Shown, html_table
-from dpframework.facts.privacy import readable
+from dpframework.facts.privacy import ByRelation, readable
 from dpframework.results import Frequencies, Noisy, Redescription, Redescriptions
+from dpframework.study.notebook_views import cost_bars
 
 ODD = "<script>alert(1)</script> & more"
 SCHEMA = dpf.Schema(
@@ -156,6 +159,52 @@ def test_losses_are_drawn_as_bars(study, table):
         assert [bar.get_width() for bar in axes.patches] == losses[:30]
         assert axes.get_xlabel() == "epsilon of each release"
     pyplot.close("all")
+
+
+def test_where_a_release_has_no_epsilon_its_rho_is_drawn_and_nothing_where_it_has_none():
+    pytest.importorskip("matplotlib").use("Agg")
+    from matplotlib import pyplot
+
+    def release(epsilon, rho):
+        return SimpleNamespace(losses=SimpleNamespace(pure=ByRelation(epsilon, None), zcdp=ByRelation(rho, None)))
+
+    relation = dpf.Relation.ADD_OR_REMOVE_ONE
+    pure = [("a", release(Fraction(1, 2), Fraction(1, 8))), ("b", release(Fraction(2), None))]
+    for releases, kind, amounts in (
+        (pure, "epsilon", [0.5, 2]),
+        ([*pure, ("c", release(None, Fraction(3)))], "rho", [0.125, 0, 3]),
+        ([("a", release(Fraction(1), None))] * 31, "epsilon", [1] * 30),
+    ):
+        axes = cost_bars(releases, relation, "Losses")
+        assert [bar.get_width() for bar in axes.patches] == amounts
+        assert [label.get_text() for label in axes.get_yticklabels()] == [path for path, _ in releases][:30]
+        assert (axes.get_xlabel(), axes.get_title()) == (f"{kind} of each release", "Losses")
+        assert axes.yaxis_inverted()
+    pyplot.close("all")
+
+
+def test_a_study_shows_each_step_with_its_miner_its_budget_and_what_else_it_was_given():
+    study = dpf.Study(SCHEMA, epsilon=3, delta="1e-6", unit="id")
+    study.add("kinds", dpf.miner("histogram", attribute="kind", epsilon="0.5"))
+    study.add("shared", dpf.share("0.25", "count"))
+    study.add_plan("own", dpf.step("n", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(1)))
+    told, *cells = _Balanced(study._repr_html_()).texts
+    assert told.startswith(
+        "A study with a budget of epsilon 3.0, delta 0.000001, under add-or-remove-one, protecting one id"
+    )
+    rows = [tuple(cells[k : k + 4]) for k in range(0, len(cells), 4)]
+    assert rows[0] == ("step", "miner", "budget", "parameters")
+    assert cells[4:] == [
+        "kinds",
+        "histogram",
+        "epsilon 1/2",
+        'attribute = "kind"',
+        "shared",
+        "count",
+        "share 0.25",
+        "own",
+    ]
+    assert ", delta" not in dpf.Study(SCHEMA, epsilon=3)._repr_html_()
 
 
 def test_every_class_of_results_has_a_dataframe_a_picture_and_a_table():

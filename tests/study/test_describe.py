@@ -60,6 +60,15 @@ def test_no_other_split_has_a_smaller_sum_of_errors() -> None:
         assert total(moved) > total(shares)
 
 
+@pytest.mark.parametrize(("delta", "root"), [(0, 2), ("1e-6", 3)])
+def test_epsilons_are_in_proportion_to_a_root_of_the_errors(delta: str | int, root: int) -> None:
+    """The second where epsilons add up, the third where their squares do (Lagrange)."""
+    epsilons = {name: float(miner.epsilon) for name, miner in dpf.describe(SCHEMA, 1, delta=delta).miners.items()}  # type: ignore[attr-defined]
+    errors = math.log(20 * 91) / math.log(20)
+    assert epsilons["age median"] / epsilons["age mean"] == pytest.approx(errors ** (1 / root), rel=2e-3)
+    assert epsilons["age"] == pytest.approx(epsilons["age mean"], rel=2e-3)
+
+
 def test_a_table_of_open_attributes_is_not_described() -> None:
     with pytest.raises(dpf.InputError, match="all attributes of the schema are open; use the miner 'keys'"):
         dpf.describe(dpf.Schema([dpf.Open("town")]), 1)
