@@ -134,10 +134,9 @@ class Workload:
         multipliers, stretch = [], []
         for one, importance in needed.items():
             large = [sizes[a] for a in one if sizes[a] > 2]
-            left = math.prod(1 - 1 / size for size in large)
-            g = importance * left / 4 ** (len(one) - len(large))
             multipliers.append(math.prod(large))
-            stretch.append((g / left) ** 0.25)  # of one over the deviation
+            # g / q, of which what centring leaves cancels, to the quarter: of one over the deviation
+            stretch.append((importance / 4 ** (len(one) - len(large))) ** 0.25)
         most = LARGEST_WEIGHT / max(stretch)
         weights = [
             max(1, math.floor(min(most * s, LARGEST_WEIGHT) / m)) for s, m in zip(stretch, multipliers, strict=True)
