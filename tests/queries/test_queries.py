@@ -19,6 +19,7 @@ from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.queries import CellCounts, Count, Histogram, JointHistogram, Marginals, PiecewiseScores, Supports
 from dpframework.queries.answers import answer_of, answers_of, engine_of, function_of
 from dpframework.queries.base import Norm, QueryFacts
+from dpframework.queries.counts import histogram_sensitivities, table_sensitivities
 from dpframework.queries.declared import Declared
 
 SCHEMA = dpf.Schema(
@@ -126,6 +127,25 @@ def sizes(change: NDArray[np.int64], histograms: tuple[int, ...]) -> list[tuple[
         (Norm.SQUARED_L2, int((lengths**2).sum())),
         (Norm.LINF, int(lengths.max())),
     ]
+
+
+@pytest.mark.parametrize(("cells", "moved"), [(1, 1), (2, 2), (50, 2), (None, 2)])
+def test_counts_of_disjoint_cells_change_by_one_cell_or_by_two(cells: int | None, moved: int) -> None:
+    """Adding a row raises one count; replacing it lowers one and raises another, if there is another."""
+    declared = histogram_sensitivities(cells)
+    assert {one.norm: one.change for one in declared} == {
+        Norm.L1: ByRelation(Fraction(1), Fraction(moved)),
+        Norm.SQUARED_L2: ByRelation(Fraction(1), Fraction(moved)),
+        Norm.LINF: ByRelation(Fraction(1), Fraction(1)),
+    }
+    assert all((one.rise, one.fall, one.monotonic) == (1, 0, True) for one in declared)
+    assert declared[2].spread == ByRelation(Fraction(1), Fraction(2))
+    if cells is not None:
+        more = table_sensitivities(cells)[len(declared) :]
+        assert [(one.norm, one.change) for one in more] == [(Norm.HISTOGRAMS, ByRelation(Fraction(1), Fraction(2)))] * (
+            cells > 1
+        )
+        assert table_sensitivities(cells)[: len(declared)] == declared
 
 
 @pytest.mark.parametrize("name", sorted(QUERIES.keys() - {"unknown cells"}))
