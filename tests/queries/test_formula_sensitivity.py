@@ -18,7 +18,7 @@ PARTS, CELLS = Parts(sum_over_classes(n**2)), Cells((A,), A)
 
 
 def rise(m: int) -> F:
-    return max(1 - F(2, m), F(0))
+    return 1 - F(1, m)
 
 
 def fall(m: int) -> F:
@@ -27,7 +27,7 @@ def fall(m: int) -> F:
 
 def claims(replaced: Any = 9) -> list[Claim]:
     made: list[tuple[Change, Any]] = [
-        (Change.RISE, 1 - 2 / rows),
+        (Change.RISE, 1 - 1 / rows),
         (Change.FALL, F(1, 2) - 1 / rows),
         (Change.REPLACED, replaced),
     ]
