@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction as F
+from types import SimpleNamespace
 from typing import Any
 
 import dp_accounting
@@ -26,6 +27,7 @@ from dpframework.mechanisms.gaussian import (
     log_normalizer,
 )
 from dpframework.mechanisms.losses import double_at_most, either_way
+from dpframework.mechanisms.shifts import unit_changes, unit_shifts
 from dpframework.queries.base import QueryFacts
 
 ADD, REPLACE = dpf.Relation.ADD_OR_REMOVE_ONE, dpf.Relation.REPLACE_ONE
@@ -249,3 +251,62 @@ def test_gaussian_noise_is_discrete_events_and_on_a_fine_lattice_one_with_a_slac
     assert real.noise_multiplier == pytest.approx(1 / math.sqrt(3), rel=1e-4)
     steps = 1.0 / float(at(1.0, integer=False).unit)
     assert real.slack == pytest.approx(4 * (14 + math.sqrt(3)) ** 2 / (24 * steps**2), rel=1e-3)
+
+
+def of_norms(*, integer: bool = True, fall: int | None = 0, **norms: tuple[Any, Any]) -> QueryFacts:
+    declared = [
+        dpf.Sensitivity(norm.replace("_", "-"), *change, **({} if fall is None else {"fall": fall}), source="made up")
+        for norm, change in norms.items()
+    ]
+    return QueryFacts("q", "q", (), integer, 9, declared)
+
+
+CELLS, ONE_CELL = (of_norms(l1=(1, moved), squared_l2=(1, moved), linf=(1, 1)) for moved in (2, 1))
+THREE = {"l1": (3, 6), "squared_l2": (9, 36), "linf": (3, 3)}  # that all may be of one number
+
+
+@pytest.mark.parametrize(
+    ("asked", "added", "replaced"),
+    [
+        (CELLS, 1, 2),
+        (ONE_CELL, 1, 1),
+        (of_norms(l1=(3, 6), squared_l2=(3, 6), linf=(1, 1)), 3, 6),  # three histograms
+        (of_norms(l1=(4, 8), squared_l2=(3, 6), linf=(1, 1)), 3, 6),  # the least of the two
+        (of_norms(l1=(2.5, 5.5), linf=(1, 1)), 2, 5),
+        (of_norms(l1=(3, 6), linf=("1.5", "1.9")), 3, 6),  # whole numbers change by 1
+        (of_norms(l1=(3, 6), linf=(2, 1)), None, 6),
+        (of_norms(l1=(3, 6), linf=(1, 2)), 3, 6),  # no more than a removal and an addition
+        (of_norms(l1=("0.5", 1), linf=(1, 1)), None, 1),
+        (of_norms(linf=(1, 1)), None, None),
+        (of_norms(l1=(1, 2)), 1, 2),  # which bounds the linf norm, too
+        (of_norms(integer=False, l1=(1, 2), linf=(1, 1)), None, None),
+    ],
+)
+def test_how_many_whole_numbers_a_unit_changes_by_one(asked: Any, added: int | None, replaced: int | None) -> None:
+    assert (unit_changes(asked, ADD), unit_changes(asked, REPLACE)) == (added, replaced)
+
+
+@pytest.mark.parametrize(
+    ("asked", "rows", "added", "replaced"),
+    [
+        (CELLS, 1, (1, 1), (2, 1)),
+        (CELLS, 3, (1, 3), (2, 3)),  # rows that leave lower one count by 3, rows that come raise another
+        (ONE_CELL, 3, (1, 3), (1, 3)),
+        (of_norms(l1=(3, 6), squared_l2=(3, 6), linf=(1, 1)), 2, None, None),  # three numbers by one each cost less
+        (of_norms(**THREE), 1, (1, 3), (2, 3)),
+        (of_norms(**THREE), 2, (1, 6), (2, 6)),
+        (of_norms(**THREE | {"l1": (3, 3)}), 2, (1, 6), (1, 6)),
+        (of_norms(**THREE | {"squared_l2": (8, 32)}), 2, None, None),
+        (of_norms(**THREE | {"linf": (2, 2)}), 2, None, None),
+        (of_norms(l1=(3, 6)), 2, (1, 6), (2, 6)),
+        (of_norms(l1=("2.5", 5), linf=("2.5", "2.5")), 2, (1, 4), (2, 4)),  # whole numbers add up to whole ones
+        (of_norms(fall=None, l1=(1, 2), linf=(1, 1)), 2, (1, 2), None),  # rows that come may raise and lower
+        (of_norms(linf=(1, 1)), 2, None, None),
+        (of_norms(integer=False, l1=(1, 2), linf=(1, 1)), 2, None, None),
+    ],
+)
+def test_a_unit_loses_no_more_than_on_so_many_numbers_that_move_so_far(
+    asked: Any, rows: int, added: tuple[int, int] | None, replaced: tuple[int, int] | None
+) -> None:
+    calibration: Any = SimpleNamespace(facts=asked, by=UnitChange(rows))
+    assert (unit_shifts(calibration, ADD), unit_shifts(calibration, REPLACE)) == (added, replaced)
