@@ -11,9 +11,13 @@ import pytest
 import dpframework as dpf
 from dpframework.plan.kinds import KINDS
 from dpframework.plan.nodes import Sequential, Step
-from dpframework.reports.boxes import _fold_if_large, difference_on_page, merge_equal
+from dpframework.reports.blocks import LearnedShares, Paragraph, TableBlock
+from dpframework.reports.boxes import _fold_if_large, difference_on_page, merge_equal, plan_on_page
 from dpframework.reports.difference import difference
+from dpframework.reports.difference.marks import Mark
 from dpframework.reports.node_drawings import NodeDrawing
+from dpframework.reports.nodes import node_tree
+from dpframework.reports.odds import Learned
 from dpframework.reports.summary import (
     ResultRow,
     bias_rows,
@@ -103,8 +107,51 @@ def test_a_large_difference_begins_with_unchanged_parts_folded() -> None:
     large = difference_on_page(difference(plan_of(32), plan_of(32, "0.02")))
     folded = [node for node in large.walk() if node.folded]
     assert sum(1 for _ in large.walk()) > 60
+    assert folded
     assert all(node.children for node in folded)
+    below = [inner for node in folded for child in node.children for inner in child.walk()]
+    assert all(inner.mark is Mark.SAME for inner in below)
     assert not large.folded
+
+
+def test_a_node_says_what_its_step_assumes_and_how_often_it_was_released() -> None:
+    assuming = dpf.step("n", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace("0.1"), assumptions=["mcmc-converged"])
+    study = dpf.Study(dpf.Schema([dpf.Boolean("ill")], about_rows=1_000), epsilon=1, allow=["mcmc-converged"])
+    study.add_plan(
+        "m", dpf.sequential(assuming, dpf.step("r", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(0.2)))
+    )
+    plan = study.plan()
+    nodes = [node for node in plan_on_page(plan, node_tree(plan), None, {}).walk() if node.step is not None]
+    assert [[note for note in node.notes if note.startswith("assumes")] for node in nodes] == [
+        ["assumes mcmc-converged"],
+        [],
+    ]
+    assert [node.step for node in nodes] == [1, 2]
+    assert {node.released for node in nodes} == {""}  # nothing was run
+    first, second = (path for path, _ in plan.placed_steps())
+    ran = plan_on_page(plan, node_tree(plan), object(), {second: 3})  # type: ignore[arg-type]
+    told = {node.head: node.released for node in ran.walk() if node.released}
+    assert list(told.values())[-2:] == ["not released", "released 3 times"]
+    assert set(list(told.values())[:-2]) == {"3 releases"}
+    once = plan_on_page(plan, node_tree(plan), object(), {first: 1})  # type: ignore[arg-type]
+    assert "released once" in {node.released for node in once.walk()}
+    assert "1 release" in {node.released for node in once.walk()}
+
+
+def test_what_somebody_can_learn_is_a_table_with_a_column_for_a_delta_alone() -> None:
+    assert LearnedShares((), "one row").plain() == (
+        Paragraph("No claim is valid, so nothing bounds what somebody can learn."),
+    )
+    one = Learned("that somebody is ill", 2.718, (0.0267, 0.232, 0.7311))
+    heads = ("of what", "odds grow by", "1 % sure before", "10 % sure before", "50 % sure before")
+    (plain,) = LearnedShares((one,), "one row").plain()
+    assert isinstance(plain, TableBlock)
+    assert tuple(plain.heads) == heads
+    assert [tuple(row) for row in plain.rows] == [("that somebody is ill", "2.72 times", "2.7 %", "23.2 %", "73.2 %")]
+    (failing,) = LearnedShares((attrs.evolve(one, fails=1.1e-5),), "one row").plain()
+    assert isinstance(failing, TableBlock)
+    assert tuple(failing.heads) == (*heads, "but for a probability of")
+    assert tuple(failing.rows[0])[-1] == "1.1e-05"
 
 
 def row(name: str = "r", **changes: object) -> ResultRow:
