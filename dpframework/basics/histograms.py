@@ -158,12 +158,13 @@ class HistogramMiner(TableMiner):
         query = self._released_bins(table.schema)
         if query is None:
             return super().mine_rows(table)
-        found = [table.given[source] for source in self.own_sources]
-        lower, upper = query.attribute.lower, query.attribute.upper
         if isinstance(self.bounds, str):
-            cuts = _cut_between(found[0].lower, found[0].upper, query.most)
+            within = table.given[self.bounds]
+            cuts = _cut_between(within.lower, within.upper, query.most)
         else:
-            cuts = sorted({one.value for one in found if lower < one.value < upper})
+            lower, upper = query.attribute.lower, query.attribute.upper
+            points = {table.given[source].value for source in self.own_sources}
+            cuts = sorted(point for point in points if lower < point < upper)
         attribute = query.at(cuts)
         counts, calibration = table.release("counts", cuts=tuple(cuts)), table.calibration("counts")
         made = self.table_of(calibration, [attribute], counts[: attribute.size])

@@ -14,6 +14,7 @@ import dpframework as dpf
 from dpframework.basics import MarginalsMiner, RowsPerUnitMiner
 from dpframework.basics.bounds_given import as_bounds, bounds_misfit
 from dpframework.basics.cells import _biases
+from dpframework.basics.histograms import _cut_between, _rebin
 from dpframework.basics.means import _of_sum, _share_of, share_interval
 from dpframework.basics.one_way_marginals import NoisyHistogram, OneWayMarginals
 from dpframework.queries import BoundedSum
@@ -122,3 +123,51 @@ def test_a_workload_of_marginals_is_planned_as_its_groups() -> None:
     study = dpf.Study(dpf.Schema([AGE, TOWN, ILL]), epsilon=1)
     study.add("tables", MarginalsMiner(epsilon="0.5"))
     assert study.plan().smallest_epsilon() == Fraction(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "number", "cuts"),
+    [(0, 10, 5, [2, 4, 6, 8]), (-3, 3, 2, [0]), (10, 20, 1, []), (5, 5, 4, []), (0, 1, 4, [0.25, 0.5, 0.75])],
+)
+def test_equal_bins_are_cut_between_their_bounds(lower: float, upper: float, number: int, cuts: list[float]) -> None:
+    assert _cut_between(lower, upper, number) == cuts
+
+
+@pytest.mark.parametrize(
+    ("bins", "cuts"),
+    [
+        (None, AGE.interior_cuts),
+        (2, (45,)),
+        ((0, 18, 65, 90), (18, 65)),  # the schema's own bounds are no cuts
+        ((18, 65), (18, 65)),
+        ((0, 18), (18,)),
+        ((18, 90), (18,)),
+        ((0, 90), ()),
+    ],
+)
+def test_edges_are_cuts_but_for_the_bounds_of_the_schema(bins: Any, cuts: tuple[float, ...]) -> None:
+    assert tuple(_rebin(AGE, bins).interior_cuts) == cuts  # type: ignore[attr-defined]
+    (cells,) = dpf.basics.HistogramMiner("age", bins=bins, epsilon=1).cells(dpf.Schema([AGE]))
+    assert tuple(cells.interior_cuts) == cuts  # type: ignore[attr-defined]
+
+
+def test_bins_are_of_numbers_and_of_one_kind() -> None:
+    with pytest.raises(dpf.InputError, match="only a numeric one is counted in bins"):
+        _rebin(TOWN, 3)
+    assert _rebin(TOWN, None) is TOWN
+    for wrong, why in ((["a", 3], "names steps and edges"), ("steps", "a list of edges"), (["a", "a"], "twice")):
+        with pytest.raises(dpf.InputError, match=why):
+            dpf.basics.HistogramMiner("age", bins=wrong, epsilon=1)
+    with pytest.raises(dpf.InputError, match="bounds are given without a number of bins"):
+        dpf.basics.HistogramMiner("age", bounds=[0, 9], epsilon=1)
+    steps = dpf.basics.HistogramMiner("age", bins=["low", "high"], epsilon=1)
+    assert (steps.own_sources, dpf.basics.HistogramMiner("age", bins=[3, 4], epsilon=1).own_sources) == (
+        ("low", "high"),
+        (),
+    )
+    (of_steps,) = steps.cells(dpf.Schema([AGE]))
+    assert len(of_steps.interior_cuts) == 2  # type: ignore[attr-defined]
+    assert (list(steps.values_read(dpf.Schema([AGE]))), steps.attribute) == (["age"], "age")
+    within = dpf.basics.HistogramMiner("age", bins=3, bounds=[10, 40], epsilon=1)
+    (of_bounds,) = within.cells(dpf.Schema([AGE]))
+    assert tuple(of_bounds.interior_cuts) == (20, 30)  # type: ignore[attr-defined]
