@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from dpframework.basics.means import _of_sum, _share_of, share_interval
 from dpframework.basics.one_way_marginals import NoisyHistogram, OneWayMarginals
 from dpframework.queries import BoundedSum
 from dpframework.results.adaptive import FoundBounds
+from dpframework.results.estimates import QuantileEstimate
 from dpframework.results.noisy import CONFIDENCE, error_of, quantile
 
 AGE = dpf.Numeric("age", 0, 90, bins=3)
@@ -171,3 +173,58 @@ def test_bins_are_of_numbers_and_of_one_kind() -> None:
     within = dpf.basics.HistogramMiner("age", bins=3, bounds=[10, 40], epsilon=1)
     (of_bounds,) = within.cells(dpf.Schema([AGE]))
     assert tuple(of_bounds.interior_cuts) == (20, 30)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "cuts"),
+    [
+        ({"bins": ["low", "high"]}, {"low": 20, "high": 60}, (20, 60)),
+        ({"bins": ["low", "high"]}, {"low": 60, "high": 20}, (20, 60)),
+        ({"bins": ["low", "high"]}, {"low": 30, "high": 30}, (30,)),
+        ({"bins": ["low", "high"]}, {"low": 0, "high": 90}, ()),  # released at the public bounds
+        ({"bins": ["low", "high"]}, {"low": 0, "high": 60}, (60,)),
+        ({"bins": 4, "bounds": "found"}, {"found": (10, 50)}, (20, 30, 40)),
+        ({"bins": 1, "bounds": "found"}, {"found": (10, 50)}, ()),
+    ],
+)
+def test_released_points_and_bounds_become_the_cuts_that_are_asked_for(
+    options: dict[str, Any], given: dict[str, Any], cuts: tuple[float, ...]
+) -> None:
+    """The released counts of as many bins as there are cuts are shown, and those of bins that fell together are not."""
+    asked: list[tuple[float, ...]] = []
+
+    def release(name: str, cuts: tuple[float, ...]) -> np.ndarray:
+        asked.append(cuts)
+        return np.arange(5)
+
+    found: dict[str, Any] = {
+        name: SimpleNamespace(lower=own[0], upper=own[1]) if isinstance(own, tuple) else SimpleNamespace(value=own)
+        for name, own in given.items()
+    }
+    calibration = SimpleNamespace(same_rows=False, mechanism=None, variance=1.0)
+    table: Any = SimpleNamespace(
+        schema=dpf.Schema([AGE]), given=found, release=release, calibration=lambda name: calibration
+    )
+    shown = dpf.basics.HistogramMiner("age", epsilon=1, **options).mine_rows(table)
+    assert asked == [cuts]
+    ends = [0, *cuts, 90]
+    assert [label.strip("[]()") for label in shown.labels[0]] == [
+        f"{low:g}, {high:g}" for low, high in itertools.pairwise(ends)
+    ]
+    assert np.asarray(shown.counts).tolist() == list(range(len(cuts) + 1))
+
+
+def test_bins_are_cut_by_points_of_the_same_attribute() -> None:
+    miner = dpf.basics.HistogramMiner("age", bins=["p"], epsilon=1)
+    point, of_groups, other, count = (
+        SimpleNamespace(result=result, name=name, attribute=attribute, by=by)
+        for result, name, attribute, by in (
+            (QuantileEstimate, "median", "age", ()),
+            (QuantileEstimate, "median", "age", ("town",)),
+            (QuantileEstimate, "quantile", "cost", ()),
+            (int, "count", "age", ()),
+        )
+    )
+    assert miner.own_misfit({"p": point}) is None  # type: ignore[dict-item]
+    for wrong, why in ((of_groups, "without by"), (other, "of 'cost' and not of 'age'"), (count, "of miner 'count'")):
+        assert why in str(miner.own_misfit({"p": point, "q": wrong}))  # type: ignore[dict-item]
