@@ -7,10 +7,20 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from dpframework.facts.errors import InputError
 from dpframework.results.estimates import Estimate, QuantileEstimate
+from dpframework.results.noisy import (
+    Noisy,
+    as_noisy,
+    discrete_laplace_variance,
+    error_of,
+    heavy_deviation,
+    quantile,
+)
 
 pytest.importorskip("matplotlib").use("Agg")
 pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -105,3 +115,35 @@ def test_a_quantile_is_drawn_where_it_is() -> None:
     assert [label.get_text() for label in axes.get_yticklabels()] == ["quantile 0.5 (± 15 rows)"]
     assert axes.get_xlabel() == "age"
     pyplot.close(axes.figure)
+
+
+@pytest.mark.parametrize("error", [0.4, 0.2, 0.1, 0.08, 0.05, 0.001])
+def test_the_quantile_of_noise_is_the_larger_of_the_normals_and_of_laplaces_of_deviation_one(error: float) -> None:
+    one = stats.laplace(scale=1 / math.sqrt(2)).isf(error / 2), stats.norm.isf(error / 2)
+    assert quantile(error) == pytest.approx(max(one))
+    assert error_of(1 - error) == pytest.approx(error)
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.5, 1.5, math.nan])
+def test_a_level_is_between_0_and_1(level: float) -> None:
+    with pytest.raises(InputError, match="a confidence level must be between 0 and 1"):
+        error_of(level)
+
+
+@pytest.mark.parametrize("scale", [0.1, 0.7, 3.0, 40.0])
+def test_whole_noise_has_the_variance_of_its_law_and_continuous_noise_of_its_scale_is_wider(scale: float) -> None:
+    k = np.arange(-4000, 4001)
+    chances = np.exp(-np.abs(k) / scale)
+    variance = float(chances @ k**2 / chances.sum())
+    assert discrete_laplace_variance(scale) == pytest.approx(variance)
+    assert heavy_deviation(variance) == pytest.approx(math.sqrt(2) * scale)
+    assert heavy_deviation(0) == 0
+
+
+def test_independent_noise_adds_up_and_public_numbers_have_none() -> None:
+    assert Noisy(5, 2) - Noisy(3, 4) == Noisy(2, 6)
+    assert Noisy(5, 2) + Noisy(3, 4) == Noisy(8, 6)
+    assert (Noisy(5, 2) - 3, Noisy(5, 2) + 3) == (Noisy(2, 2), Noisy(8, 2))
+    assert as_noisy(4) == Noisy(4, 0)
+    assert str(Noisy(4.2, 0)) == "4"
+    assert str(Noisy(4.2, 1)).startswith("4 ± ")
