@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import TypeAlias
 
 import attrs
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpframework.facts import Attribute, Schema
 from dpframework.mechanisms import Calibration
 from dpframework_trees.error_limits import upper_error_rate
+from dpframework_trees.leaf_shares import Branch, NoisyLeaves, estimate_rows, posterior_shares
 from dpframework_trees.splits import Split
 from dpframework_trees.tree import DecisionTree, Inner, Leaf, TreeNode, TreeResult
 
@@ -90,54 +91,41 @@ def consistent(grown: Grown) -> _CountedNode:
     return _downwards(counted, counted.counts)
 
 
-def without_negative(counts: Counts) -> Counts:
-    """Return the closest counts without a negative one, with the same sum: 0 if that is not positive.
+def finish(root: _CountedNode) -> TreeNode:
+    """Return the whole tree, with non-negative counts and with the probabilities of `posterior_shares`.
 
-    To take negative counts for 0 would add rows to classes that have none. Of these there are many where classes are
-    many, and the node's own class would seem less sure than it is.
-
-    Source: Duchi, Shalev-Shwartz, Singer and Chandra 2008, figure 1.
-
-    Examples
-    --------
-    >>> without_negative(np.array([3.0, 1.0, -2.0])), without_negative(np.array([1.0, -2.0]))
-    (array([2., 0., 0.]), array([0., 0.]))
+    Those of an inner node are the means of its leaves', weighted by their estimated rows.
     """
-    total = float(counts.sum())
-    if total <= 0:
-        return np.zeros(len(counts))
-    ordered = -np.sort(-counts)
-    lacking = (np.cumsum(ordered) - total) / np.arange(1, len(counts) + 1)
-    kept = int((ordered > lacking).sum())
-    return np.asarray(np.maximum(counts - lacking[kept - 1], 0))
+    leaves = list(_leaves_of(root))
+    counts, variances = zip(*(leaf.grown.classes for leaf in leaves if leaf.grown.classes is not None), strict=True)
+    totals = np.array([leaf.counts.sum() for leaf in leaves])
+    rows = estimate_rows(totals, len(root.counts) * np.array([leaf.variance for leaf in leaves]))
+    shares = posterior_shares(_branch(root, count()), NoisyLeaves(np.array(counts), np.array(variances), rows))
+    return _finish(root, iter(shares * rows[:, np.newaxis]))[0]
 
 
-def _probabilities(counts: Counts, deviation: float, parent: Counts) -> Counts:
-    """Shrink a node's class shares towards its parent's, by as many rows as two standard deviations of its noise."""
-    known = without_negative(counts)
-    weight = 2 * deviation
-    total = known.sum() + weight
-    return np.asarray((known + weight * parent) / total) if total > 0 else parent
+def _leaves_of(node: _CountedNode) -> Iterator[_CountedNode]:
+    if not node.children:
+        yield node
+    for child in node.children:
+        yield from _leaves_of(child)
 
 
-def finish(node: _CountedNode, parent: Counts) -> TreeNode:
-    """Return the whole tree, with non-negative counts and with probabilities that shrink towards the parent's.
+def _branch(node: _CountedNode, positions: Iterator[int]) -> Branch:
+    if not node.children:
+        return next(positions)
+    return tuple(_branch(child, positions) for child in node.children)
 
-    Source: Agarwal and others 2022 (hierarchical shrinkage); here by the noise of a node's counts.
 
-    Parameters
-    ----------
-    node
-        Consistent counts.
-    parent
-        Class probabilities to shrink towards, shape (classes,).
-    """
-    probabilities = _probabilities(node.counts, math.sqrt(node.variance), parent)
+def _finish(node: _CountedNode, expected: Iterator[Counts]) -> tuple[TreeNode, Counts]:
+    """Return a node with its subtree, and its expected rows by class, given those of the leaves in order."""
     counts = np.maximum(node.counts, 0)
     if node.grown.split is None:
-        return Leaf(counts, probabilities)
-    children = tuple(finish(child, probabilities) for child in node.children)
-    return Inner(node.grown.split, children, counts, probabilities)
+        rows = next(expected)
+        return Leaf(counts, rows / rows.sum()), rows
+    children, below = zip(*(_finish(child, expected) for child in node.children), strict=True)
+    rows = np.sum(below, axis=0)
+    return Inner(node.grown.split, children, counts, rows / rows.sum()), rows
 
 
 def prune_tree(node: TreeNode) -> TreeNode:
@@ -155,7 +143,7 @@ def tree_result(grown: Grown, target: Attribute, schema: Schema, *, prune: bool)
 
     If it is pruned, that is what is shown; the whole tree predicts.
     """
-    whole = finish(consistent(grown), np.full(target.size, 1 / target.size))
+    whole = finish(consistent(grown))
     if not prune:
         return TreeResult(DecisionTree.over(whole, target, schema))
     return TreeResult(DecisionTree.over(prune_tree(whole), target, schema, whole=whole))
