@@ -118,6 +118,15 @@ def test_where_all_is_noise_every_leaf_has_even_shares():
     assert found == pytest.approx(np.full((3, 3), 1 / 3), abs=0.01)
 
 
+def test_many_sure_leaves_of_many_classes_have_their_own_shares():
+    """What they tell together is beyond floats, whose logarithms it is not."""
+    classes = 60
+    counts = np.eye(classes)[np.arange(120) % classes] * 10_000
+    found = posterior_shares(tuple((k, k + 1) for k in range(0, 120, 2)), leaves_of(counts, 1e-6))
+    assert found == pytest.approx(counts / 10_000, abs=0.03)
+    assert posterior_shares(tuple(range(120)), leaves_of(counts, 1e-6)) == pytest.approx(counts / 10_000, abs=0.03)
+
+
 def test_a_count_below_0_tells_what_0_does():
     leaves = leaves_of([[30, -8], [12, 25], [3, 40]], 60)
     none = attrs.evolve(leaves, counts=np.maximum(leaves.counts, 0))
@@ -196,3 +205,12 @@ def test_estimated_rows_are_between_the_counted_and_their_mean(totals, variance)
     counted = np.maximum(counted, 0)
     assert (found >= np.maximum(np.minimum(counted, mean), 1) * (1 - 1e-9)).all()
     assert (found <= np.maximum(np.maximum(counted, mean), 1) * (1 + 1e-9)).all()
+
+
+def test_rows_are_estimated_by_how_much_noise_there_is():
+    found = estimate_rows(np.array([20.0, 60]), np.array([400.0, 400]))
+    assert found == pytest.approx([80 / 3, 160 / 3])  # a third of the mean and two of what was counted
+    assert estimate_rows(np.array([-10.0, 60]), np.full(2, 100.0)) == pytest.approx(
+        [25 * 200 / 825, (60 * 625 + 5_000) / 825]
+    )
+    assert estimate_rows(np.array([-3.0, -5]), np.zeros(2)).tolist() == [1, 1]

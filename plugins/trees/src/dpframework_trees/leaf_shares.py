@@ -129,26 +129,25 @@ def _cells_of(leaves: NoisyLeaves) -> tuple[Reals, Reals]:
     """Return the log-likelihood of each cell, and the mean share in it, both of shape (leaves, classes, cells).
 
     With u = rows times share - count, the likelihood is exp(-|u| / b) / (2 b). Its integral, and that times u, are over
-    the part of a cell where u is positive, and the part where it is not. The least |u| of a cell is taken off first, so
-    that nothing underflows. A negative count tells what 0 does: the rest of it is noise, however many rows there are.
+    the part of a cell where u is positive, and the part where it is not. A negative count tells what 0 does: the rest
+    of it is noise, however many rows there are.
     """
     rows, counts = leaves.rows[:, None, None], np.maximum(leaves.counts, 0)[..., None]
     b = np.sqrt((leaves.variances[:, None, None] + rows * MIDDLES) / 2)
     u = rows * EDGES - counts
     low, high = u[..., :-1], u[..., 1:]
-    least = np.maximum(np.maximum(low, -high), 0)
-    above = _integrals(np.maximum(low, 0), np.maximum(high, 0), least, b)
-    below = _integrals(np.maximum(-high, 0), np.maximum(-low, 0), least, b)
-    weight = np.maximum(above[0] + below[0], np.finfo(np.float64).tiny)
-    share = ((above[1] - below[1]) / weight + counts) / rows
-    return np.log(weight / (b * (high - low))) - least / b, np.clip(share, EDGES[:-1], EDGES[1:])
+    above, above_times = _integrals(np.maximum(low, 0), np.maximum(high, 0), b)
+    below, below_times = _integrals(np.maximum(-high, 0), np.maximum(-low, 0), b)
+    whole = above + below
+    share = ((above_times - below_times) / whole + counts) / rows
+    least = np.maximum(np.maximum(low, -high), 0)  # the least |u| of a cell, where the integrals start
+    return np.log(whole / (b * (high - low))) - least / b, np.maximum(share, 0)
 
 
-def _integrals(start: Reals, end: Reals, least: Reals, b: Reals) -> tuple[Reals, Reals]:
-    """Return the integrals of exp((least - v) / b), and of that times v, over v from start to end."""
-    first = np.exp(-np.maximum(start - least, 0) / b)  # a part of no width may start below the least
-    weight = -b * np.expm1((start - end) / b) * first
-    return weight, (start + b) * weight - b * (end - start) * np.exp((start - end) / b) * first
+def _integrals(start: Reals, end: Reals, b: Reals) -> tuple[Reals, Reals]:
+    """Return the integrals of exp((start - v) / b), and of that times v, over v from start to end."""
+    whole = -b * np.expm1((start - end) / b)
+    return whole, (start + b) * whole - b * (end - start) * np.exp((start - end) / b)
 
 
 @attrs.frozen(eq=False)
