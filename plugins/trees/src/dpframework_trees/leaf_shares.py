@@ -107,10 +107,10 @@ def posterior_shares(tree: Branch, leaves: NoisyLeaves) -> Reals:
     chain, root = _Chain.of(leaves), (tree,) if isinstance(tree, int) else tree  # a leaf alone is below a root, too
     told = chain.tell_parents(root)
     prior = np.diff(-np.exp(-leaves.counts.shape[1] * EDGES)) + LEAST
-    most = told.max(axis=3, keepdims=True)
-    evidence = (np.log(np.exp(told - most) @ prior) + most[..., 0]).sum(axis=2) - np.log(OF_LEAVES) / 2
+    most = told.max(axis=3)
+    evidence = (np.log(np.exp(told - most[..., np.newaxis]) @ prior) + most).sum(axis=2) - np.log(OF_LEAVES) / 2
     chain.tell_children(root, np.log(prior), np.exp(evidence - evidence.max()))
-    return np.asarray(chain.shares / chain.shares.sum(axis=1, keepdims=True))
+    return np.asarray(chain.rows / chain.rows.sum(axis=1, keepdims=True))
 
 
 @cache
@@ -126,7 +126,7 @@ def _steps(concentrations: tuple[float, ...]) -> Reals:
 
 
 def _cells_of(leaves: NoisyLeaves) -> tuple[Reals, Reals]:
-    """Return the log-likelihood of each cell, and the mean share in it, both of shape (leaves, classes, cells).
+    """Return the log-likelihood of each cell, and the mean rows in it, both of shape (leaves, classes, cells).
 
     With u = rows times share - count, the likelihood is exp(-|u| / b) / (2 b). Its integral, and that times u, are over
     the part of a cell where u is positive, and the part where it is not. A negative count tells what 0 does: the rest
@@ -139,9 +139,9 @@ def _cells_of(leaves: NoisyLeaves) -> tuple[Reals, Reals]:
     above, above_times = _integrals(np.maximum(low, 0), np.maximum(high, 0), b)
     below, below_times = _integrals(np.maximum(-high, 0), np.maximum(-low, 0), b)
     whole = above + below
-    share = ((above_times - below_times) / whole + counts) / rows
+    means = (above_times - below_times) / whole + counts
     least = np.maximum(np.maximum(low, -high), 0)  # the least |u| of a cell, where the integrals start
-    return np.log(whole / (b * (high - low))) - least / b, np.maximum(share, 0)
+    return np.log(whole / (b * (high - low))) - least / b, np.maximum(means, 0)
 
 
 def _integrals(start: Reals, end: Reals, b: Reals) -> tuple[Reals, Reals]:
@@ -162,17 +162,17 @@ class _Chain:
     likely
         How likely each cell of a leaf makes its counts, up to a factor, shape (leaves, classes, cells).
     means
-        The share in each cell of a leaf, of the same shape.
+        The rows in each cell of a leaf, of the same shape.
     told
         By child: how likely each cell of its parent makes what was counted below.
-    shares
-        The expected shares of leaves, shape (leaves, classes), up to a factor, when children have been told.
+    rows
+        The expected rows of leaves by class, shape (leaves, classes), when children have been told.
     """
 
     likely: Reals
     means: Reals
     told: dict[Branch, Reals]
-    shares: Reals
+    rows: Reals
 
     @classmethod
     def of(cls, leaves: NoisyLeaves) -> _Chain:
@@ -193,7 +193,7 @@ class _Chain:
         return sum((self.told[child] for child in node[1:]), self.told[node[0]])
 
     def tell_children(self, node: tuple[Branch, ...], elsewhere: Reals, weights: Reals) -> None:
-        """Tell the leaves below a node what was counted elsewhere, and add up their shares.
+        """Tell the leaves below a node what was counted elsewhere, and add up their rows.
 
         Parameters
         ----------
@@ -211,6 +211,6 @@ class _Chain:
             if isinstance(child, int):
                 cells = likely @ _steps(OF_LEAVES) * self.likely[child]
                 expected = (cells * self.means[child]).sum(axis=3) / cells.sum(axis=3)
-                self.shares[child] = (weights[..., np.newaxis] * expected).sum(axis=(0, 1))
+                self.rows[child] = (weights[..., np.newaxis] * expected).sum(axis=(0, 1))
             else:
                 self.tell_children(child, np.log(likely @ _steps(OF_NODES)[:, None]), weights)
