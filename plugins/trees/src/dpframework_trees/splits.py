@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import Attribute, Below, Cases, Equals, Literal, Numeric, Schema
+from dpframework.facts import Attribute, Below, Cases, Equals, Literal, Numeric, Open, Schema
 
 EQUALS, BELOW, MULTIWAY, OFF_GRID = 0, 1, 2, 3
 
@@ -105,8 +105,12 @@ class Region:
 
 
 def code_starts(schema: Schema) -> NDArray[np.int64]:
-    """Return where each attribute's codes start when all attributes' codes are put in one line, and the end."""
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum([a.size for a in schema], dtype=np.int64)])
+    """Return where each attribute's codes start when all attributes' codes are put in one line, and the end.
+
+    An open attribute has none there, since nobody lists its values.
+    """
+    sizes = [0 if isinstance(a, Open) else a.size for a in schema]
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
 @attrs.frozen(eq=False)
