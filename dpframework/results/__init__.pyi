@@ -20,5 +20,6 @@ from .patterns import Pattern as Pattern
 from .redescription import Redescription as Redescription, p_values as p_values
 from .redescriptions import Redescriptions as Redescriptions
 from .result import Drawn as Drawn, Kept as Kept, axes_or_new as axes_or_new, without_math as without_math
+from .simplex import nearest_on_simplex as nearest_on_simplex
 from .unions import CellTable as CellTable, Wanted as Wanted, distinct as distinct, nothing_above as nothing_above
 from .unit_rows import RowsPerUnit as RowsPerUnit

@@ -11,7 +11,6 @@ from dpframework_distance.estimates import (
     NoisyPair,
     distances_between,
     marginals_from,
-    on_simplex,
     points_from,
     points_of,
     published_estimate,
@@ -137,17 +136,6 @@ def test_profiles_by_hand():
     second = [3 / 4 - 1 / 2, 1 / 4 - 1 / 2]
     expected = math.sqrt(sum(d**2 for d in first + second) / 4)
     assert distances_between(points_from(pairs, "y", published_estimate, True))[0, 1] == pytest.approx(expected)
-
-
-def test_the_closest_shares():
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        values = rng.normal(0, 2, 5)
-        found = on_simplex(values, 1.0)
-        assert found.sum() == pytest.approx(1)
-        assert (found >= 0).all()
-        others = rng.dirichlet(np.ones(5), 2000)
-        assert np.square(found - values).sum() <= np.square(others - values).sum(axis=1).min() + 1e-12
 
 
 def test_the_variance_of_the_noise_is_that_of_the_mechanism():

@@ -10,12 +10,13 @@ from dpframework_tables.candidates import candidate_sets, room_for, tree_for
 from dpframework_tables.junction import JunctionTree, cells_of, cliques_of
 from dpframework_tables.methods import number_of_rows
 from dpframework_tables.model import Measurement, beliefs, factors_of, fit
-from dpframework_tables.pooling import Pool, residuals_of, to_simplex
+from dpframework_tables.pooling import Pool, residuals_of
 from dpframework_tables.sampling import sample_rows
 from dpframework_tables.shrinkage import parts_kept
 from hypothesis import given, settings, strategies as st
 
 from dpframework.basics import NoisyHistogram
+from dpframework.results import nearest_on_simplex
 
 SIZES = (2, 3, 2, 4, 2)
 SETS = [(0,), (1,), (2,), (3,), (4,), (0, 1), (1, 2), (2, 3), (0, 3), (2, 4)]  # a loop of four, and one more
@@ -212,7 +213,7 @@ def test_counts_of_attributes_alone_are_near_whether_even_or_not(shares, most):
         noisy = [exact + draw.normal(0, 200, 4) for _ in range(9)]
         tree = JunctionTree.of([4] * 9, [(a,) for a in range(9)])
         model = fit(tree, [Measurement.alone(a, own, 200.0**2) for a, own in enumerate(noisy)], rows)
-        nearest = [to_simplex(own, rows) for own in noisy]
+        nearest = [nearest_on_simplex(own, rows) for own in noisy]
         pairs = [(model.marginal((a,)), own) for a, own in enumerate(nearest)]
         off.append([[np.abs(one - exact).sum() for one in pair] for pair in pairs])
     ours, other = np.mean(off, axis=(0, 1))

@@ -27,6 +27,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.results import nearest_on_simplex
+
 Array = NDArray[np.float64]
 
 
@@ -97,22 +99,6 @@ def unsure(shares: Array, variance: Array, unknown: float) -> Conditional:
     return Conditional(math.sqrt(1 - unknown) * shares, (1 - unknown) * variance + unknown * shares)
 
 
-def on_simplex(values: Array, total: float) -> Array:
-    """Return the closest non-negative numbers with that sum, along the last axis.
-
-    Source: Duchi, Shalev-Shwartz, Singer and Chandra 2008, figure 1.
-
-    Examples
-    --------
-    >>> on_simplex(np.array([3.0, 1.0, -2.0]), 3.0)
-    array([2.5, 0.5, 0. ])
-    """
-    ordered = -np.sort(-values, axis=-1)
-    lacking = (np.cumsum(ordered, axis=-1) - total) / np.arange(1, values.shape[-1] + 1)
-    kept = np.maximum((ordered > lacking).sum(axis=-1, keepdims=True), 1)
-    return np.maximum(values - np.take_along_axis(lacking, kept - 1, axis=-1), 0.0)
-
-
 def marginals_from(pairs: Sequence[NoisyPair], rows: int | None) -> dict[str, Array]:
     """Return each attribute's histogram estimated from all released tables, non-negative and with one sum.
 
@@ -139,7 +125,9 @@ def marginals_from(pairs: Sequence[NoisyPair], rows: int | None) -> dict[str, Ar
             sums[name] = sums.get(name, 0) + weight * marginal
             weights[name] = weights.get(name, 0.0) + weight
     known = float(rows) if rows is not None else max(total / total_weight, 1.0)
-    return {name: _towards_equal(on_simplex(sums[name] / weights[name], known), 1 / weights[name]) for name in sums}
+    return {
+        name: _towards_equal(nearest_on_simplex(sums[name] / weights[name], known), 1 / weights[name]) for name in sums
+    }
 
 
 def _towards_equal(histogram: Array, noise: float) -> Array:
@@ -189,7 +177,7 @@ def shrunken_estimate(pair: NoisyPair, target: str, marginals: Mapping[str, Arra
     telling = energy > noise * (1 + 3 * math.sqrt(2 / free))
     kept = np.where(telling, np.maximum(kept, 1 - noise / np.maximum(energy, 1e-300)), kept)
     shares, variance = np.zeros(table.shape), np.zeros(table.shape)
-    shares[:, seen] = on_simplex((alone + kept * deviations / sizes).T, 1.0).T
+    shares[:, seen] = nearest_on_simplex((alone + kept * deviations / sizes).T, 1.0).T
     variance[:, seen] = unknown / 2 * shares[:, seen] * (1 - shares[:, seen])
     return Conditional(shares, variance)
 

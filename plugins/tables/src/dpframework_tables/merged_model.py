@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.basics import NoisyHistogram
+from dpframework.results import nearest_on_simplex
 from dpframework_tables.junction import JunctionTree
 from dpframework_tables.merging import Merging
 from dpframework_tables.model import Measurement, Model, fit
-from dpframework_tables.pooling import Pool, residuals_of, to_simplex
+from dpframework_tables.pooling import Pool, residuals_of
 from dpframework_tables.shrinkage import shrink_to_noise
 
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -52,7 +53,7 @@ class MergedModel:
         pool = Pool.of(given, [len(one.counts) for one in alone]).shrunk({}, rows)
         likely = [pool.table((a,), rows) for a in range(len(alone))]
         measured = [_of_groups(a, one, merging, own) for a, (one, own) in enumerate(zip(alone, likely, strict=True))]
-        values = _shrink_groups(alone, merging, [to_simplex(own, rows) for own in likely])
+        values = _shrink_groups(alone, merging, [nearest_on_simplex(own, rows) for own in likely])
         return cls(tuple(alone), merging, values, _independent(measured, rows))
 
     def with_more(self, again: Sequence[NoisyHistogram]) -> MergedModel:
@@ -104,5 +105,5 @@ def _shrink_groups(alone: Sequence[NoisyHistogram], merging: Merging, likely: li
     off = [alone[a].counts[own] - alone[a].counts[own].mean() for a, own in zip(merged, inside, strict=True)]
     kept = shrink_to_noise(off, [alone[a].variance for a in merged], rows)
     for a, own, number, moved, part in zip(merged, inside, rows, off, kept, strict=True):
-        likely[a][own] = to_simplex(number / len(moved) + part * moved, number)
+        likely[a][own] = nearest_on_simplex(number / len(moved) + part * moved, number)
     return likely

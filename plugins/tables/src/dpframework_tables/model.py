@@ -33,8 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.basics import NoisyHistogram
+from dpframework.results import nearest_on_simplex
 from dpframework_tables.junction import JunctionTree, Set
-from dpframework_tables.pooling import Pool, residuals_of, to_simplex
+from dpframework_tables.pooling import Pool, residuals_of
 
 Array: TypeAlias = "NDArray[np.float64]"
 
@@ -112,7 +113,7 @@ class Measurement:
         known = [(one.of, one.residuals, one.variance) for one in before.measured]
         given = [*known, (of, residuals_of(of, counts), variance)]
         pool = Pool.of(given, before.tree.sizes, order=1).shrunk(_expect(before.measured, 1), before.rows)
-        margins = [to_simplex(pool.table((a,), before.rows), before.rows) for a in of]
+        margins = [nearest_on_simplex(pool.table((a,), before.rows), before.rows) for a in of]
         likely = _rake(np.maximum(expected, 0), margins)
         moved = _without_effects(counts - likely)
         free = (counts.size - 1 - sum(size - 1 for size in counts.shape)) / counts.size
@@ -337,7 +338,7 @@ class _Walk:
         pool = Pool.of([(one.of, one.residuals, one.variance) for one in measured], tree.sizes)
         pool = pool.shrunk(_expect(measured), rows)
         wanted = [pool.table(one.of, rows) for one in measured]
-        self.wanted = [to_simplex(own, rows) if own.ndim == 1 else own for own in wanted]
+        self.wanted = [nearest_on_simplex(own, rows) if own.ndim == 1 else own for own in wanted]
         self.penalties = [one.penalty for one in measured]
         shares, _ = beliefs(tree, factors_of(tree, [one.of for one in measured], self.potentials))
         self.tables = [rows * own for own in shares]

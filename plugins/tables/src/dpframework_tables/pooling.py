@@ -39,13 +39,6 @@ def residuals_of(of: Set, counts: Array) -> dict[Set, Array]:
     return found
 
 
-def to_simplex(counts: Array, rows: float) -> Array:
-    """Return the nearest table without negative counts of a total."""
-    flat = np.sort(counts.ravel())[::-1]
-    above = (np.cumsum(flat) - rows) / np.arange(1, flat.size + 1)
-    return np.asarray(np.maximum(counts - above[np.flatnonzero(flat > above)[-1]], 0))
-
-
 @final
 @attrs.frozen(eq=False)
 class Pool:

@@ -1,0 +1,29 @@
+"""The closest numbers that noise could have been added to: without a negative one, and with a known sum."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def nearest_on_simplex(values: NDArray[np.float64], total: float) -> NDArray[np.float64]:
+    """Return the closest numbers from 0 on with that sum, along the last axis.
+
+    Source: Duchi, Shalev-Shwartz, Singer and Chandra 2008, figure 1.
+
+    Parameters
+    ----------
+    values
+        Any numbers, such as noisy counts.
+    total
+        The sum, 0 or more.
+
+    Examples
+    --------
+    >>> nearest_on_simplex(np.array([3.0, 1.0, -2.0]), 3.0)
+    array([2.5, 0.5, 0. ])
+    """
+    ordered = -np.sort(-values, axis=-1)
+    lacking = (np.cumsum(ordered, axis=-1) - total) / np.arange(1, values.shape[-1] + 1)
+    kept = np.maximum((ordered > lacking).sum(axis=-1, keepdims=True), 1)
+    return np.asarray(np.maximum(values - np.take_along_axis(lacking, kept - 1, axis=-1), 0.0))
