@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import dpframework as dpf
 from dpframework.cli import main
 
 TERMINAL = {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
@@ -80,8 +80,62 @@ miner = "dp-id3"
 epsilon = 1.5
 params = { target = "ill", attributes = ["town", "dose"], max_depth = 2 }
 """
-RUN = ("--ledger", "people.ledger", "--data-set", "people", "--by", "Ann", "--purpose", "press")
+LEDGER = ("people.ledger", "--data-set", "people")
+RUN = ("--ledger", *LEDGER)
+#: In the order in which they are given, by the name of the file that holds what they print.
 COMMANDS: dict[str, tuple[str, ...]] = {
+    "ledger-open": ("ledger", "open", *LEDGER, "--epsilon", "14"),
+    "ledger-open-units": (
+        "ledger",
+        "open",
+        "people.ledger",
+        "--data-set",
+        "others",
+        "--epsilon",
+        "0.5",
+        "--unit",
+        "person",
+        "--rows-per-unit",
+        "3",
+        "--relation",
+        "replace-one",
+        "--delta",
+        "1e-6",
+        "--reserve",
+        "1e-7",
+    ),
+    "ledger-approve": ("ledger", "approve", *LEDGER, "study.toml", "--by", "board", "--runs", "3", "--note", "yearly"),
+    "ledger-approve-one": ("ledger", "approve", *LEDGER, "extra.toml", "--by", "board", "--data", "people.csv"),
+    "ledger-approve-refused": ("ledger", "approve", *LEDGER, "refused.toml", "--by", "board"),
+    "ledger-outside": (
+        "ledger",
+        "outside",
+        *LEDGER,
+        "a press release",
+        "--kind",
+        "exact",
+        "--by",
+        "Eve",
+        "--attribute",
+        "town",
+    ),
+    "ledger-outside-private": (
+        "ledger",
+        "outside",
+        *LEDGER,
+        "a mean",
+        "--kind",
+        "private",
+        "--by",
+        "Eve",
+        "--epsilon",
+        "0.25",
+    ),
+    "ledger-run": ("run", "study.toml", "--out", "first", *RUN, "--by", "Ann", "--purpose", "press"),
+    "ledger-run-again": ("run", "study.toml", "--out", "second", *RUN, "--by", "Bob"),
+    "ledger-run-other": ("run", "extra.toml", "--out", "third", *RUN, "--by", "Cy"),
+    "ledger-revoke": ("ledger", "revoke", *LEDGER, "PLAN", "--by", "board"),
+    "ledger-run-revoked": ("run", "study.toml", "--out", "fourth", *RUN, "--by", "Cy"),
     "schema-show": ("schema", "show", "people.schema.toml"),
     "miners": ("miners",),
     "miner": ("miners", "histogram"),
@@ -90,7 +144,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "schema-check": ("schema", "check", "people.csv", "people.schema.toml"),
     "mechanism": ("mechanisms", "gaussian"),
     "plan": ("plan", "study.toml", "--rows", "4000"),
-    "plan-difference": ("plan", "larger.toml", "--diff", "study.toml"),
+    "plan-difference": ("plan", "extra.toml", "--diff", "study.toml"),
     "check": ("check", "study.toml"),
     "check-refused": ("check", "refused.toml"),
     "epsilon": ("epsilon", "study.toml", "towns", "--rows", "4000", "--within", "1 %"),
@@ -101,14 +155,18 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "report-plan": ("report", "study.toml", "--format", "md"),
     "report-run": ("report", "seeded", "--format", "md"),
     "report-terminal": ("report", "seeded"),
+    "report-page": ("report", "seeded", "--format", "html", "--out", "report.html"),
     "report-steps": ("report", "seeded", "--format", "csv"),
     "ledger-show": ("ledger", "show", "people.ledger"),
-    "ledger-show-one": ("ledger", "show", "people.ledger", "--data-set", "people"),
-    "ledger-by-person": ("ledger", "show", "people.ledger", "--data-set", "people", "--group-by", "person"),
-    "ledger-by-attribute": ("ledger", "show", "people.ledger", "--data-set", "people", "--group-by", "attribute"),
+    "ledger-show-one": ("ledger", "show", *LEDGER),
+    "ledger-by-person": ("ledger", "show", *LEDGER, "--group-by", "person"),
+    "ledger-by-attribute": ("ledger", "show", *LEDGER, "--group-by", "attribute"),
     "ledger-decisions": ("ledger", "signers", "people.ledger"),
+    "ledger-page": ("ledger", "show", *LEDGER, "--out", "ledger.html"),
+    "ledger-json": ("ledger", "show", *LEDGER, "--json"),
     "ledger-verify": ("ledger", "verify", "people.ledger"),
 }
+RELEASES = 9  # of a run
 REPLACED = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00| UTC)?"), "TIME"),
     (re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{8,}\b"), "HEX"),
@@ -120,23 +178,13 @@ def prepare(folder: Path) -> None:
     """Write the files that commands read, and make the runs of a ledger."""
     (folder / "people.schema.toml").write_text(SCHEMA)
     (folder / "study.toml").write_text(STUDY)
-    (folder / "larger.toml").write_text(STUDY.replace("epsilon = 1.5", "epsilon = 2.5"))
+    (folder / "extra.toml").write_text(STUDY.replace("epsilon = 1.5", "epsilon = 2.5"))
     (folder / "refused.toml").write_text(
         STUDY.replace("epsilon = 4.0", "epsilon = 2.0").replace("schema-inferred-from-data", "")
     )
     towns = ("North", "South", "West")
     rows = [f"{str(k % 3 == 0).lower()},{k % 90},{towns[k % 7 % 3]},{k % 5 - 1.2},job {k % 4}\n" for k in range(600)]
     (folder / "people.csv").write_text("ill,age,town,dose,job\n" + "".join(rows))
-    ledger = dpf.Ledger.create(folder / "people.ledger")
-    ledger.open("people", epsilon=12)
-    ledger.open("others", epsilon="0.5", unit="person", rows_per_unit=3, relation="replace-one")
-    plan = dpf.study.load_study(folder / "study.toml").study.plan()
-    ledger.approve("people", plan, by="board", runs=3, note="for the yearly report")
-    ledger.record_outside("people", "a press release", kind="exact", by="Eve", attributes=["town"])
-    ledger.record_outside("people", "a mean", kind="private", by="Eve", epsilon="0.25")
-    for arguments in (("--out", "first", *RUN), ("--out", "second", *RUN[:4], "--by", "Bob")):
-        code, text = run(("run", "study.toml", *arguments))
-        assert code == 0, text
 
 
 def run(arguments: tuple[str, ...]) -> tuple[int, str]:
@@ -147,12 +195,26 @@ def run(arguments: tuple[str, ...]) -> tuple[int, str]:
     return code, out.getvalue() + err.getvalue()
 
 
+def read_hash(run: str) -> str:
+    """Return the hash of a run's plan."""
+    return str(json.loads(Path(run, "plan.json").read_text(encoding="utf-8"))["hash"])
+
+
+def page_text(page: str) -> str:
+    """Return a page without styles and scripts, a tag a line."""
+    return re.sub(r">\s*<", ">\n<", re.sub(r"<(style|script)\b.*?</\1>", "", page, flags=re.DOTALL))
+
+
 def printed() -> Iterator[tuple[str, str]]:
     """Yield the name of each file and what it should hold."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         prepare(Path(folder))
         for name, arguments in COMMANDS.items():
-            code, text = run(arguments)
+            code, text = run(tuple(read_hash("first") if word == "PLAN" else word for word in arguments))
+            if arguments[-1].endswith(".html"):
+                text += page_text(Path(arguments[-1]).read_text(encoding="utf-8"))
+            if code == 0 and arguments[0] == "run" and "--seed" not in arguments:
+                text = text[text.index("\n\n" + str(RELEASES)) :]  # the results before it are drawn anew each time
             text = text.replace(os.path.realpath(folder), "FOLDER").replace(folder, "FOLDER")
             for pattern, word in REPLACED:
                 text = pattern.sub(word, text)
