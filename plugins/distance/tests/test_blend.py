@@ -4,7 +4,7 @@ import attrs
 import numpy as np
 import pytest
 from dpframework_distance import CategoricalMetric, DPDilca, LearnedDistances, ValueDistances, ValueEmbedding
-from dpframework_distance.doubt import signal_in
+from dpframework_distance.doubt import is_noise, signal_in, spread
 
 import dpframework as dpf
 
@@ -102,3 +102,14 @@ def test_shares_are_kept_and_a_blend_without_them_is_refused():
         with pytest.raises(dpf.InputError, match="one share a value"):
             LearnedDistances.from_dict({**form, "distances": changed})
     assert CategoricalMetric(attrs.evolve(found, covered=False), blend=True).attributes == ("city", "job", "ill")
+
+
+def test_distances_differ_by_what_their_squares_are_off_their_mean() -> None:
+    """Each pair counts once, and equal distances are no more than noise."""
+    squares = np.array([[0, 1.0, 2.0], [1.0, 0, 6.0], [2.0, 6.0, 0]])
+    assert spread(squares) == pytest.approx(4 + 1 + 9)  # of 1, 2 and 6 about 3
+    flat = 1 - np.eye(3)
+    assert spread(flat) == 0
+    assert is_noise(flat, [flat])
+    assert is_noise(np.sqrt(squares), [np.sqrt(2 * squares)])  # moved by as much as they differ
+    assert not is_noise(np.sqrt(squares), [np.sqrt(1.9 * squares)])
