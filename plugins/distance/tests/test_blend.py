@@ -111,5 +111,7 @@ def test_distances_differ_by_what_their_squares_are_off_their_mean() -> None:
     flat = 1 - np.eye(3)
     assert spread(flat) == 0
     assert is_noise(flat, [flat])
+    assert signal_in(flat, [np.sqrt(squares)]) == 1.0  # nothing differs that noise could move
+    assert signal_in(np.sqrt(squares), [np.sqrt(1.5 * squares)]) == pytest.approx(0.75)
     assert is_noise(np.sqrt(squares), [np.sqrt(2 * squares)])  # moved by as much as they differ
     assert not is_noise(np.sqrt(squares), [np.sqrt(1.9 * squares)])
