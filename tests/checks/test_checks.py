@@ -14,7 +14,7 @@ import pytest
 import dpframework as dpf
 from dpframework.checks import BUILT_IN, findings, noise
 from dpframework.checks.base import Finding, Findings, Severity
-from dpframework.checks.check_pages import check_page
+from dpframework.checks.check_pages import CheckPage, check_page
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Step, Verified
 from dpframework.plan.code import code_of
@@ -226,6 +226,12 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
             "step 'n' in the plan is released but nobody uses it",
             (dpf.sequential(count("n"), scoped("s", count("m", uses=["l"])), dpf.post("p", ["s"])), {}),
             (dpf.sequential(count("n"), scoped("s", count("m", uses=["n"])), dpf.post("p", ["s"])), {}),
+        ),
+        (  # a scope without post-processing, such as the whole plan, hands all its releases to the result
+            "warning",
+            "step 'm' in 's' is released but nobody uses it",
+            (dpf.sequential(count("o"), scoped("s", count("n"), count("m"), dpf.post("p", ["n"]))), {}),
+            (dpf.sequential(count("o"), scoped("s", count("n"), count("m"), dpf.post("p", ["n", "m"]))), {}),
         ),
     ],
     "DP009": [
@@ -578,6 +584,21 @@ def test_parts_are_told_by_their_name(plan_of: Callable[..., dpf.StudyPlan]) -> 
 def test_only_a_code_of_a_built_in_check_has_a_page() -> None:
     assert all(check_page(check.code) for check in BUILT_IN)
     assert [check_page(code) for code in ("DP999", "XY001", "../pages/DP001", "")] == [None] * 4
+
+
+def test_a_page_has_sections_by_name_without_marks() -> None:
+    page = CheckPage("XY001", "# A\n\n**What it finds.** A `plan`\nof *much*.\n\nMore.\n\n**Why it matters.** So.\n")
+    assert page.section("What it finds") == "A plan of much."
+    assert page.section("Why it matters") == "So."
+    assert page.section("What to do") == ""
+
+
+def test_findings_show_themselves_where_there_are_some() -> None:
+    assert "no findings" in Findings()._repr_html_()
+    one = Finding("DP001", Severity.ERROR, "too much")
+    assert "no findings" not in Findings([one])._repr_html_()
+    for shown in (one._repr_html_(), Findings([one])._repr_html_()):
+        assert all(text in shown for text in ("DP001", "error", "too much"))
 
 
 def test_every_code_has_a_case() -> None:

@@ -17,7 +17,18 @@ import dpframework as dpf
 from dpframework.facts.canonical import label_of, numbers_of, of_number, of_text
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.tables.columns import as_column, as_numbers
-from dpframework.tables.encoding import Unfit, _are_even, _bins, _bins_of_even, cells_of, encode_column, unfit
+from dpframework.tables.encoding import (
+    _SMALL,
+    OUTSIDE,
+    Unfit,
+    _are_even,
+    _bins,
+    _bins_of_even,
+    _codes_of_numbers,
+    cells_of,
+    encode_column,
+    unfit,
+)
 from dpframework.verify import assert_read_row_by_row, built_in_readers, check_reading
 
 HALVES = dpf.Categorical("c", ["1.0", "1.5", "2.0", "2.5"], missing=True)
@@ -385,3 +396,16 @@ def test_missing_values_that_the_schema_has_a_cell_for_fit(column):
     for attribute in SCHEMAS["with cells for missing values"]:
         codes = encode_column(attribute, column, out_of_domain="error").codes
         assert codes.tolist()[1] == attribute.missing_code
+
+
+def test_whole_numbers_have_the_codes_that_they_have_beside_a_fraction() -> None:
+    """Columns of small whole numbers are looked up in an array, and others among sorted numbers: to the same codes."""
+    labels = ["-1", "0", "1.0", "7", "0.5", str(_SMALL - 2), str(_SMALL), "x"]
+    code_of = {of_text(label): code for code, label in enumerate(labels)}
+    cells = np.array([0, 1, 2, 7, _SMALL - 2, _SMALL - 1], dtype=float)
+    expected = [1, 2, OUTSIDE, 3, 5, OUTSIDE]
+    assert _codes_of_numbers(cells, code_of).tolist() == expected
+    beside = np.array([-1, 0.5, 0.25, _SMALL])
+    assert _codes_of_numbers(np.append(cells, beside), code_of).tolist() == [*expected, 0, 4, OUTSIDE, 6]
+    assert _codes_of_numbers(cells, {of_text("x"): 0}).tolist() == [OUTSIDE] * len(cells)
+    assert _codes_of_numbers(beside, {of_text("x"): 0}).tolist() == [OUTSIDE] * len(beside)
