@@ -14,10 +14,11 @@ import pytest
 import dpframework as dpf
 from dpframework.basics import MarginalsMiner, RowsPerUnitMiner
 from dpframework.basics.bounds_given import as_bounds, bounds_misfit
-from dpframework.basics.cells import _biases
+from dpframework.basics.cells import _biases, counting_mechanism
 from dpframework.basics.histograms import _cut_between, _rebin
 from dpframework.basics.means import _of_sum, _share_of, share_interval
 from dpframework.basics.one_way_marginals import NoisyHistogram, OneWayMarginals
+from dpframework.mechanisms import DiscreteLaplace, Gaussian, KNorm
 from dpframework.queries import BoundedSum
 from dpframework.results.adaptive import FoundBounds
 from dpframework.results.estimates import QuantileEstimate
@@ -228,3 +229,22 @@ def test_bins_are_cut_by_points_of_the_same_attribute() -> None:
     assert miner.own_misfit({"p": point}) is None  # type: ignore[dict-item]
     for wrong, why in ((of_groups, "without by"), (other, "of 'cost' and not of 'age'"), (count, "of miner 'count'")):
         assert why in str(miner.own_misfit({"p": point, "q": wrong}))  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    ("cells", "rows", "counter", "balanced"),
+    [
+        (2, 50, DiscreteLaplace(1), True),
+        (100, 50, DiscreteLaplace(1), True),
+        (101, 50, DiscreteLaplace(1), False),
+        (2, None, DiscreteLaplace(1), False),
+        (2, 50, Gaussian(1), False),
+    ],
+)
+def test_noise_that_adds_up_to_0_is_for_few_cells_of_a_public_number_of_rows(
+    cells: int, rows: int | None, counter: Any, balanced: bool
+) -> None:
+    attribute = dpf.Numeric("x", 0, cells, bins=cells)
+    query = dpf.queries.JointHistogram([attribute])
+    found = counting_mechanism(counter, query, dpf.Schema([attribute], rows=rows))
+    assert found == (KNorm(1) if balanced else counter)

@@ -165,6 +165,12 @@ def test_the_variance_of_a_sum_of_cells_is_that_of_a_cell_or_of_a_smaller_margin
     margin = sum_variance({0: 1, 2: 1}, sizes, known)
     assert sum_variance({0: 1, 1: 3, 2: 1}, sizes, known) == pytest.approx(margin)  # all values of one
     assert sum_variance({}, sizes, known) == pytest.approx(known[()])
+    (in_first, out_first), (in_third, out_third) = (
+        [axis_share(size, length, inside=inside) for inside in (True, False)] for size, length in ((2, 1), (4, 3))
+    )
+    alone = known[()] * out_first * out_third + known[0,] * in_first * out_third
+    both = known[2,] * out_first * in_third + known[0, 2] * in_first * in_third
+    assert sum_variance({0: 1, 2: 3}, sizes, known) == pytest.approx(alone + both)
     assert whole_cell != pytest.approx(margin)
     assert single[()] == known[()]
     assert all_sets(3, 3)[-1] == (0, 1, 2)
