@@ -86,7 +86,7 @@ class DuckDB(SqlEngine):
         places = source.files()
         for place in places:
             if is_url(place) or not place.lower().endswith(".parquet"):
-                raise InputError(
+                raise NotOpened(
                     f"engine 'duckdb' reads Parquet files of this machine, not {place}; use engine 'memory' or 'mapped'"
                 )
         opened = open_source(places)

@@ -394,3 +394,17 @@ def test_a_database_is_opened_for_reading_and_leads_to_nothing_else(tmp_path: Pa
     for wrong in ({"timeout": 0}, {"threads": 0}):
         with pytest.raises(dpf.InputError, match="must be"):
             dpf.DuckDB(**wrong)
+
+
+def test_a_day_that_stands_for_none_is_in_no_period(tmp_path: Path) -> None:
+    """As in memory: a text of `null`, without a format of dates."""
+    days = ["2026-02-01", "2026-02-02", "2026-01-31", "2026-02-01", "2026-02-28"]
+    pl.DataFrame({"ill": [True] * 5, "who": list("abcde"), "day": days}).write_parquet(tmp_path / "t.parquet")
+    schema = dpf.Schema([dpf.Boolean("ill")], read={"columns": {"day": {"null": ["2026-02-01"]}}})
+    unit = dpf.PrivacyUnit("who", 1, period="month", date="day").during("2026-02")
+    engine, rows = opened(TableFiles(tmp_path / "t.parquet", schema, unit=unit))
+    try:
+        counted = answer_of(dpf.queries.Count(), engine, rows, {})
+    finally:
+        engine.close()
+    assert counted == dpf.read_table(tmp_path / "t.parquet", schema, unit=unit).rows == 2

@@ -24,7 +24,7 @@ from dpframework.lab.evaluation.rows import columns_of
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import Step, walk
 from dpframework.queries import Match, MatchScores
-from dpframework.results import CellTable, Redescriptions, Wanted
+from dpframework.results import CellTable, Noisy, Redescription, Redescriptions, Wanted
 from dpframework.verify.conformance import QueryConformance
 
 SCHEMA = dpf.Schema(
@@ -366,3 +366,16 @@ def test_each_row_is_in_the_cell_of_the_tests_that_hold_for_it(most: int) -> Non
         expected = np.zeros((2**left, 2**right), dtype=int)
         np.add.at(expected, tuple(cells), 1)
         assert (found == expected).all()
+
+
+@pytest.mark.parametrize(
+    ("both", "apart", "kept"), [(5, 0, True), (4, 0, False), (5, 4, True), (5, 5, False), (9, 0, True), (10, 0, False)]
+)
+def test_supports_at_their_bounds_are_kept_and_those_beyond_are_not(both: int, apart: int, kept: bool) -> None:
+    """Of exact counts, at least 5 rows in both supports and at most 9 in either."""
+    none, left = Noisy(0, 0), Equals("wolf", "true")
+    found = Redescription(
+        left, left, both=Noisy(both, 0), left_only=Noisy(apart, 0), right_only=none, rows=Noisy(100, 0)
+    )
+    miner = SerenadeES(epsilon=1, min_support=5, max_support=9, max_p_value=1)
+    assert bool(len(miner.finish([found], 1))) == kept
