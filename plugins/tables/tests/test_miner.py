@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from fractions import Fraction
 
 import attrs
 import numpy as np
@@ -405,6 +406,76 @@ def test_a_tree_stops_after_its_first_pair_once_that_says_no_more_than_noise():
     planned = SyntheticTable(rho="0.000124", method="tree").made_by(schema)
     assert planned.stages == [1, 2, 3]
     assert len(found.measured) == len(schema) + 1
+
+
+def planned_and_run(sizes, rows, **parameters):
+    """A method as it is planned, and its result on rows of which one in three is equal in all attributes."""
+    draw = np.random.default_rng(1)
+    codes = np.array([draw.choice(size, rows, p=(own := 0.5 ** np.arange(size)) / own.sum()) for size in sizes])
+    codes[:, : rows // 3] = draw.integers(0, 2, rows // 3)
+    schema = dpf.Schema(
+        [dpf.Categorical(f"a{k}", list(map(str, range(size)))) for k, size in enumerate(sizes)], about_rows=rows
+    )
+    given = SyntheticTable(**parameters)
+    study = dpf.Study(schema, epsilon=100, delta="1e-9")
+    study.add("rows", given)
+    return given.made_by(schema), study, study.run(dpf.Table.from_codes(schema, codes), seed=1)["rows"]
+
+
+def share_by_noise(found, sizes, rho):
+    """The share of a budget that one-way marginals had, by their noise."""
+    return len(sizes) / (2 * rho * found.measured[0].variance)
+
+
+def test_where_one_way_marginals_stay_noisy_they_get_half_of_the_rounds_again():
+    """With all of the budget they would be off by .05 of the rows on average: 10 rounds are planned, 5 made."""
+    sizes = [5] * 20
+    planned, study, found = planned_and_run(sizes, 2000, rho="0.003")
+    assert (planned.name, planned.rounds, planned.times, planned.stages) == ("rounds", 10, 5, [2, 3])
+    assert len(found.measured) == len(sizes) + planned.times
+    assert share_by_noise(found, sizes, 0.003) == pytest.approx(float(1 - (1 - planned.share) / 2), rel=0.02)
+    assert float(study.plan().totals()["zcdp"].rho) == pytest.approx(0.003, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"rho": "0.02"},
+        {"rho": "0.003", "rounds": 10},
+        {"rho": "0.003", "method": "tree"},
+    ],
+)
+def test_other_rounds_are_all_made(parameters):
+    """Where noise is small, where their number is given, and for the pairs of a tree."""
+    planned, _, _ = planned_and_run([5] * 20, 2000, **parameters)
+    assert planned.times == planned.rounds >= 10
+
+
+def test_in_pure_epsilon_one_way_marginals_get_no_rounds_back():
+    """They have most of the budget before."""
+    facts = facts_of([5] * 20, 2000, epsilon="0.1")
+    assert facts.noise_of_singles(Fraction(1)) > 0.1
+    assert facts.given_back() == 0
+
+
+def test_the_pairs_of_a_tree_leave_more_for_one_way_marginals():
+    noisy, exact_ones = (facts_of([5] * 40, 20_000, rho=rho) for rho in ("0.0001", 1))
+    assert [float(noisy.share_before(name)) for name in ("tree", "rounds")] == pytest.approx([0.6, 1 / 3])
+    assert [float(exact_ones.share_before(name)) for name in ("tree", "rounds")] == [0.1, 0.1]
+    schema = dpf.Schema(noisy.among, about_rows=20_000)
+    assert SyntheticTable(rho="0.0001", method="tree").made_by(schema).share == noisy.share_before("tree")
+
+
+def test_attributes_that_no_pair_is_measured_of_are_not_merged():
+    """Rare values of all ten attributes are one group, until the tree stops after its first pair."""
+    shares, draw = np.array([0.6, 0.398, *[0.0002] * 10]), np.random.default_rng(3)
+    codes = draw.choice(12, (10, 20_000), p=shares)
+    schema = dpf.Schema([dpf.Categorical(f"a{k}", list(map(str, range(12)))) for k in range(10)], about_rows=20_000)
+    found = rows_by("tree", schema, codes, 1)
+    *alone, pair = found.measured
+    assert [len(one.counts) for one in alone] == [12] * 10
+    assert set(found.merged) == set(pair.names)
+    assert pair.counts.size < 5 * 5
 
 
 def test_rounds_go_on_while_they_say_more_than_noise():

@@ -36,7 +36,8 @@ MOST_ATTRIBUTES = 45  # of rounds: each of them looks at all pairs
 MOST_CANDIDATES = 2100  # of which triples are selected too
 
 _NOISE_OF_SINGLES = 0.03  # a noise share of one-way marginals that is small enough
-_LEAST, _MOST, _MOST_PURE = Fraction(1, 10), Fraction(1, 3), Fraction(7, 10)  # shares of the budget for them
+_LEAST = Fraction(1, 10)  # a share of the budget for them
+_MOST, _MOST_OF_TREE, _MOST_PURE = Fraction(1, 3), Fraction(3, 5), Fraction(7, 10)
 _TRIAL = Fraction(1, 9)  # of the budget: what a first round may cost beside them, where there are few rounds
 _OF_PAIR, _OF_PAIR_PURE = 0.075, 0.035  # the noise share of a typical pair, up to which rounds are added
 _TOO_NOISY = 0.6  # that at the fewest rounds: nothing but one-way marginals is worth it
@@ -115,14 +116,28 @@ class ChoiceFacts:
 
     @functools.cached_property
     def share_of_singles(self) -> Fraction:
-        """Return the share of the budget for one-way marginals, before rounds."""
+        """The share of the budget for one-way marginals, before rounds."""
+        return self.share_before("rounds")
+
+    def share_before(self, method: str) -> Fraction:
+        """Return the share of the budget for one-way marginals, before what a method measures besides."""
         noise = self.noise_of_singles(Fraction(1))
         if noise is None:
             return _UNKNOWN
         needed = noise / _NOISE_OF_SINGLES
         needed = needed**2 if self.budget.zcdp else needed
-        most = max(_MOST if self.budget.zcdp else _MOST_PURE, 1 - self.fewest() * _TRIAL)
+        most = _MOST_OF_TREE if method == "tree" else _MOST
+        most = max(most if self.budget.zcdp else _MOST_PURE, 1 - self.fewest() * _TRIAL)
         return min(max(Fraction(math.ceil(100 * min(needed, 1.0)), 100), _LEAST), most)
+
+    def given_back(self) -> int:
+        """Return of how many of the rounds one-way marginals get the budget again, after the others.
+
+        It is half of them where one-way marginals would be noisy even with the whole budget.
+        """
+        noise = self.noise_of_singles(Fraction(1))
+        noisy = self.budget.zcdp and noise is not None and noise > _NOISE_OF_SINGLES
+        return self.rounds() // 2 if noisy else 0
 
     def fewest(self) -> int:
         """Return the fewest rounds that are worth it: one for every two attributes, or 3."""

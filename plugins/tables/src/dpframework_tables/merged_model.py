@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias, final
 
 import attrs
@@ -56,10 +56,13 @@ class MergedModel:
         values = _shrink_groups(alone, merging, [nearest_on_simplex(own, rows) for own in likely])
         return cls(tuple(alone), merging, values, _independent(measured, rows))
 
-    def with_more(self, again: Sequence[NoisyHistogram]) -> MergedModel:
-        """Return the model of the means of the one-way marginals and others."""
+    def with_more(self, again: Sequence[NoisyHistogram], measured: Iterable[Measurement]) -> MergedModel:
+        """Return the model of the means of the one-way marginals and others, once some marginals were measured.
+
+        Only the values of their attributes stay merged: others have nothing to gain from it.
+        """
         means = [one.with_another(new.counts, new.variance) for one, new in zip(self.alone, again, strict=True)]
-        return self.of_alone(means, self.merging, self.model.rows)
+        return self.of_alone(means, self.merging.only({a for one in measured for a in one.of}), self.model.rows)
 
     def with_model(self, model: Model) -> MergedModel:
         """Return the same with a model that more was measured for."""

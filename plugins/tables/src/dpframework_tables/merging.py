@@ -13,7 +13,7 @@ cell of it, so sensitivities stay as they are.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TypeAlias, final
 
 import attrs
@@ -94,6 +94,10 @@ class Merging:
     def sizes(self) -> tuple[int, ...]:
         """The number of groups of each attribute."""
         return tuple(int(own.max()) + 1 for own in self.groups)
+
+    def only(self, attributes: Collection[int]) -> Merging:
+        """Return the groups of some attributes, and a group for each code of the others."""
+        return Merging([own if a in attributes else np.arange(len(own)) for a, own in enumerate(self.groups)])
 
     def merges(self, a: int) -> bool:
         """Return whether an attribute has groups that are not its values."""

@@ -77,6 +77,8 @@ class TableMethod:
         The public number of rows, if there is one.
     most_rows
         The most rows that there may be, if that is public.
+    given_back
+        Of how many of the rounds one-way marginals get the budget, after the others: fewer than all of them.
     """
 
     name: str
@@ -89,6 +91,7 @@ class TableMethod:
     most_cells: int | None
     rows: int | None
     most_rows: int | None
+    given_back: int
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -100,7 +103,8 @@ class TableMethod:
         """How many marginals are selected and measured."""
         if not self.sets:
             return 0
-        return min(rank(len(self.among), self.sets), self.rounds) if self.name == "tree" else self.rounds
+        asked = self.rounds - self.given_back
+        return min(rank(len(self.among), self.sets), asked) if self.name == "tree" else asked
 
     @functools.cached_property
     def sets(self) -> list[Set]:
@@ -128,10 +132,11 @@ class TableMethod:
         distances, marginal = ModelDistances(self.among, sets), NamedMarginal(self.among, most)
         if self.name == "adaptive":
             return {**nodes, BLOCK: self.budget.block(BLOCK, distances, marginal, 1 - share)}
-        choose, measure = self._shares(1 - share)
-        chosen = step(CHOOSE, distances, self.budget.selector(choose / times), uses=list(nodes))
-        measured = step(MEASURE, marginal, self.budget.counter(measure / times), uses=[CHOOSE])
-        stages = self._stages(sequential(chosen, measured), self.stages, (1 - share) / times)
+        cost = (1 - share) / (times + self.given_back)
+        choose, measure = self._shares(cost)
+        chosen = step(CHOOSE, distances, self.budget.selector(choose), uses=list(nodes))
+        measured = step(MEASURE, marginal, self.budget.counter(measure), uses=[CHOOSE])
+        stages = self._stages(sequential(chosen, measured), self.stages, cost)
         return {**nodes, **stages}
 
     @property
@@ -143,7 +148,7 @@ class TableMethod:
         """
         found: list[int] = []
         left = self.times
-        first = 1 if self.name == "tree" else -(-self.times // _TRIED)
+        first = 1 if self.name == "tree" else -(-self.rounds // _TRIED)
         while left:
             found.append(min(left, first << len(found)))
             left -= found[-1]
@@ -152,20 +157,23 @@ class TableMethod:
     def _stages(self, one: Node, sizes: Sequence[int], cost: Fraction) -> dict[str, Node]:
         """Plan stages of rounds that cost a share of the budget each, or after any of them one-way marginals again."""
         first: dict[str, Node] = {MEASURE: repeat(sizes[0], one)}
-        if not sizes[1:]:
+        left = sum(sizes[1:]) + self.given_back
+        if not left:
             return first
-        again = self._alone.plan(self.budget.amount * cost * sum(sizes[1:]))
+        again = sequential(*self._alone.plan(self.budget.amount * cost * left).values(), name=AGAIN)
+        if not sizes[1:]:
+            return {**first, AGAIN: again}
         more = self._stages(one, sizes[1:], cost)
-        return {**first, MORE: either(sequential(*more.values(), name=MORE), sequential(*again.values(), name=AGAIN))}
+        return {**first, MORE: either(sequential(*more.values(), name=MORE), again)}
 
     @property
     def _alone(self) -> OneWayMarginals:
         return OneWayMarginals(self.among, self.budget.zcdp)
 
-    def _shares(self, left: Fraction) -> tuple[Fraction, Fraction]:
-        """Return the shares of selections and of measurements."""
-        choose = left * (TREE_CHOOSE if self.name == "tree" else ROUNDS_CHOOSE)
-        return choose, left - choose
+    def _shares(self, cost: Fraction) -> tuple[Fraction, Fraction]:
+        """Return the shares of the selection and the measurement of a round that has a share of the budget."""
+        choose = cost * (TREE_CHOOSE if self.name == "tree" else ROUNDS_CHOOSE)
+        return choose, cost - choose
 
     def mine(self, table: PrivateTable) -> MergedModel:
         """Make the releases, and fit the model."""
@@ -181,17 +189,18 @@ class TableMethod:
     def _in_stages(
         self, table: PrivateTable, first: MergedModel, one_round: Callable[[InPlan, int], Measurement]
     ) -> MergedModel:
-        """Make rounds, and release one-way marginals with what is left once a stage says no more than noise.
+        """Make rounds, and release one-way marginals with what is left after them.
 
-        Returned are the one-way marginals, with what was released again.
+        Rounds end sooner once a stage says no more than noise. Returned are the one-way marginals, with what was
+        released again.
         """
-        turn = 0
+        found: list[Measurement] = []
         for size in self.stages:
-            table = table.scope(MORE) if turn else table
-            new = [one_round(InPlan(table, first.merging), turn + k) for k in range(size)]
-            turn += size
-            if turn < self.times and not any(one.told for one in new):
-                return first.with_more(self._alone.release(table.scope(AGAIN)))
+            table = table.scope(MORE) if found else table
+            found += [one_round(InPlan(table, first.merging), len(found) + k) for k in range(size)]
+            more = len(found) < self.times
+            if not any(one.told for one in found[-size:]) if more else self.given_back:
+                return first.with_more(self._alone.release(table.scope(AGAIN)), found)
         return first
 
     def _tree(self, table: PrivateTable, first: MergedModel) -> MergedModel:
@@ -208,10 +217,8 @@ class TableMethod:
             part[:] = join_parts(part, one)
             return found[-1]
 
-        now = self._in_stages(table, first, one_round)
-        found[: len(self.among)] = now.model.measured
-        tree = JunctionTree.of(model.tree.sizes, [one.of for one in found])
-        return now.with_model(fit(tree, found, model.rows, model))
+        after = self._in_stages(table, first, one_round)
+        return _fit_again(after, found[len(self.among) :])
 
     def _rounds(self, table: PrivateTable, first: MergedModel) -> MergedModel:
         """Make as many rounds as are planned."""
@@ -226,8 +233,7 @@ class TableMethod:
         after = self._in_stages(table, first, one_round)
         if after is first:
             return first.with_model(now)
-        measured = [*after.model.measured, *now.measured[len(self.among) :]]
-        return after.with_model(fit(now.tree, measured, now.rows, now))
+        return _fit_again(after, now.measured[len(self.among) :])
 
     def _adaptive(self, table: PrivateTable, first: MergedModel) -> MergedModel:
         """Make rounds until the block is spent, the last one with all that is left."""
@@ -269,6 +275,13 @@ class TableMethod:
     def _measure(self, asks: InPlan | InBlock, one: Set, expected: Array, model: Model) -> Measurement:
         counts = np.asarray(asks.measure(tuple(self.among[a].name for a in one)), dtype=np.float64)
         return Measurement.of_several(one, counts.reshape(expected.shape), asks.calibration.variance, expected, model)
+
+
+def _fit_again(alone: MergedModel, several: Sequence[Measurement]) -> MergedModel:
+    """Return the model of one-way marginals and those of several attributes."""
+    measured = [*alone.model.measured, *several]
+    tree = JunctionTree.of(alone.merging.sizes, [one.of for one in measured])
+    return alone.with_model(fit(tree, measured, alone.model.rows, alone.model))
 
 
 def _expect(model: Model, one: Set, drawn: NDArray[Any]) -> Array:

@@ -182,11 +182,12 @@ class SyntheticTable(Miner):
         """Return the method with its parameters on a schema."""
         facts = self.facts(schema)
         name = facts.method() if self.method == "auto" else self.method
-        share = facts.share_of_singles if self.singles_share is None else self.singles_share
+        share = facts.share_before(name) if self.singles_share is None else self.singles_share
         rounds, order = self.rounds or facts.rounds(), self.order or facts.order()
         cells = facts.most_cells(rounds, share)
         of, limits = (facts.among, facts.budget), (schema.rows, schema.max_rows)
-        found = TableMethod(name, *of, share, rounds, order, self.max_cells, cells, *limits)
+        back = facts.given_back() if name == "rounds" and self.rounds is None else 0
+        found = TableMethod(name, *of, share, rounds, order, self.max_cells, cells, *limits, back)
         self._require_room(found)
         return found
 
