@@ -451,6 +451,11 @@ def test_other_rounds_are_all_made(parameters):
     assert planned.times == planned.rounds >= 10
 
 
+def test_four_rounds_are_made_at_least():
+    facts = [facts_of([5] * number, 1000, rho="0.0005") for number in (8, 12, 20)]
+    assert [(one.rounds(), one.given_back()) for one in facts] == [(4, 0), (6, 2), (10, 5)]
+
+
 def test_in_pure_epsilon_one_way_marginals_get_no_rounds_back():
     """They have most of the budget before."""
     facts = facts_of([5] * 20, 2000, epsilon="0.1")

@@ -38,6 +38,7 @@ MOST_CANDIDATES = 2100  # of which triples are selected too
 _NOISE_OF_SINGLES = 0.03  # a noise share of one-way marginals that is small enough
 _LEAST = Fraction(1, 10)  # a share of the budget for them
 _MOST, _MOST_OF_TREE, _MOST_PURE = Fraction(1, 3), Fraction(3, 5), Fraction(7, 10)
+_MADE = 4  # rounds whose budget one-way marginals never get
 _TRIAL = Fraction(1, 9)  # of the budget: what a first round may cost beside them, where there are few rounds
 _OF_PAIR, _OF_PAIR_PURE = 0.075, 0.035  # the noise share of a typical pair, up to which rounds are added
 _TOO_NOISY = 0.6  # that at the fewest rounds: nothing but one-way marginals is worth it
@@ -133,11 +134,12 @@ class ChoiceFacts:
     def given_back(self) -> int:
         """Return of how many of the rounds one-way marginals get the budget again, after the others.
 
-        It is half of them where one-way marginals would be noisy even with the whole budget.
+        It is half of them where one-way marginals would be noisy even with the whole budget, but some are made: of a
+        few attributes, each pair is in many of the marginals.
         """
-        noise = self.noise_of_singles(Fraction(1))
+        noise, rounds = self.noise_of_singles(Fraction(1)), self.rounds()
         noisy = self.budget.zcdp and noise is not None and noise > _NOISE_OF_SINGLES
-        return self.rounds() // 2 if noisy else 0
+        return min(rounds // 2, max(rounds - _MADE, 0)) if noisy else 0
 
     def fewest(self) -> int:
         """Return the fewest rounds that are worth it: one for every two attributes, or 3."""
