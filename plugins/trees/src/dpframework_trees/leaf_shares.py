@@ -31,14 +31,14 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 Reals: TypeAlias = NDArray[np.float64]
-Branch: TypeAlias = "int | tuple[Branch, ...]"  # a leaf's position, or a node's children
+Branch: TypeAlias = int | tuple[Any, ...]  # a leaf's position, or a node's children, each a branch
 
 CELLS = 48
 LARGEST = 1.25  # a share may be above 1, as a leaf's rows are not known exactly
