@@ -102,12 +102,8 @@ class Score:
     min_support, steepness
         How many rows in both supports make the first factor 1/2, and its steepness there; None for no such factor.
     max_support, descent
-        How many rows in at least one support make the second factor 1/2, and its steepness there; None for none.
-
-    Raises
-    ------
-    InputError
-        If a factor's steepness is not a number above 0, for which alone the changes are derived.
+        How many rows in at least one support make the second factor 1/2, and its steepness there; None for none. Both
+        must be numbers above 0, for which the changes are derived.
 
     Examples
     --------
