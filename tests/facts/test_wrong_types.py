@@ -114,6 +114,13 @@ def test_a_wrong_type_is_refused_in_a_sentence(call: Callable[[], Any], sentence
     assert "\n" not in words
 
 
+@pytest.mark.parametrize(("value", "remedy"), [(5, ""), (len, "; write it as a text"), ([], "")])
+def test_a_remedy_is_told_only_where_it_is_one(value: Any, remedy: str) -> None:
+    with pytest.raises(dpf.InputError) as refused:
+        study().epsilon_for(value, within=1)
+    assert str(refused.value).partition("str is needed")[2] == remedy
+
+
 def test_numbers_of_numpy_stand_for_numbers() -> None:
     made = dpf.Study(SCHEMA, epsilon=np.float64(2), delta=np.float64(0))
     assert made.budget.epsilon == 2
