@@ -153,6 +153,11 @@ def test_texts_give_a_schema_that_fits_their_column(column) -> None:
         ({"x": ["nan", "NaN"]}, {}, "column 'x' has no values at all"),
         ({"x": [1.0, math.inf]}, {}, "column 'x' holds infinite numbers"),
         ({"x": [[1], [2]]}, {}, "column 'x' holds neither numbers, texts nor booleans"),
+        (
+            {"x": pl.Series(["a", [2], "b"], dtype=pl.Object)},
+            {},
+            "column 'x' holds neither numbers, texts nor booleans",
+        ),
         ({"x": [1, 2]}, {"numeric": "kmeans"}, "'kmeans' is unknown; did you mean 'k-means'"),
         ({"x": [1, 2]}, {"bins": 0}, "bins must be from 1"),
         ({"x": [1, 2]}, {"max_categories": 0}, "max_categories must be at least 1"),

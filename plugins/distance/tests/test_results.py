@@ -195,6 +195,15 @@ def test_rows_may_be_a_table_a_frame_columns_or_codes(metric, table):
     assert metric.encode(table).shape == (300, 5)
 
 
+def test_a_code_is_below_the_size_of_its_attribute(metric):
+    sizes = [metric.distances[name].attribute.size for name in metric.attributes]
+    largest = np.array([sizes]) - 1
+    assert metric.encode(largest).tolist() == largest.tolist()
+    for k in range(len(sizes)):
+        with pytest.raises(dpf.InputError, match="outside its attribute's domain"):
+            metric.encode(largest + np.eye(len(sizes), dtype=int)[k])
+
+
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
@@ -203,6 +212,7 @@ def test_rows_may_be_a_table_a_frame_columns_or_codes(metric, table):
         (np.full((2, 5), np.nan), "codes must be whole numbers"),
         ([["A", "B", "C", "D", "E"]], "codes must be whole numbers"),
         (np.full((2, 5), 9), "outside its attribute's domain"),
+        (np.full((2, 5), -1), "outside its attribute's domain"),
         ({"town": ["A"]}, "ill"),
     ],
 )
