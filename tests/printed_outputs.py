@@ -13,6 +13,7 @@ import io
 import json
 import os
 import re
+import shlex
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,91 +81,51 @@ miner = "dp-id3"
 epsilon = 1.5
 params = { target = "ill", attributes = ["town", "dose"], max_depth = 2 }
 """
-LEDGER = ("people.ledger", "--data-set", "people")
-RUN = ("--ledger", *LEDGER)
+LEDGER = "people.ledger --data-set people"
 #: In the order in which they are given, by the name of the file that holds what they print.
-COMMANDS: dict[str, tuple[str, ...]] = {
-    "ledger-open": ("ledger", "open", *LEDGER, "--epsilon", "14"),
-    "ledger-open-units": (
-        "ledger",
-        "open",
-        "people.ledger",
-        "--data-set",
-        "others",
-        "--epsilon",
-        "0.5",
-        "--unit",
-        "person",
-        "--rows-per-unit",
-        "3",
-        "--relation",
-        "replace-one",
-        "--delta",
-        "1e-6",
-        "--reserve",
-        "1e-7",
-    ),
-    "ledger-approve": ("ledger", "approve", *LEDGER, "study.toml", "--by", "board", "--runs", "3", "--note", "yearly"),
-    "ledger-approve-one": ("ledger", "approve", *LEDGER, "extra.toml", "--by", "board", "--data", "people.csv"),
-    "ledger-approve-refused": ("ledger", "approve", *LEDGER, "refused.toml", "--by", "board"),
-    "ledger-outside": (
-        "ledger",
-        "outside",
-        *LEDGER,
-        "a press release",
-        "--kind",
-        "exact",
-        "--by",
-        "Eve",
-        "--attribute",
-        "town",
-    ),
-    "ledger-outside-private": (
-        "ledger",
-        "outside",
-        *LEDGER,
-        "a mean",
-        "--kind",
-        "private",
-        "--by",
-        "Eve",
-        "--epsilon",
-        "0.25",
-    ),
-    "ledger-run": ("run", "study.toml", "--out", "first", *RUN, "--by", "Ann", "--purpose", "press"),
-    "ledger-run-again": ("run", "study.toml", "--out", "second", *RUN, "--by", "Bob"),
-    "ledger-run-other": ("run", "extra.toml", "--out", "third", *RUN, "--by", "Cy"),
-    "ledger-revoke": ("ledger", "revoke", *LEDGER, "PLAN", "--by", "board"),
-    "ledger-run-revoked": ("run", "study.toml", "--out", "fourth", *RUN, "--by", "Cy"),
-    "schema-show": ("schema", "show", "people.schema.toml"),
-    "miners": ("miners",),
-    "miner": ("miners", "histogram"),
-    "mechanisms": ("mechanisms",),
-    "schema-infer": ("schema", "infer", "people.csv", "--bins", "3"),
-    "schema-check": ("schema", "check", "people.csv", "people.schema.toml"),
-    "mechanism": ("mechanisms", "gaussian"),
-    "plan": ("plan", "study.toml", "--rows", "4000"),
-    "plan-difference": ("plan", "extra.toml", "--diff", "study.toml"),
-    "check": ("check", "study.toml"),
-    "check-refused": ("check", "refused.toml"),
-    "epsilon": ("epsilon", "study.toml", "towns", "--rows", "4000", "--within", "1 %"),
-    "explain-check": ("explain", "DP018"),
-    "explain-mechanism": ("explain", "k-norm"),
-    "describe": ("describe", "people.csv", "people.schema.toml", "--epsilon", "1"),
-    "run": ("run", "study.toml", "--seed", "1", "--out", "seeded"),
-    "report-plan": ("report", "study.toml", "--format", "md"),
-    "report-run": ("report", "seeded", "--format", "md"),
-    "report-terminal": ("report", "seeded"),
-    "report-page": ("report", "seeded", "--format", "html", "--out", "report.html"),
-    "report-steps": ("report", "seeded", "--format", "csv"),
-    "ledger-show": ("ledger", "show", "people.ledger"),
-    "ledger-show-one": ("ledger", "show", *LEDGER),
-    "ledger-by-person": ("ledger", "show", *LEDGER, "--group-by", "person"),
-    "ledger-by-attribute": ("ledger", "show", *LEDGER, "--group-by", "attribute"),
-    "ledger-decisions": ("ledger", "signers", "people.ledger"),
-    "ledger-page": ("ledger", "show", *LEDGER, "--out", "ledger.html"),
-    "ledger-json": ("ledger", "show", *LEDGER, "--json"),
-    "ledger-verify": ("ledger", "verify", "people.ledger"),
+COMMANDS = {
+    "ledger-open": f"ledger open {LEDGER} --epsilon 14",
+    "ledger-open-units": "ledger open people.ledger --data-set others --epsilon 0.5 --unit person --rows-per-unit 3 "
+    "--relation replace-one --delta 1e-6 --reserve 1e-7",
+    "ledger-approve": f"ledger approve {LEDGER} study.toml --by board --runs 3 --note yearly",
+    "ledger-approve-one": f"ledger approve {LEDGER} extra.toml --by board --data people.csv",
+    "ledger-approve-refused": f"ledger approve {LEDGER} refused.toml --by board",
+    "ledger-outside": f"ledger outside {LEDGER} 'a press release' --kind exact --by Eve --attribute town",
+    "ledger-outside-private": f"ledger outside {LEDGER} 'a mean' --kind private --by Eve --epsilon 0.25",
+    "ledger-run": f"run study.toml --out first --ledger {LEDGER} --by Ann --purpose press",
+    "ledger-run-again": f"run study.toml --out second --ledger {LEDGER} --by Bob",
+    "ledger-run-other": f"run extra.toml --out third --ledger {LEDGER} --by Cy",
+    "ledger-revoke": f"ledger revoke {LEDGER} PLAN --by board",
+    "ledger-run-revoked": f"run study.toml --out fourth --ledger {LEDGER} --by Cy",
+    "schema-show": "schema show people.schema.toml",
+    "miners": "miners",
+    "miner": "miners histogram",
+    "mechanisms": "mechanisms",
+    "schema-infer": "schema infer people.csv --bins 3",
+    "schema-check": "schema check people.csv people.schema.toml",
+    "mechanism": "mechanisms gaussian",
+    "plan": "plan study.toml --rows 4000",
+    "plan-difference": "plan extra.toml --diff study.toml",
+    "check": "check study.toml",
+    "check-refused": "check refused.toml",
+    "epsilon": "epsilon study.toml towns --rows 4000 --within '1 %'",
+    "explain-check": "explain DP018",
+    "explain-mechanism": "explain k-norm",
+    "describe": "describe people.csv people.schema.toml --epsilon 1",
+    "run": "run study.toml --seed 1 --out seeded",
+    "report-plan": "report study.toml --format md",
+    "report-run": "report seeded --format md",
+    "report-terminal": "report seeded",
+    "report-page": "report seeded --format html --out report.html",
+    "report-steps": "report seeded --format csv",
+    "ledger-show": "ledger show people.ledger",
+    "ledger-show-one": f"ledger show {LEDGER}",
+    "ledger-by-person": f"ledger show {LEDGER} --group-by person",
+    "ledger-by-attribute": f"ledger show {LEDGER} --group-by attribute",
+    "ledger-decisions": "ledger signers people.ledger",
+    "ledger-page": f"ledger show {LEDGER} --out ledger.html",
+    "ledger-json": f"ledger show {LEDGER} --json",
+    "ledger-verify": "ledger verify people.ledger",
 }
 RELEASES = 9  # of a run
 REPLACED = (
@@ -175,7 +136,7 @@ REPLACED = (
 
 
 def prepare(folder: Path) -> None:
-    """Write the files that commands read, and make the runs of a ledger."""
+    """Write the files that commands read."""
     (folder / "people.schema.toml").write_text(SCHEMA)
     (folder / "study.toml").write_text(STUDY)
     (folder / "extra.toml").write_text(STUDY.replace("epsilon = 1.5", "epsilon = 2.5"))
@@ -187,11 +148,11 @@ def prepare(folder: Path) -> None:
     (folder / "people.csv").write_text("ill,age,town,dose,job\n" + "".join(rows))
 
 
-def run(arguments: tuple[str, ...]) -> tuple[int, str]:
+def run(arguments: list[str]) -> tuple[int, str]:
     """Run a command in this folder; return its exit code, and what it prints, on both streams one after another."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main(list(arguments))
+        code = main(arguments)
     return code, out.getvalue() + err.getvalue()
 
 
@@ -209,8 +170,9 @@ def printed() -> Iterator[tuple[str, str]]:
     """Yield the name of each file and what it should hold."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         prepare(Path(folder))
-        for name, arguments in COMMANDS.items():
-            code, text = run(tuple(read_hash("first") if word == "PLAN" else word for word in arguments))
+        for name, command in COMMANDS.items():
+            arguments = shlex.split(command)
+            code, text = run([read_hash("first") if word == "PLAN" else word for word in arguments])
             if arguments[-1].endswith(".html"):
                 text += page_text(Path(arguments[-1]).read_text(encoding="utf-8"))
             if code == 0 and arguments[0] == "run" and "--seed" not in arguments:

@@ -19,6 +19,7 @@ from dpframework.facts.errors import InputError, NotOpened, PlanRefused, QuerySt
 from dpframework.facts.process import this_process
 from dpframework.ledger.approvals import RecordedRun, data_digests
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
+from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.gate import JournaledGate
 from dpframework.ledger.journal import Owner, StoredRelease, encode_output, output_classes, require_as_left
 from dpframework.ledger.records import Records, refusal
@@ -176,7 +177,7 @@ class LedgerRun(Observer):
         PlanRefused
             As `recording`, if that changed since.
         """
-        with self._entering() as (transaction, recorded):
+        with self._entering() as (transaction, _, recorded):
             if recorded is None:
                 transaction.append("reading", self._entry())
             elif not recorded.charged and recorded.end is None:
@@ -193,9 +194,8 @@ class LedgerRun(Observer):
             As `recording`, if that changed since.
         """
         assert self._plan is not None
-        with self._entering() as (transaction, recorded):
+        with self._entering() as (transaction, data_set, recorded):
             if recorded is None or not recorded.charged:
-                data_set = Records(self._chain.path, transaction.read()).data_set(self._name)
                 transaction.append("run", self._entry(**data_set.charges(self._plan, self.period)))
             elif recorded.end is None:
                 transaction.append("resumption", {"run": self.id, "dpframework": __version__})
@@ -203,17 +203,17 @@ class LedgerRun(Observer):
         self.unfinished = not self._ended
 
     @contextlib.contextmanager
-    def _entering(self) -> Iterator[tuple[Transaction, RecordedRun | None]]:
-        """Yield a transaction for an entry, with the run if it is on record; the journal has its id before."""
+    def _entering(self) -> Iterator[tuple[Transaction, DataSet, RecordedRun | None]]:
+        """Yield a transaction for an entry, with what `_look` returns; the journal has the run's id before."""
         assert self._plan is not None
         require_own(self._process)
         self._journal.open(make=True)
         try:
             with self._chain.writing() as transaction:
-                recorded = self._look(transaction)
+                data_set, recorded = self._look(transaction)
                 # First, so that a run that is on record is always found again.
                 self._journal.claim(Owner(self._ledger, self._name, self._plan.hash, self.id, self.key))
-                yield transaction, recorded
+                yield transaction, data_set, recorded
                 self._head = transaction.head
         except BaseException as error:
             self._failed = not isinstance(error, PlanRefused)  # else the ledger or the journal failed
@@ -239,7 +239,7 @@ class LedgerRun(Observer):
         assert self._plan is not None
         require_own(self._process)
         with self._chain.writing() as transaction:
-            recorded = self._look(transaction)
+            _, recorded = self._look(transaction)
             if recorded is None:
                 transaction.append("refusal", self._entry(why=why))
             elif recorded.end is None:
@@ -254,8 +254,8 @@ class LedgerRun(Observer):
             transaction.append("unread", {"run": self.id})
         self.unfinished, self._journal.disposable = False, True
 
-    def _look(self, transaction: Transaction) -> RecordedRun | None:
-        """Read the ledger, refuse a run that may not go on, and return the run if it is on record."""
+    def _look(self, transaction: Transaction) -> tuple[DataSet, RecordedRun | None]:
+        """Read the ledger, refuse a run that may not go on, and return the data set and the run if it is on record."""
         assert self._plan is not None
         records = Records(self._chain.path, transaction.read())
         data_set, self._ledger = records.data_set(self._name), records.id
@@ -266,7 +266,7 @@ class LedgerRun(Observer):
         recorded = data_set.runs.get(self.id)
         if recorded is not None:
             self._take_up(recorded)
-            return recorded
+            return data_set, recorded
         if self._journal.releases(self.id, self._classes):
             raise PlanRefused(
                 f"{self._journal.at}: holds releases of run {self.id}, which this ledger does not; it is an older copy"
@@ -275,7 +275,7 @@ class LedgerRun(Observer):
         binding = data_set.require_approved(self._plan, self._files).data
         self._bound = {} if binding is None else {"data": binding.digest}
         data_set.charges(self._plan, self.period)
-        return None
+        return data_set, None
 
     def _take_up(self, recorded: RecordedRun) -> None:
         """Compare the ledger's and the journal's view of an unfinished run."""

@@ -150,7 +150,7 @@ class TableFiles:
     def sources_by(self, names: Sequence[str]) -> dict[str, str]:
         """Return the name of each attribute's table, given that of the table or of either view."""
         if len(names) == 1:
-            return dict.fromkeys(self.schema.names, *names)
+            return dict.fromkeys(self.schema.names, names[0])
         sides = attributes_of_views(self.schema)
         return {one.name: name for side, name in zip(sides, names, strict=True) for one in side}
 
