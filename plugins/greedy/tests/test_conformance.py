@@ -12,7 +12,8 @@ from dpframework_greedy.choices import CandidatePool, Group, SuccessiveExponenti
 from dpframework_greedy.language import Language
 from dpframework_greedy.queries import ExtensionScores, PairScores, RedescriptionCells
 from dpframework_greedy.relative_scores import OpenSurplus, RelativeScore
-from dpframework_greedy.scores import Score, Surplus
+from dpframework_greedy.scores import Score
+from dpframework_greedy.surplus import Surplus
 
 import dpframework as dpf
 from dpframework.queries import Norm, QueryFacts, Sensitivity

@@ -14,7 +14,8 @@ from dpframework_greedy.kernels import log_weight
 from dpframework_greedy.language import Language, _number_of_literals, literals_of
 from dpframework_greedy.nonprivate import count_exactly
 from dpframework_greedy.queries import ExtensionScores, PairScores, RedescriptionCells
-from dpframework_greedy.scores import Score, Surplus
+from dpframework_greedy.scores import Score
+from dpframework_greedy.surplus import Surplus
 
 import dpframework as dpf
 from dpframework.tables.engines import InMemory, Threads

@@ -13,15 +13,16 @@ from dpframework_greedy import scores
 from dpframework_greedy.language import Language
 from dpframework_greedy.queries import PairScores
 from dpframework_greedy.scores import (
-    BLOCK,
+    PARTS,
+    ROUNDING,
     Score,
-    Surplus,
     _bounds,
-    _largest_changes,
+    _changes_at,
     _turning_support,
     rises_at,
     spread_of,
 )
+from dpframework_greedy.surplus import Surplus
 from scipy.optimize import minimize_scalar
 
 import dpframework as dpf
@@ -215,10 +216,12 @@ def test_surplus_tells_candidates_apart_in_far_less_noise_than_the_weighted_inde
         Score(max_support=50_000, descent=0.3),
     ],
 )
-def test_a_block_that_is_not_looked_at_holds_no_larger_change(score: Score) -> None:
+def test_an_interval_that_is_not_split_holds_no_larger_change(score: Score) -> None:
     """Supports up to 10 times the largest bound, where nothing changes any more, are looked at one by one."""
-    looked_at = np.max([_largest_changes(score, first) for first in range(0, 1_600_000, BLOCK)], axis=0)
-    assert tuple(looked_at) == (score.changes.rise, score.changes.fall, score.changes.replaced)
+    largest = _changes_at(score, np.arange(1_600_000)).max(axis=1)
+    found = np.array(attrs.astuple(score.changes))
+    assert (found <= largest).all()
+    assert (largest - found <= ROUNDING / 2).all()
 
 
 @pytest.mark.parametrize("least", [1, 20, 1_000, 50_000, 500_000])
@@ -317,42 +320,54 @@ def test_beyond_some_support_factors_are_constant_to_all_digits(score: Score, tu
     [
         Score(),
         Score.lowest(3_000, 100_000),
-        Score(BLOCK, 0.3, 3 * BLOCK, 0.2),  # steepest at the edges of blocks
-        Score(BLOCK - 1, 2.0, 3 * BLOCK - 1, 0.5),
-        Score(BLOCK + 1, 30.0, 3 * BLOCK + 1, 1e-3),
-        Score(10 * BLOCK + 7, 1e-4, 20 * BLOCK - 7, 2e-5),
-        Score(max_support=2 * BLOCK, descent=0.3),
+        Score.lowest(3_000, 4_000),
+        Score(4096, 0.3, 12288, 0.2),  # steepest at the edges of intervals
+        Score(4095, 2.0, 12287, 0.5),
+        Score(4097, 30.0, 12289, 1e-3),
+        Score(10, 1e-4, 20_000, 2e-5),
+        Score(max_support=8192, descent=0.3),
+        Score(500, 0.02),
     ],
     ids=str,
 )
-def test_what_bounds_a_block_is_above_all_its_changes_and_not_far_above_the_steepest(score: Score) -> None:
-    starts = BLOCK * np.arange(64)
-    bounds = _bounds(score, starts)
-    exact = np.array([_largest_changes(score, int(start)) for start in starts]).T
-    assert (bounds >= exact).all()
-    dg, dt = (np.abs(np.diff(of(np.arange(64 * BLOCK + 1)))) for of in (score.of_both, score.of_either))
-    g, t = score.of_both(starts + BLOCK - 1), score.of_either(starts)
-    rise = dg.reshape(64, BLOCK).max(axis=1) + g / (starts + 1)
-    fall = g * (dt.reshape(64, BLOCK).max(axis=1) + t / (starts + 1))
-    np.testing.assert_allclose(bounds, [rise, fall, np.maximum(rise, fall)], rtol=1e-6, atol=2e-15)
+def test_what_bounds_an_interval_is_above_all_its_changes_and_near_them_in_a_short_one(score: Score) -> None:
+    exact = _changes_at(score, np.arange(1 << 16))
+    for width in (1, PARTS, PARTS**3):
+        starts = np.arange(0, 1 << 16, width)
+        largest = exact.reshape(3, -1, width).max(axis=2)
+        assert (_bounds(score, starts, width) >= largest - ROUNDING / 2).all()
+    # of one support nothing is left but that U is a whole number
+    np.testing.assert_allclose(_bounds(score, np.arange(1 << 16), 1)[:, 300:], exact[:, 300:], rtol=1e-4, atol=1e-15)
 
 
 @pytest.mark.parametrize(
     ("score", "most"),
     [
-        (Score.lowest(3_000, 100_000), 2),
-        (Score.lowest(70_000, 90_000), 9),
-        (Score(20_000, 0.5, 60_000, 2.0), 2),
-        (Score(), 1),
+        (Score.lowest(3_000, 100_000), 5_000),
+        (Score.lowest(1_900_000_000, 2_000_000_000), 20_000),
+        (Score(20_000, 0.5, 60_000, 2.0), 2_000),
+        (Score(2, 1e-300), 2_000),
+        (Score(), PARTS + 1),
     ],
     ids=str,
 )
-def test_few_blocks_are_looked_at(score: Score, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the first million supports, in 256 blocks, only those that could hold a larger change than was found."""
-    looked_at, largest = [], _largest_changes
-    monkeypatch.setattr(scores, "_largest_changes", lambda *block: looked_at.append(block) or largest(*block))
+def test_few_supports_are_looked_at(score: Score, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of up to two billions, only those about which a larger change than what was found could lie."""
+    looked_at = []
+    monkeypatch.setattr(scores, "_changes_at", lambda *asked: looked_at.append(len(asked[1])) or _changes_at(*asked))
     assert scores._all_changes(score).rise > 0
-    assert len(looked_at) <= most
+    assert sum(looked_at) <= most
+
+
+@pytest.mark.parametrize("score", [Score(), Score.lowest(561, None), Score.lowest(1_900_000_000, None)], ids=str)
+def test_what_is_declared_is_above_what_rounding_takes_off(score: Score) -> None:
+    """Numbers between 0 and 1 are rounded to 2^-53, which is not little beside a change of 10^-9."""
+    for declared, found in zip(score.changes.above, attrs.astuple(score.changes), strict=True):
+        assert (
+            Fraction(found) + Fraction(1, 2**48)
+            <= declared
+            <= Fraction(found) * (1 + Fraction(1, 2**39)) + Fraction(1, 2**47)
+        )
 
 
 @pytest.mark.parametrize("least", [3, 20, 257])
@@ -386,6 +401,7 @@ def test_a_score_is_the_index_times_both_factors() -> None:
     ]
     assert Score(20, 0.3, 60, 0.1).of_supports(both, either) == pytest.approx(both / np.maximum(either, 1) * logistic)
     assert Score().of_supports(both, either).tolist() == [0, 0, 0.75, 5 / 9, 1]
+    assert Score().of_supports(np.array([0, 1]), np.array([1, 1])).tolist() == [0, 1]
     assert Score(1000, 30, 2000, 30).of_supports(np.array([1]), np.array([10**6])) == pytest.approx(0)
 
 
@@ -424,8 +440,8 @@ def test_a_unit_of_several_rows_pays_no_more_than_for_a_score_between_0_and_1() 
             assert found.add_or_remove_one == max(found.rise, found.fall)
 
 
-@pytest.mark.parametrize("least", [BLOCK - 1, BLOCK, BLOCK + 1])
-def test_a_change_at_the_edge_of_a_block_is_found(least: int) -> None:
+@pytest.mark.parametrize("least", [4095, 4096, 4097])
+def test_a_change_at_the_edge_of_an_interval_is_found(least: int) -> None:
     """A steep score rises by nearly 1 as its least support is reached."""
     score, around = Score(least, 30.0), np.arange(least - 3, least + 3)
     rise = rises_at(around, score.of_both(around), score.of_both(around + 1)).max()

@@ -18,7 +18,8 @@ from dpframework_greedy.language import Language
 from dpframework_greedy.measurements import average, is_better, measure
 from dpframework_greedy.queries import ExtensionScores, LanguageScores, PairPool, PairScores
 from dpframework_greedy.relative_scores import worth_of
-from dpframework_greedy.scores import Score, Surplus, spread_of
+from dpframework_greedy.scores import Score, spread_of
+from dpframework_greedy.surplus import Surplus
 
 import dpframework as dpf
 from dpframework.facts.descriptions import And, Equals

@@ -11,6 +11,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts import (
+    MOST_ROWS,
     InputError,
     Schema,
     between_0_and_1,
@@ -47,7 +48,8 @@ from dpframework_greedy.match_tables import as_literal
 from dpframework_greedy.pair_plan import PairPlan
 from dpframework_greedy.queries import ExtensionScores, PairScores
 from dpframework_greedy.relative_scores import AnyScore, OpenSurplus, RelativeScore, Supports, supports_of, worth_of
-from dpframework_greedy.scores import Score, Surplus, spread_of
+from dpframework_greedy.scores import Score, spread_of
+from dpframework_greedy.surplus import Surplus
 
 SCORES = ("rows", "logistic", "jaccard")
 BY_ROWS = BudgetShares(Fraction(3, 5), Fraction(0), Fraction(2, 5))  # of pairs that are counted three at a time
@@ -101,8 +103,8 @@ class Serenade(Miner):
     """
 
     epsilon: Fraction = attrs.field(converter=positive)
-    min_support: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()))
-    max_support: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()))
+    min_support: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number(1, MOST_ROWS)))
+    max_support: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number(1, MOST_ROWS)))
     pairs: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()))
     budget: BudgetShares | None = attrs.field(default=None, converter=_shares)
     score: str = attrs.field(default="rows", validator=one_of(SCORES))

@@ -26,11 +26,11 @@ from typing import Any, TypeAlias, final
 import attrs
 from numpy.typing import NDArray
 
-from dpframework.facts import rational_above
 from dpframework.formulas import ScoreClaims
 from dpframework.queries import Norm, Sensitivity
 from dpframework_greedy.budgets import WORTH
-from dpframework_greedy.scores import Floats, Score, Surplus
+from dpframework_greedy.scores import Floats, Score
+from dpframework_greedy.surplus import Surplus
 
 #: The minimum and the maximum support, in rows.
 Supports: TypeAlias = "tuple[int, int]"
@@ -76,7 +76,7 @@ class ScaledScore:
         """Return the score for bounds on the support."""
         score = Score.lowest(*supports)
         changes = score.changes
-        rise, fall, replaced = map(rational_above, (changes.rise, changes.fall, changes.replaced))
+        rise, fall, replaced = changes.above
         return cls(score, max(rise / RISE, fall / FALL, replaced / REPLACED))
 
     def of_supports(self, both: NDArray[Any], either: NDArray[Any]) -> Floats:

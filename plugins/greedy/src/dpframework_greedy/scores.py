@@ -1,6 +1,6 @@
 r"""The scores of redescriptions, with closed forms for their sensitivities that need no number of rows.
 
-Initial pairs are chosen by `Score`, extensions by `Surplus`.
+Initial pairs are chosen by `Score`, extensions by `surplus.Surplus`.
 
 Symbols: I is the number of rows in both supports, A of those in exactly one, U = I + A. The score is the Jaccard index
 I / U (0 where I = 0) times two logistic factors,
@@ -30,24 +30,21 @@ that is the spread that a selection pays for, and less than twice the larger of 
 (I, U) to (I + 1, U) with U > I, which raises the score by (w(I + 1) - w(I)) f(U): at most its value at U = I + 1.
 `replaced` is the largest of all.
 
-All three are maxima over I or U of a few numbers each: no more than the first few multiples of s and the surroundings
-of m need to be looked at: beyond them g and t no longer change, and every change is less than the one before. (The
-published search over all I and U takes time and memory in the square of the number of rows, and needs that number.)
+All three are maxima over I or U of a few numbers each. Beyond the first few multiples of s and the surroundings of m
+g and t no longer change, and every change is less than the one before; up to there intervals of supports are bounded
+together, and only those are split whose bound is above what was found. (The published search over all I and U takes
+time and memory in the square of the number of rows, and needs that number.)
+
+**Intervals from a to b.** With dg = g(I + 1) - g(I) and dt = t(U) - t(U + 1), which grow up to the middle of their
+curve and fall from there on, a fall is g (dt + t(U + 1) / (U + 1)), and passing from one support to both at most
+t(I + 1) (dg + g / (I + 1)). A rise is dg where r / (1 - r) <= I. Elsewhere it is at most w(I + 1) (1 - r)^2, its value
+at U = r / (1 - r), where 1 - r < 1 / (I + 1): also below g(I + 1) / (I + 1). Besides, 1 - r^2, which is
+(1 + I dg / g(I + 1)) / (I + 1), falls with I, since g is log-concave. So each is at most the same with dg and dt where
+they are steepest, factors that grow with I or U taken at b, and those that fall taken at a.
 
 **Several rows of one unit.** The score is between 0 and 1, so k rows move it by no more than 1, and by no more than k
 times what one does. Without factors they lower I / U to I / (U + k) at least, by I k / (U (U + k)): since I <= U, and
 U >= 1 where I is, at most k / (k + 1). So a unit of many rows moves the index itself hardly further than one row does.
-
-**Extensions.** What is extended has been counted, so a Jaccard index c that is to be surpassed is known. I / U > c just
-if I - c U = (1 - c) U - A > 0: a number of rows, which a row moves by no more than 1, while the index itself moves by
-1 / U with rows that nobody has counted (Dinkelbach 1967, on fractions that are maximised). `Surplus` is
-
-    s(U, A) = (1 - c) min(U, m) - A,    1/2 <= c <= 1:
-
-beyond the maximum support m more rows gain nothing. A row more moves s by 1 - c or 0 if it enters both supports, and
-by -c or -1 if it enters one: from -1 to 1/2, a spread of 3/2. A row that passes from
-one support to both, or back, leaves U and moves s by 1; one that enters or leaves both, or one, by no more than 1, as
-above: 1 for a row replaced. All of that holds for any c in its range, so c may come from any release.
 """
 
 from __future__ import annotations
@@ -62,16 +59,17 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import InputError, rational_above
-from dpframework.formulas import Cells, ScoreClaims, cells, least, public, score_claims
+from dpframework.facts import MOST_ROWS, InputError, rational_above
+from dpframework.formulas import Cells, ScoreClaims, cells, score_claims
 from dpframework.queries import Norm, Sensitivity
+from dpframework_greedy.surplus import Surplus
 
 Floats: TypeAlias = "NDArray[np.float64]"
 
 TAIL = 40.0  # beyond so many steps of 1 / k a logistic curve differs from its limit by less than 1e-17
 HALVINGS = 40
-BLOCK, BLOCKS = 1 << 12, 1 << 8  # supports that are looked at together, and blocks that are bounded together
-LEAST_INDEX = 0.5  # to be surpassed: below it rows in both supports would count for more than rows in one
+PARTS = 16  # that an interval of supports is split into
+ROUNDING = 2.0**-48  # above what rounding takes off a score between 0 and 1, off its changes and off their bounds
 
 
 @final
@@ -90,6 +88,12 @@ class Changes:
     rise: float
     fall: float
     replaced: float
+
+    @property
+    def above(self) -> tuple[Fraction, Fraction, Fraction]:
+        """Rationals just above them: by a share of each, and by what rounding takes off a score between 0 and 1."""
+        rise, fall, replaced = (rational_above(change + ROUNDING) for change in (self.rise, self.fall, self.replaced))
+        return rise, fall, replaced
 
 
 @final
@@ -193,8 +197,7 @@ class Score:
 
     def _at_most(self, rows: int) -> Sequence[Fraction]:
         """Return bounds on the rise, the fall and the replacement change of several rows, from one row's bounds."""
-        changes = (self.changes.rise, self.changes.fall, self.changes.replaced)
-        return [min(rows * rational_above(change), Fraction(1)) for change in changes]
+        return [min(rows * change, Fraction(1)) for change in self.changes.above]
 
     @property
     def text(self) -> str:
@@ -205,74 +208,6 @@ class Score:
             if bound is not None
         ]
         return "Jaccard index" + (f" weighted by support ({', '.join(bounds)})" if bounds else "")
-
-
-@final
-@attrs.frozen
-class Surplus:
-    """By how many rows a redescription surpasses a Jaccard index, up to a maximum support.
-
-    Attributes
-    ----------
-    max_support
-        How many rows in at least one support count: m.
-    index
-        The Jaccard index to be surpassed, from 1/2 to 1: c.
-
-    Examples
-    --------
-    >>> Surplus(500, 0.75).of_supports(np.array([320]), np.array([400]))
-    array([20.])
-    """
-
-    max_support: int
-    index: float = LEAST_INDEX
-
-    def at(self, supports: tuple[int, int] | None) -> Surplus:
-        """Return the score itself, whose bound on the support is known beforehand."""
-        return self
-
-    def surpassing(self, index: float) -> Surplus:
-        """Return the surplus over another index, moved into the range."""
-        return Surplus(self.max_support, min(max(index, LEAST_INDEX), 1.0))
-
-    def of_supports(self, both: NDArray[Any], either: NDArray[Any]) -> Floats:
-        """Return the scores of I and U, shape (redescriptions,)."""
-        of_either = (1 - self.index) * np.minimum(either, self.max_support) - either
-        return np.asarray(both + of_either)
-
-    @property
-    def sensitivity(self) -> Sensitivity:
-        """The linf sensitivity of the score (see the module)."""
-        return Sensitivity(
-            Norm.LINF,
-            1,
-            1,
-            rise=Fraction(1, 2),
-            fall=1,
-            source="rows beyond a known Jaccard index: derived in dpframework_greedy.scores",
-        )
-
-    @property
-    def scored(self) -> tuple[ScoreClaims, ...]:
-        """The formula, for every index to be surpassed."""
-        both, one = cells("both", "one")
-        shape = Cells((both, one), (1 - public("c", "1/2", 1)) * least(both + one, self.max_support) - one)
-        return (score_claims("surplus", shape, "1/2", 1, 1, self._score),)
-
-    def _score(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
-        """Return the surplus over an index, from the rows in both supports and in one."""
-        both, one = counts[:1], counts[1:]
-        return float(self.surpassing(float(parameters["c"])).of_supports(both, both + one)[0])
-
-    def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """Return no better bound, since k rows can move the score k times as far as one."""
-        return ()
-
-    @property
-    def text(self) -> str:
-        """Name the score."""
-        return f"rows beyond a released Jaccard index (max {self.max_support})"
 
 
 def of_index(factors: Floats, both: NDArray[Any], either: NDArray[Any]) -> Floats:
@@ -311,40 +246,35 @@ def rises_at(supports: NDArray[Any], here: Floats, above: Floats) -> Floats:
 
 
 def _all_changes(score: Score) -> Changes:
-    """Take the maxima over all supports, searching the blocks with the largest bounds first."""
-    turned = _turning_support(score)
+    """Take the maxima over all supports, splitting intervals of them until none is bounded by more than was found."""
+    beyond = min(_turning_support(score), MOST_ROWS) + 2  # from there factors are constant, and changes only shrink
+    starts, width = np.zeros(1, dtype=np.int64), 1
+    while width < beyond:
+        width *= PARTS
     largest = np.zeros(3)
-    first = 0
-    while True:
-        starts = first + BLOCK * np.arange(BLOCKS)
-        bounds = _bounds(score, starts)
-        for k in np.argsort(-bounds.max(axis=0)):
-            if bool((bounds[:, k] > largest).any()):
-                largest = np.maximum(largest, _largest_changes(score, int(starts[k])))
-        first += BLOCK * BLOCKS
-        if first > turned:  # beyond, factors are constant to 1e-17, and changes only shrink
-            return Changes(*map(float, largest))
+    while len(starts):
+        largest = np.maximum(largest, _changes_at(score, starts).max(axis=1))
+        open_ones = (_bounds(score, starts, width) > largest[:, None]).any(axis=0)
+        width //= PARTS
+        starts = (starts[open_ones, None] + width * np.arange(PARTS if width else 0)).ravel()
+    return Changes(*map(float, largest))
 
 
-def _largest_changes(score: Score, first: int) -> Floats:
-    """Return the largest rise, fall and replacement among a block of supports, shape (3,)."""
-    supports = np.arange(first, first + BLOCK + 1)
-    i, g, t = supports[:-1], score.of_both(supports), score.of_either(supports)
-    rise = rises_at(i, g[:-1], g[1:]).max()
-    fall = np.where(i > 0, g[:-1] * (t[:-1] - t[1:] * i / (i + 1)), 0.0).max()
-    passed = (t[1:] * (g[1:] - g[:-1] * i / (i + 1))).max()
-    return np.array([rise, fall, max(rise, fall, passed)])
+def _changes_at(score: Score, supports: NDArray[np.int64]) -> Floats:
+    """Return the largest rise, fall and change by a row replaced at some supports, shape (3, supports)."""
+    i, above = supports, supports + 1
+    g, t = score.of_both(i), score.of_either(i)
+    more, less = score.of_both(above), score.of_either(above)
+    rise = rises_at(i, g, more)
+    fall = np.where(i > 0, g * (t - less * i / above), 0.0)
+    passed = less * (more - g * i / above)
+    return np.stack([rise, fall, np.maximum.reduce([rise, fall, passed])])
 
 
-def _bounds(score: Score, starts: NDArray[Any]) -> Floats:
-    """Return upper bounds on the changes in blocks of supports, shape (3, blocks).
-
-    With dg = g(I + 1) - g(I), a rise is at most (w(I + 1) - w(I)) / (I + 1) = dg + g(I) / (I + 1), and passing from one
-    support to both t times that; with dt = t(U) - t(U + 1), a fall is g (dt + t(U + 1) / (U + 1)). From a to b, g is
-    at most g(b), t at most t(a), and dg and dt, which grow up to the middle of their curve and fall from there on, are
-    largest where they are nearest to it.
-    """
-    ends = starts + BLOCK - 1
+def _bounds(score: Score, starts: NDArray[np.int64], width: int) -> Floats:
+    """Return upper bounds on the changes in intervals of supports, shape (3, intervals) (see the module)."""
+    ends = starts + (width - 1)
+    low, high = starts + 1, ends + 1
 
     def steepest(factor: Callable[[NDArray[Any]], Floats], middle: int | None) -> Floats:
         if middle is None:
@@ -352,10 +282,12 @@ def _bounds(score: Score, starts: NDArray[Any]) -> Floats:
         place = np.clip(middle, starts, ends)
         return np.asarray(np.abs(factor(place + 1) - factor(place)))
 
-    grown = steepest(score.of_both, score.min_support) + score.of_both(ends) / (starts + 1)
-    fallen = steepest(score.of_either, score.max_support) + score.of_either(starts) / (starts + 1)
-    fall, passed = score.of_both(ends) * fallen, score.of_either(starts) * grown
-    return np.asarray(np.stack([grown, fall, np.maximum.reduce([grown, fall, passed])]) + 1e-15)  # of rounding
+    grown = steepest(score.of_both, score.min_support)
+    share = (1 + starts * (1 - score.of_both(starts) / score.of_both(low))) / low
+    g, above, t = score.of_both(ends), score.of_both(high), score.of_either(low)
+    rise = np.maximum(grown, above * np.minimum(1 / low, high * (1 - np.sqrt(1 - share)) ** 2))
+    fall = g * (steepest(score.of_either, score.max_support) + t / low)
+    return np.stack([rise, fall, np.maximum.reduce([rise, fall, t * (grown + g / low)])])
 
 
 def _turning_support(score: Score) -> float:

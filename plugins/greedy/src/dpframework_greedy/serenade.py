@@ -19,7 +19,7 @@ Claim: pure epsilon under either relation, without assumptions. What differs fro
 - a second factor takes weight from pairs of which a side holds nearly everywhere: at a small epsilon the best-scoring
   candidates are near-tautologies, such as a rare species' absence in any climate;
 - extensions are scored by the rows by which they surpass the noisy Jaccard index of the pair that they grow from: with
-  that known, the sensitivity is that of a count (`scores.Surplus`). The published score has to allow for a
+  that known, the sensitivity is that of a count (`surplus.Surplus`). The published score has to allow for a
   redescription of any support, and is some ten times noisier;
 - an extension is kept only if its noisy counts are better than those of what it extends (`measurements.is_better`);
 - of each pair of attributes one initial pair is taken, so that `pairs` of them differ in more than a threshold;
