@@ -93,8 +93,7 @@ def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str)
     sentences += [f"{records.authority[0].upper()}{records.authority[1:]}.", f"Head: {records.head}."]
     approvals: list[tuple[str, ...]] = [
         (one.name, a.plan[:12], clock_text(a.time), a.by, str(a.runs),
-         str(a.left) if a.revoked is None else f"revoked by {a.revoked}", "any" if a.data is None else "one",
-         a.signed, a.note)
+         a.left_text, "any" if a.data is None else "one", a.signed, a.note)
         for one in shown
         for a in one.approvals
     ]  # fmt: skip

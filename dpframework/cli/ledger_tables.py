@@ -61,10 +61,9 @@ def approval_table(data_set: ledgers.DataSet) -> Table:
     """Return the approvals, a line each."""
     table = plain_table("plan", "approved", "by", "runs", "left", "data", "signature", "note")
     for approval in data_set.approvals:
-        left = str(approval.left) if approval.revoked is None else f"taken back by {approval.revoked}"
         data = "any" if approval.data is None else "one"
         runs, signed = str(approval.runs), approval.signed
-        cells = (approval.plan[:12], approval.time, approval.by, runs, left, data, signed, approval.note)
+        cells = (approval.plan[:12], approval.time, approval.by, runs, approval.left_text, data, signed, approval.note)
         table.add_row(*map(_cell, cells))
     return table
 

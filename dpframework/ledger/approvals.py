@@ -121,8 +121,13 @@ class Approval:
     @property
     def sentence(self) -> str:
         """Who approved it and when, and whether that still holds."""
-        left = "taken back by " + self.revoked if self.revoked is not None else f"{self.left} of {self.runs} runs left"
+        left = self.left_text if self.revoked is not None else f"{self.left} of {self.runs} runs left"
         return f"approved by {self.by} on {clock_text(self.time)}, {self.signed} ({left})"
+
+    @property
+    def left_text(self) -> str:
+        """How many more runs may be opened, or who revoked it."""
+        return str(self.left) if self.revoked is None else f"revoked by {self.revoked}"
 
     @property
     def signed(self) -> str:

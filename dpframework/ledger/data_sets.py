@@ -301,7 +301,7 @@ class DataSet:
         Raises
         ------
         PlanRefused
-            If there is none, or it is used up or taken back.
+            If there is none, or it is used up or revoked.
         """
         given = [approval for approval in self.approvals if approval.plan == plan]
         for approval in given:

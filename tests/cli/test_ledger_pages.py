@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import pytest
 
 import dpframework as dpf
@@ -15,7 +16,7 @@ from dpframework.cli import ledger_pages as pages
 from dpframework.facts.privacy import PrivacyLoss
 from dpframework.ledger.outside import OutsideKind
 
-from .test_ledger_tables import MONTHLY, data_set, outside, run
+from .test_ledger_tables import BINDING, MONTHLY, data_set, outside, run
 
 RECORDS: Any = SimpleNamespace(authority="whoever can write decides", head="7 abc")
 NOW = "2026-03-09T14:05:59Z"
@@ -48,8 +49,7 @@ def laid_out(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def approval(**changes: Any) -> Any:
-    usual = {"plan": "0123456789abcdef", "time": NOW, "by": "eve", "runs": 3, "left": 2, "revoked": None}
-    return SimpleNamespace(**(usual | {"data": None, "signed": "yes", "note": "n"} | changes))
+    return attrs.evolve(ledgers.Approval("0123456789abcdef", "eve", NOW, 3, "n", used=1, signature="s"), **changes)
 
 
 def test_the_name_of_one_data_set_stands_in_the_first_table_alone(laid_out: Any) -> None:
@@ -60,7 +60,7 @@ def test_the_name_of_one_data_set_stands_in_the_first_table_alone(laid_out: Any)
                 time=NOW, id="r2", subject=SimpleNamespace(study="t", result_names=[], by="", purpose="", period="")
             ),
         },
-        approvals=[approval(), approval(revoked="bob", data="digest")],
+        approvals=[approval(), approval(revoked="bob", data=BINDING)],
         outside=[outside(OutsideKind.EXACT)],
         unit=MONTHLY,
         periods={"2026-03": SimpleNamespace(loss=lambda: PrivacyLoss("0.5"))},
@@ -80,8 +80,8 @@ def test_the_name_of_one_data_set_stands_in_the_first_table_alone(laid_out: Any)
         assert few[name] == (heads[1:], [row[1:] for row in rows[: len(rows) // 2]])
         assert all(len(row) == len(heads) for row in rows)
     assert few["Approvals"][1] == [
-        ("0123456789ab", "2026-03-09 14:05 UTC", "eve", "3", "2", "any", "yes", "n"),
-        ("0123456789ab", "2026-03-09 14:05 UTC", "eve", "3", "revoked by bob", "one", "yes", "n"),
+        ("0123456789ab", "2026-03-09 14:05 UTC", "eve", "3", "2", "any", "signed, not verified", "n"),
+        ("0123456789ab", "2026-03-09 14:05 UTC", "eve", "3", "revoked by bob", "one", "signed, not verified", "n"),
     ]
     at, ended, plan = "2026-03-09 14:05 UTC", "finished, 2 releases", "of plan 0123456789ab"
     assert few["Runs"][1] == [

@@ -6,13 +6,17 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import pytest
 
 import dpframework as dpf
+from dpframework import ledger as ledgers
 from dpframework.cli import ledger_tables as tables
 from dpframework.facts.privacy import ByRelation, PrivacyLoss, Relation
+from dpframework.ledger.approvals import Binding
 from dpframework.ledger.outside import OutsideKind
 
+BINDING = Binding("salt", "digest")
 MONTHLY = dpf.PrivacyUnit("owner", 2, period="month", date="day")
 
 
@@ -89,15 +93,12 @@ def test_what_is_spent_without_a_finite_total_is_nothing() -> None:
     assert tables.text_of_loss(data_set(spent=PrivacyLoss("1/3"))) == "~0.3333"
 
 
-def test_an_approval_is_of_any_data_or_one_and_may_be_taken_back() -> None:
-    def approval(**changes: Any) -> Any:
-        usual = {"plan": "0123456789abcdef", "time": "now", "by": "eve", "runs": 3, "left": 2, "revoked": None}
-        return SimpleNamespace(**(usual | {"data": None, "signed": "yes", "note": "n"} | changes))
-
-    found = printed(tables.approval_table(data_set(approvals=[approval(), approval(revoked="bob", data="digest")])))
-    assert found == [
-        ["0123456789ab", "now", "eve", "3", "2", "any", "yes", "n"],
-        ["0123456789ab", "now", "eve", "3", "taken back by bob", "one", "yes", "n"],
+def test_an_approval_is_of_any_data_or_one_and_may_be_revoked() -> None:
+    holds = ledgers.Approval("0123456789abcdef", "eve", "now", 3, "n", used=1)
+    revoked = attrs.evolve(holds, revoked="bob", data=BINDING, signature="s", signed_by="eve")
+    assert printed(tables.approval_table(data_set(approvals=[holds, revoked]))) == [
+        ["0123456789ab", "now", "eve", "3", "2", "any", "unsigned", "n"],
+        ["0123456789ab", "now", "eve", "3", "revoked by bob", "one", "signed by eve", "n"],
     ]
 
 

@@ -1226,7 +1226,7 @@ def test_what_a_data_set_tells_of_its_approvals_and_runs(ledger):
     ledger.revoke("people", study.plan().hash, by="c")
     (approval,) = ledger.data_set("people").approvals
     assert (approval.left, approval.used) == (0, 1)
-    assert approval.sentence.endswith("unsigned (taken back by c)")
+    assert approval.sentence.endswith("unsigned (revoked by c)")
     told = ledger.data_set("people").to_dict()
     (run,) = ledger.data_set("people").runs.values()
     assert told["runs"] == [
