@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
@@ -24,6 +25,7 @@ from dpframework.results.result import Drawn, Kept, Tabular
 if TYPE_CHECKING:
     import polars as pl
 
+MANY_DIGITS = 1e16  # from here not every whole number is a float
 _STRIP = {"figsize": (6, 1.5)}  # inches: one line of a plot
 
 
@@ -102,8 +104,15 @@ class Estimate(Tabular, Drawn):
     def texts(self) -> tuple[str, str]:
         """The value and the interval, with as many decimals as show a hundredth of its width.
 
-        The ends are rounded outwards, so that nothing is cut off.
+        The ends are rounded outwards, so that nothing is cut off. Numbers of more digits than a float has are written
+        with a power of ten.
         """
+        if max(abs(self.value), abs(self.low), abs(self.high)) >= MANY_DIGITS:
+            value, low, high = (
+                f"{float(Context(4, rounding).create_decimal_from_float(x)):.3e}"
+                for x, rounding in ((self.value, ROUND_HALF_EVEN), (self.low, ROUND_FLOOR), (self.high, ROUND_CEILING))
+            )
+            return value, f"[{low}, {high}]"
         width = self.high - self.low
         if width > 0 and all(x.is_integer() for x in (self.value, self.low, self.high)):
             return f"{self.value:.0f}", f"[{self.low:.0f}, {self.high:.0f}]"

@@ -48,6 +48,13 @@ def test_as_many_digits_are_shown_as_a_hundredth_of_the_interval_has(
     assert " ".join(str(Estimate("x", value, low, high)).splitlines()[1].split()) == " ".join(f"x {shown}".split())
 
 
+def test_numbers_of_more_digits_than_a_float_has_are_printed_with_a_power_of_ten() -> None:
+    """To four digits, of which the ends of the interval are rounded outwards."""
+    assert Estimate("mean", 1.23456e300, -1.00001e300, 1.23461e300).texts == ("1.235e+300", "[-1.001e+300, 1.235e+300]")
+    assert Estimate("sum", 7.0, 0.0, 1e16).texts == ("7.000e+00", "[0.000e+00, 1.000e+16]")
+    assert Estimate("sum", 7.0, 0.0, 9e15).texts == ("7", "[0, 9000000000000000]")
+
+
 def test_estimates_are_printed_whole() -> None:
     assert str(Estimate("mean of age", 38.6, 38.2, 39.1)).splitlines() == [
         "what         value  95 %",
