@@ -24,6 +24,7 @@ from dpframework.results.alignment import TextTable
 from dpframework.results.matrix import Matrix
 from dpframework.results.noisy import Noisy
 from dpframework.results.result import Drawn, Tabular
+from dpframework.results.simplex import nearest_on_simplex
 
 if TYPE_CHECKING:
     import polars as pl
@@ -143,13 +144,8 @@ class Frequencies(Tabular, Drawn):
         result agree too. In a table of many small cells it is nearer to the exact one; a cell's interval is about the
         released count, not about this. If the total is not positive, all are 0.
         """
-        flat = np.sort(self.counts.ravel().astype(np.float64))[::-1]
-        total = flat.sum()
-        if total <= 0:
-            return np.zeros(self.counts.shape)
-        less = (np.cumsum(flat) - total) / np.arange(1, flat.size + 1)
-        kept = np.flatnonzero(flat > less)[-1]
-        return np.asarray((self.counts - less[kept]).clip(0))
+        flat = self.counts.ravel().astype(np.float64)
+        return nearest_on_simplex(flat, max(flat.sum(), 0.0)).reshape(self.counts.shape)
 
     def cells(self) -> list[tuple[tuple[str, ...], float, float, float]]:
         """Return each cell's labels, its count, and the ends of its 95 % interval, of which none is below 0."""
