@@ -104,8 +104,18 @@ def listed(value: object, what: str) -> tuple[Any, ...]:
 
 
 def as_texts(given: Iterable[str]) -> tuple[str, ...]:
-    """Return texts as a tuple, as the converter of an attrs field."""
-    return tuple(given)
+    """Return texts as a tuple, as the converter of an attrs field.
+
+    Raises
+    ------
+    InputError
+        If one of them is something else, such as a number in a file that was changed.
+    """
+    texts = tuple(given)
+    for one in texts:
+        if not isinstance(one, str):
+            raise InputError(f"a list of texts holds something else, of the type '{type(one).__name__}'")
+    return texts
 
 
 def as_pairs(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

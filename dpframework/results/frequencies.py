@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def as_labels(labels: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
     """Return the labels of each attribute of a table as tuples."""
-    return tuple(tuple(texts) for texts in labels)
+    return tuple(as_texts(texts) for texts in labels)
 
 
 def _as_counts(counts: ArrayLike) -> NDArray[Any]:

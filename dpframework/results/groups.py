@@ -113,7 +113,7 @@ class Groups(Tabular, Drawn):
         import polars as pl
 
         heads = [f"group {name}" if name in _COLUMNS else name for name in self.names]
-        known = [column for column in _COLUMNS if hasattr(self.results[0], column)]
+        known = [column for column in _COLUMNS if hasattr(self._first, column)]
         labels = {head: [group[k] for group in self.groups] for k, head in enumerate(heads)}
         numbers = {column: [float(getattr(one, column)) for one in self.results] for column in known}
         return pl.DataFrame({**labels, **numbers})
@@ -124,7 +124,7 @@ class Groups(Tabular, Drawn):
             "names": list(self.names),
             "what": self.what,
             "groups": [list(group) for group in self.groups],
-            "of": "quantiles" if isinstance(self.results[0], QuantileEstimate) else "estimates",
+            "of": "quantiles" if isinstance(self._first, QuantileEstimate) else "estimates",
             "results": [one.to_dict() for one in self.results],
             "note": self.note,
         }
@@ -149,8 +149,14 @@ class Groups(Tabular, Drawn):
         axes.set(xlabel=self.what)
 
     @property
+    def _first(self) -> OfGroup:
+        """The first result, of the class that all have."""
+        first, *_ = self.results
+        return first
+
+    @property
     def _legend(self) -> str:
-        first = self.results[0]
+        first = self._first
         if isinstance(first, QuantileEstimate):
             return (
                 "With 95 % probability, for each group by itself, that many rows or fewer separate the value from the "
@@ -159,6 +165,6 @@ class Groups(Tabular, Drawn):
         return self.note or "Brackets: 95 % intervals, each by itself, from the noise alone."
 
     def _text_table(self) -> TextTable:
-        last = "off by at most" if isinstance(self.results[0], QuantileEstimate) else "95 %"
+        last = "off by at most" if isinstance(self._first, QuantileEstimate) else "95 %"
         rows = [(*labels, *one.texts) for labels, one in itertools.islice(self.items(), _PRINTED)]
         return TextTable((*self.names, self.what, last), rows, len(self) - _PRINTED, self._legend)

@@ -195,8 +195,8 @@ class KeyTable(Tabular, Drawn):
         return cls(str(form["attribute"]), released, *shown, form["sure"], form["unit"], each)
 
     def largest_first(self) -> list[tuple[str, int]]:
-        """Return the keys with their counts, the largest counts first."""
-        return sorted(self.released.items(), key=lambda one: (-one[1], one[0]))
+        """Return the keys with their counts, the largest counts first, and equal ones in the order of their texts."""
+        return sorted(self.released.items(), key=lambda one: -one[1])
 
     def draw(self, axes: Any) -> None:
         """Draw bars with intervals, of the largest counts if there are many."""

@@ -107,7 +107,7 @@ def without_math(drawn: Any) -> Any:
     """Return a figure or axes whose texts stay as they are: matplotlib would read a label between $ as a formula."""
     from matplotlib.text import Text
 
-    for text in (drawn.figure or drawn).findobj(Text):
+    for text in drawn.figure.findobj(Text):
         text.set_parse_math(False)
     return drawn
 

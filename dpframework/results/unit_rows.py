@@ -20,6 +20,8 @@ from dpframework.results.result import Drawn, Tabular
 if TYPE_CHECKING:
     import polars as pl
 
+_STRIP = {"figsize": (6, 1.5)}  # inches
+
 
 def _share(value: Any) -> Fraction:
     return exact(value, "a share of the units")
@@ -54,7 +56,7 @@ class RowsPerUnit(Tabular, Drawn):
     """
 
     called = "rows of a unit"
-    figure = {"figsize": (6, 1.5)}  # noqa: RUF012 as every other class of results has it
+    figure = _STRIP
     unit: str
     rows: int
     most: int

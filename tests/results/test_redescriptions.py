@@ -364,6 +364,17 @@ def test_with_a_bootstrap_three_deviations_below_the_index_there_is_still_half_o
         assert attrs.evolve(found, deviation=furthest).trusted()
 
 
+def test_with_a_bootstrap_a_star_needs_its_supports_within_three_deviations() -> None:
+    """Three deviations are those of a normal: 99.73 % of its noise is nearer."""
+    found = attrs.evolve(counted(400, 60, 40), deviation=0.01)
+    least, most = found.both.interval(1 - 2 * norm.sf(3))
+    left_only = found.left_only.interval(1 - 2 * norm.sf(3))[1]  # type: ignore[union-attr]
+    assert found.starred(min_support=least - 1e-6)
+    assert not found.starred(min_support=least + 1e-6)
+    assert found.starred(max_share=(most + left_only) / 1000 + 1e-9)
+    assert not found.starred(max_share=(most + left_only) / 1000 - 1e-9)
+
+
 def test_a_star_needs_more_than_little_noise() -> None:
     real, tautology, chance = counted(400, 60, 40), counted(900, 30, 30), counted(250, 250, 250)
     assert all(one.trusted(100) for one in (real, tautology, chance))
@@ -452,6 +463,8 @@ def test_pruning_keeps_the_largest_that_pass_together(result: Redescriptions) ->
         and (k == len(result) or by_support[k].both.value < by_support[k - 1].both.value)
     ]
     assert len(kept) == max(passing, default=0)
+    if result and not passing:
+        assert least == math.floor(by_support[0].both.value) + 1  # just above all of them
 
 
 # Results

@@ -145,6 +145,14 @@ def test_counts_are_drawn_as_bars_or_as_a_map() -> None:
     assert drawn.of("set") == [((), {"xlabel": "a2", "ylabel": "a0, a1"})]
 
 
+def test_a_label_is_a_text_also_where_it_is_not_printed() -> None:
+    form = frequencies(60, 1).to_dict()
+    assert Frequencies.from_dict(form) == frequencies(60, 1)
+    form["attributes"][0]["labels"][-1] = 7  # of 60 rows 50 are printed
+    with pytest.raises(dpf.InputError, match="a list of texts holds something else, of the type 'int'"):
+        Frequencies.from_dict(form)
+
+
 def test_two_attributes_are_a_matrix_too() -> None:
     assert [len(frequencies(*sizes).matrices()) for sizes in ((3,), (2, 3), (2, 2, 2))] == [0, 1, 0]
     (matrix,) = matrices_of(frequencies(2, 3))
@@ -212,6 +220,7 @@ def test_groups_are_kept_and_looked_up(kind: str) -> None:
         {"groups": []},
         {"groups": [["t0"], ["t0"], ["t1"]]},
         {"groups": [["t0", "x"], ["t1", "x"], ["t2", "x"]]},
+        {"groups": [["t0"], ["t1", "x"], ["t2"]]},
         {"results": [*found.results[:2], *groups(1, "quantiles" if kind == "estimates" else "estimates").results]},
         {"results": found.results[:2]},
     ):
