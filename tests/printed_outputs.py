@@ -126,7 +126,47 @@ COMMANDS = {
     "ledger-page": f"ledger show {LEDGER} --out ledger.html",
     "ledger-json": f"ledger show {LEDGER} --json",
     "ledger-verify": "ledger verify people.ledger",
+    "ledger-verify-json": "ledger verify people.ledger --json",
+    "ledger-verify-pin": "ledger verify people.ledger --pin noted.pin",
+    "ledger-verify-other": f"ledger verify people.ledger --head {'ab' * 32}",
+    "ledger-runs": f"ledger show {LEDGER} --out runs.csv",
+    "ledger-all": "ledger show people.ledger --out all.html",
+    "ledger-by-month": f"ledger show {LEDGER} --group-by month --json",
+    "ledger-unknown": "ledger show people.ledger --data-set peoples",
+    "miners-json": "miners --json",
+    "miner-json": "miners mean --json",
+    "miner-unknown": "miners histogramm",
+    "mechanism-json": "mechanisms k-norm --json",
+    "explain-assumption": "explain mcmc-converged",
+    "explain-allowance": "explain large-epsilon",
+    "explain-json": "explain dp012 --json",
+    "explain-unknown": "explain DP01",
+    "plan-json": "plan extra.toml --json",
+    "plan-mermaid": "plan study.toml --format mermaid",
+    "plan-out": "plan study.toml --out plan.dot",
+    "plan-same": "plan study.toml --diff study.toml",
+    "plan-difference-json": "plan study.toml --diff refused.toml --json",
+    "check-json": "check refused.toml --json --rows 900",
+    "epsilon-json": "epsilon study.toml ages/distances --within 2 --json",
+    "epsilon-unknown": "epsilon study.toml town --within 5",
+    "describe-units": "describe people.csv people.schema.toml --unit owner --rows-per-unit 2 --allow large-epsilon",
+    "describe-json": "describe people.csv people.schema.toml --json",
+    "report-json": "report seeded --json",
+    "report-out": f"report study.toml --ledger {LEDGER} --out report.md",
+    "report-dossier": f"report study.toml --dossier --ledger {LEDGER} --format md",
+    "statements": "statements owner.toml",
+    "report-registry": "report study.toml --registry --owner owner.toml",
+    "report-refused": "report people.csv",
+    "schema-show-json": "schema show people.schema.toml --json",
+    "schema-infer-quantiles": "schema infer people.csv --numeric quantile --bins 4 --open job --exclude dose",
+    "schema-infer-observed": "schema infer people.csv --numeric observed --categorical age --max-categories 50 --json",
+    "schema-check-other": "schema check people.csv other.schema.toml",
+    "schema-check-json": "schema check people.csv other.schema.toml --json",
+    "run-json": "run study.toml --seed 2 --out more --json",
+    "run-refused": "run refused.toml --out never",
+    "new": "new town-counts",
 }
+WRITTEN = (".html", ".csv", ".md", ".dot")  # of files that are printed with what the command prints
 RELEASES = 9  # of a run
 REPLACED = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00| UTC)?"), "TIME"),
@@ -139,6 +179,7 @@ def prepare(folder: Path) -> None:
     """Write the files that commands read."""
     (folder / "people.schema.toml").write_text(SCHEMA)
     (folder / "study.toml").write_text(STUDY)
+    (folder / "other.schema.toml").write_text(SCHEMA.replace("upper = 100", "upper = 80").replace('"West"', '"East"'))
     (folder / "extra.toml").write_text(STUDY.replace("epsilon = 1.5", "epsilon = 2.5"))
     (folder / "refused.toml").write_text(
         STUDY.replace("epsilon = 4.0", "epsilon = 2.0").replace("schema-inferred-from-data", "")
@@ -173,8 +214,8 @@ def printed() -> Iterator[tuple[str, str]]:
         for name, command in COMMANDS.items():
             arguments = shlex.split(command)
             code, text = run([read_hash("first") if word == "PLAN" else word for word in arguments])
-            if arguments[-1].endswith(".html"):
-                text += page_text(Path(arguments[-1]).read_text(encoding="utf-8"))
+            if "--out" in arguments[-2:-1] and (written := Path(arguments[-1])).suffix in WRITTEN:
+                text += page_text(written.read_text(encoding="utf-8"))
             if code == 0 and arguments[0] == "run" and "--seed" not in arguments:
                 text = text[text.index("\n\n" + str(RELEASES)) :]  # the results before it are drawn anew each time
             text = text.replace(os.path.realpath(folder), "FOLDER").replace(folder, "FOLDER")
