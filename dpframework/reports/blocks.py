@@ -134,7 +134,8 @@ class PublishedResults(SectionBlock):
         found: list[SectionBlock] = [Paragraph(self.size)]
         found.append(TableBlock(("result", "miner", "may read", "what comes out, and how exact (95 %)", "loss"), rows))
         if self.groups:
-            heads = [f"a count of {group:,}" for group, _ in self.groups[0][1]]
+            (_, sizes), *_ = self.groups
+            heads = [f"a count of {group:,}" for group, _ in sizes]
             shares = [(name, *(percent_text(share) for _, share in own)) for name, own in self.groups]
             about = "A count's error as a share of it, by how many rows a group has:"
             found.append(TableBlock(("result", *heads), shares, about))

@@ -170,9 +170,8 @@ def _parts(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
     import polars as pl
     import polars.selectors as of
 
-    sizes = frame.select(of.string().str.len_bytes().cast(pl.UInt64).sum())
-    size = sum(sizes.row(0)) if sizes.width else 0
-    parts = min(max(frame.height, 1), -(-size // BLOCK_BYTES) or 1)
+    size = sum(int(column.sum()) for column in frame.select(of.string().str.len_bytes().cast(pl.UInt64)))
+    parts = min(frame.height, -(-size // BLOCK_BYTES))
     yield from frame.iter_slices(-(-frame.height // parts)) if parts > 1 else (frame,)
 
 

@@ -49,7 +49,10 @@ SWAPPED = {
 
 FREE = {"default_rng", "SeededRandomness", "Random", "sleep"}  # whatever fixed number these are given does as well
 SAYS_LITTLE = {"strict", "timeout"}
-LOOKS = {"figsize", "fontsize", "linewidth", "elinewidth", "markersize", "capsize", "rotation", "zorder", "alpha"}
+LOOKS = {
+    *("figsize", "fontsize", "linewidth", "lw", "elinewidth", "markersize", "capsize", "rotation", "zorder", "alpha"),
+    *("bbox_to_anchor", "frameon"),
+}
 
 LEFT_OUT = {"raise_stmt", "import_from", "import_name", "decorator", "fstring", "assert_stmt"}
 

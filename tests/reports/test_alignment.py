@@ -55,6 +55,8 @@ a, b, c, d = map(step, "abcd")
         (scope(a, b), scope(a, b), "Sequential(a b)"),
         (scope(a, b), scope(b, a), "Sequential(~b a)"),
         (scope(a, b, c), scope(c, a, b), "Sequential(~c a b)"),
+        # of two that are as like it and as close, the first
+        (scope(bars("x"), a), scope(b, bars("x"), c), "Sequential(~a>b x >c)"),
         # a removed node follows the one that it followed, before those that were added there
         (scope(a, bars("x"), c), scope(a, c), "Sequential(a x> c)"),
         (scope(bars("x"), a, c), scope(a, c), "Sequential(x> a c)"),

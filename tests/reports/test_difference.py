@@ -238,7 +238,10 @@ SINGLE = {
     ),
     "query": (
         with_parts(ROWS_OF_A, CELLS, AGAIN),
-        ["query from count of rows to histogram of a", "sensitivity under replace-one (l1, squared-l2) from 1 to 2"],
+        [
+            "'study/rows': query from count of rows to histogram of a; largest length of the answer from 1 to 2; "
+            "sensitivity under replace-one (l1, squared-l2) from 1 to 2"
+        ],
     ),
     "repeat": (
         with_parts(ROWS, CELLS, attrs.evolve(AGAIN, times=5)),
@@ -247,6 +250,10 @@ SINGLE = {
     "cut": (
         with_parts(ROWS, attrs.evolve(CELLS, by=SCHEMA["a"]), AGAIN),
         ["'cells' (parallel over the values of a): parts from by the values of c to by the values of a"],
+    ),
+    "values": (
+        with_parts(ROWS, attrs.evolve(CELLS, by=dpf.Categorical("c", ["x", "z"])), AGAIN),
+        ["'cells' (parallel over the values of c): the values of c: values from x, y, z to x, z"],
     ),
     "kind": (
         with_parts(ROWS, dpf.sequential(*CELLS.parts, name="cells"), AGAIN),
@@ -272,6 +279,17 @@ SINGLE = {
     "renamed": (
         with_parts(count("size", "0.25", threshold=10), CELLS, dpf.repeat(3, count("again", "0.1", uses=["rows"]))),
         ["'study/size': name from rows to size"],
+    ),
+    "renamed and changed": (
+        with_parts(
+            dpf.step("size", dpf.queries.Count(), Laplace("0.5")),
+            CELLS,
+            dpf.repeat(3, count("again", "0.1", uses=["rows"])),
+        ),
+        [
+            "'study/size': name from rows to size; threshold from 10 to none; "
+            "mechanism from discrete-laplace to laplace; epsilon from 0.25 to 0.5"
+        ],
     ),
     "miner": (
         dpf.sequential(*BASE.parts, dpf.sequential(count("third", "0.1"), name="more")),

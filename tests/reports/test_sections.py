@@ -87,6 +87,13 @@ def test_a_new_section_appears_in_every_format(
         assert ('href="#weather"' in shown) == (form is ReportFormat.HTML)
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_report_ends_with_a_line_end(results: dpf.Results, form: ReportFormat) -> None:
+    shown = FORMATS[form](results.plan, results)
+    assert shown.endswith("\n")
+    assert not shown.endswith("\n\n")
+
+
 def test_the_facts_of_a_plan_serve_its_report_after_the_run(results: dpf.Results) -> None:
     plan = results.plan
     facts = require_reportable(plan)

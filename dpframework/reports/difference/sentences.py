@@ -17,10 +17,9 @@ def composition_changes(tree: MergedNode, within: Mark | None = None) -> Iterato
     alone = _alone(tree)
     if _has_parts(tree):
         if alone is None:
-            if tree.changed[:1] == ("kind",):
-                yield f"{tree.side.where}{tree.facts[0][1]}"
-            elif tree.facts:
-                yield f"{tree.side.where}{_describe(tree.side)}: {'; '.join(text for _, text in tree.facts)}"
+            of = "" if tree.changed == ("kind",) else f"{_describe(tree.side)}: "  # that sentence names both kinds
+            if tree.facts:
+                yield f"{tree.side.where}{of}{'; '.join(text for _, text in tree.facts)}"
         elif alone is not within:
             yield f"{tree.side.where}{alone} {_describe(tree.side)}, {_around(tree)}"
     for child in tree.children:
