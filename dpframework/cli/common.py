@@ -234,7 +234,7 @@ def engine_of(file: StudyFile, name: str | None) -> Engine:
     InputError
         If there is no such engine, or it cannot be made so.
     """
-    if name is not None and name != file.engine.name:
+    if name is not None:
         return EngineChoice(name).made()
     with prefix_errors(f"{file.source}: "):
         return file.engine.made()

@@ -20,6 +20,7 @@ import dpframework as dpf
 from dpframework.cli import common, listing
 from dpframework.cli.common import console, on_terminal, plain_table, show_lines
 from dpframework.cli.parameters import Command, _read_simply
+from dpframework.study.study_file import EngineChoice
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +54,26 @@ def test_a_terminal_is_as_wide_as_it_says_and_numbers_are_not_coloured(
     assert (found.width, found.is_terminal) == (50, True)
     found.print("12 True 'x'")
     assert capsys.readouterr()[stderr] == "12 True 'x'\n"
+
+
+@pytest.mark.parametrize(("name", "value"), [("FORCE_COLOR", ""), ("TTY_COMPATIBLE", "0")])
+def test_a_stream_that_is_said_to_be_no_terminal_is_none(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert not on_terminal()
+
+
+def test_an_engine_that_is_named_goes_before_the_study_files() -> None:
+    file: Any = SimpleNamespace(engine=EngineChoice("mapped"), source="study.toml")
+    assert [type(common.engine_of(file, name)) for name in (None, "mapped", "threads")] == [
+        *(dpf.Mapped, dpf.Mapped, dpf.Threads)
+    ]
+    file.engine = EngineChoice("nowhere")
+    with pytest.raises(dpf.InputError, match=r"^study\.toml: .*'nowhere'"):
+        common.engine_of(file, None)
+    with pytest.raises(dpf.InputError, match="^[^:]*'anywhere'"):
+        common.engine_of(file, "anywhere")
 
 
 def test_a_stream_that_is_closed_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

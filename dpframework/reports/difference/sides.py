@@ -91,4 +91,4 @@ def own_content(node: Node) -> str:
     """Return, as text, all that a plan says of a node besides its parts and losses."""
     kind = kind_of(node)
     form = {"kind": kind.name, **kind.write(node, [{} for _ in node.children], None, 1)}
-    return json.dumps({key: value for key, value in form.items() if key not in ("parts", "part")}, sort_keys=True)
+    return json.dumps({key: value for key, value in form.items() if key not in ("parts", "part")})
