@@ -154,6 +154,8 @@ COMMANDS = {
     "report-json": "report seeded --json",
     "report-out": f"report study.toml --ledger {LEDGER} --out report.md",
     "report-dossier": f"report study.toml --dossier --ledger {LEDGER} --format md",
+    "report-dossier-page": "report study.toml --dossier --format html",
+    "report-registry-open": "report study.toml --registry",
     "statements": "statements owner.toml",
     "report-registry": "report study.toml --registry --owner owner.toml",
     "report-refused": "report people.csv",

@@ -17,15 +17,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import attrs
 from printed_outputs import page_text
 from rich.console import Console
 
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian
-from dpframework.plan import Node
+from dpframework.plan import Node, Verified, VerifiedCode
 from dpframework.reports import About, RunSummary, dot, mermaid, terminal_report, tree
 from dpframework.reports.difference import difference
-from dpframework.reports.dossier import dossier
+from dpframework.reports.dossier import dossier, registry_entry, registry_text
 from dpframework.reports.dossier.answers import LedgerState
 from dpframework.reports.dossier.layout import dossier_file
 from dpframework.reports.dossier.statements import TOPICS, Statements
@@ -35,6 +36,7 @@ from dpframework.reports.html import html_difference, html_report
 from dpframework.reports.markdown import markdown_report
 from dpframework.reports.report_files import releases_csv, releases_json
 from dpframework.results.matrix import Matrix
+from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
 
 REPLACED = (  # what differs from run to run, or from one version of the code to the next
@@ -135,6 +137,61 @@ def many() -> dpf.StudyPlan:
     return study.plan()
 
 
+def monthly() -> dpf.StudyPlan:
+    """Normal noise alone, of a person in one month, on a number of rows that is public."""
+    schema = dpf.Schema([dpf.Boolean("ill")], rows=800)
+    study = dpf.Study(
+        schema,
+        epsilon=1,
+        delta="1e-6",
+        unit="owner",
+        rows_per_unit=3,
+        period="month",
+        date="day",
+        relation="replace-one",
+    )
+    study.add_plan("n", dpf.step("n", dpf.queries.Histogram(schema["ill"]), Gaussian("0.015")))
+    return study.plan()
+
+
+@attrs.frozen
+class Anything(dpf.Query):  # type: ignore[misc] # as a plugin's
+    """A query that does not say what it reads, nor how much a row changes it."""
+
+    name = "anything"
+
+    def count(self, block: Any, **inputs: Any) -> Any:
+        return block.rows
+
+
+def bare() -> dpf.StudyPlan:
+    """Steps without a claim, and normal noise without a delta: no total is valid."""
+    study = dpf.Study(dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("tall")]), epsilon=1)
+    ill = dpf.queries.Histogram(dpf.Boolean("ill"))
+    study.add_plan("normal", dpf.step("n", ill, Gaussian("0.02")))
+    study.add_plan("any", dpf.sequential(dpf.step("any", Anything(), DiscreteLaplace("0.5")), count("rows", "0.125")))
+    study.add_plan("chosen", dpf.step("best", COUNT, dpf.mechanisms.PartitionSelection("0.25", "1e-7")))
+    return study.plan()
+
+
+def with_records(plan: dpf.StudyPlan) -> dpf.StudyPlan:
+    """A plan whose code was verified on one day, but for what is called dp-id3, and one mechanism that failed."""
+    records = [
+        VerifiedCode(
+            one,
+            tuple(plan.code["packages"]),
+            plan.relation,
+            "2026-11-01",
+            ("all",),
+            passed=one["name"] != "gaussian",
+            tightness=0.875,
+        )
+        for one in plan.code["components"]
+        if one["name"] != "dp-id3"
+    ]
+    return plan.with_verified(Verified(tuple(records)))
+
+
 CHARGES = (
     *("sick/counts", "ages/counts", "first/counts", "own/search/towns"),
     *("own/search/each town[North]/rows", "own/search/each town[South]/rows"),
@@ -147,7 +204,7 @@ RUN = RunSummary(
     "pure",
     "epsilon 2.5",
     CHARGES,
-    {"sick": "no 1200\nyes 800", "ages": "a mean | of <many>", "cross": "a table"},
+    {"sick": "no 1200\nyes 800", "ages": "a mean | of <many> ``` or ````` and `", "cross": "a table"},
     "ReleaseRefused: the budget is spent",
     Fraction("2.5"),
     "run-1",
@@ -157,6 +214,7 @@ RUN = RunSummary(
     "opendp",
 )
 SEEDED = RunSummary(False, "zcdp", "rho 0.5", CHARGES[:1], {}, None, None)
+UNKNOWN = RunSummary(True, "pure", "no finite epsilon", ("normal/n", "any/rows", "any/rows"), {})
 ABOUT = About(
     SCHEMA,
     ["people.csv", "more.csv"],
@@ -168,6 +226,18 @@ ABOUT = About(
 )
 SAID = {f"{topic}.{key}": f"the {key} of {topic}" for topic, keys in TOPICS.items() for key in keys}
 STATED = Statements(SAID | {"choices.looks": "", "justification.harm": ""})
+SAID |= {
+    "product.name": "Yearly (clinics)",
+    "product.type": "Summary statistics",
+    "product.sector": "Healthcare",
+    "product.publication_date": "2026-12-01",
+    "product.releases": "Many releases, one a year",
+}
+FULL = Statements(SAID | {"product.data_source": "Dynamic"})
+MONTHLY = Statements(SAID | {"product.data_source": "", "owner.authors": "", "owner.organisation": "Board, and Sons"})
+LITTLE = Statements(
+    SAID | {"product.releases": "One", "product.data_source": "", "trust.actors": "", "choices.looks": ""}
+)
 LEDGER = LedgerState(["capped at 2"], ["table 3 (exact): no epsilon"], ["looked at twice"])
 
 
@@ -189,7 +259,8 @@ def part_of_page(page: str, *sections: str) -> str:
 
 def reports() -> dict[str, Callable[[], str]]:
     """Return how each file is made."""
-    before, after, large = clinic(), changed(), many()
+    before, after, large, noisy = clinic(), changed(), many(), monthly()
+    nothing, tested = bare(), with_records(before)
     told = difference(before, after)
     back = difference(after, before)
     same = difference(before, before)
@@ -220,6 +291,21 @@ def reports() -> dict[str, Callable[[], str]]:
             for form in ReportFormat
         },
         "dossier-open": lambda: dossier_file(ReportFormat.MARKDOWN, less, title="a clinic"),
+        "terminal-bare": lambda: coloured(terminal_report(nothing, UNKNOWN, about=About(time="now"))),
+        "markdown-of-a-file": lambda: markdown_report(
+            StudyPlan.from_json(nothing.to_json()), title="bare", about=About(time="now", approvals=("by board",))
+        ),
+        "page-bare": lambda: part_of_page(html_report(nothing, UNKNOWN), "who", "plan", "attributes", "accounting"),
+        "page-verified": lambda: part_of_page(html_report(tested), "steps", "assumptions"),
+        "terminal-verified": lambda: coloured(terminal_report(tested, about=About(time="now"))),
+        "run-facts": lambda: "\n".join(
+            str(line) for one in (RUN, SEEDED, UNKNOWN) for line in (*one.facts(before), *one.headlines(after))
+        ),
+        "registry": lambda: registry_text(registry_entry(before, FULL, name="clinic", ledger=LEDGER)),
+        "registry-of-a-file": lambda: registry_text(
+            registry_entry(StudyPlan.from_json(noisy.to_json()), MONTHLY, name="monthly")
+        ),
+        "registry-of-rows": lambda: registry_text(registry_entry(large, LITTLE, name="many")),
     }
 
 

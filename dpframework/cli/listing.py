@@ -106,7 +106,7 @@ def _parameters(kind: type[Any]) -> list[dict[str, Any]]:
         found.append(
             {
                 "name": name,
-                "type": field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type)),
+                "type": getattr(field.type, "__name__", str(field.type)),
                 "required": default is attrs.NOTHING,
                 "default": None if default is attrs.NOTHING else default if isinstance(default, str) else repr(default),
                 "doc": docs.get(name, ""),

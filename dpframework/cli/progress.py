@@ -44,7 +44,7 @@ def progress() -> Iterator[Observer]:
     columns = (
         SpinnerColumn(),
         BarColumn(),
-        TextColumn("releases: {task.completed}", markup=False),
+        TextColumn("releases: {task.completed}"),
         TimeElapsedColumn(),
         TextColumn("{task.description}", markup=False),
     )

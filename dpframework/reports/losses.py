@@ -68,7 +68,12 @@ def loss_text(loss: PrivacyLoss | None) -> str:
 
 
 def whole_rho(plan: AccountedPlan) -> Fraction | None:
-    """Return the rho of the whole plan, if it has one and no pure epsilon."""
+    """Return the rho of the whole plan, if it has one, and neither a pure epsilon nor a delta of its own.
+
+    With that delta a release may show all of somebody, which no rho allows.
+    """
+    if plan.exact_delta(plan.root):
+        return None
     if PureAccountant(plan.relation).amount_of(plan.root, plan).under(plan.relation) is not None:
         return None
     accountant = ZCDPAccountant(plan.relation, delta=plan.budget.delta)

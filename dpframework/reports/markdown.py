@@ -94,8 +94,7 @@ def _block(block: SectionBlock) -> Iterator[str]:
                 yield from (f"### {cell(block.title)}", "")
             shown = printable_lines(block.text)
             # a fence that is longer than any run of backquotes in the text, so that the text cannot close it
-            longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
-            fence = "`" * max(3, longest + 1)
+            fence = "`" * max([3, *(len(run) + 1 for run in re.findall(r"`+", shown))])
             yield from (f"{fence}text", shown.rstrip("\n"), fence, "")
         case _:
             for plain in block.plain():

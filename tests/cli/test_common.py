@@ -20,6 +20,7 @@ import dpframework as dpf
 from dpframework.cli import common, listing
 from dpframework.cli.common import console, on_terminal, plain_table, show_lines
 from dpframework.cli.parameters import Command, _read_simply
+from dpframework.study.registry import Registered
 from dpframework.study.study_file import EngineChoice
 
 
@@ -72,7 +73,7 @@ def test_an_engine_that_is_named_goes_before_the_study_files() -> None:
     file.engine = EngineChoice("nowhere")
     with pytest.raises(dpf.InputError, match=r"^study\.toml: .*'nowhere'"):
         common.engine_of(file, None)
-    with pytest.raises(dpf.InputError, match="^[^:]*'anywhere'"):
+    with pytest.raises(dpf.InputError, match=r"^[^:]*'anywhere'"):
         common.engine_of(file, "anywhere")
 
 
@@ -276,8 +277,12 @@ class Below(Base):
 
     Raises
     ------
-    none
+    other
         Of these.
+
+    Notes
+    -----
+    Nothing more.
     """
 
     _one: int = 3
@@ -301,6 +306,20 @@ def test_parameters_are_listed_with_types_defaults_and_texts() -> None:
     assert listing._parameter_docs("Raises\n------\nnone\n    Of these.") == {}
     doc = "Raises\n------\nnone\n    Of these.\n\nAttributes\n----------\none\n    The first."
     assert listing._parameter_docs(doc) == {"one": "The first."}
+
+
+def test_a_word_that_is_longer_than_a_line_is_not_broken(capsys: pytest.CaptureFixture[str]) -> None:
+    @attrs.frozen
+    class Linked:
+        long: int
+
+    address = "https://" + "a" * 150
+    Linked.__doc__ = f"See {address}.\n\nParameters\n----------\nlong\n    At {address}.\n"
+    listing.show_one("linked", Registered("ours", Linked), as_json=False)
+    assert capsys.readouterr().out.splitlines() == [
+        *("linked  (plugin ours)", "See", f"{address}.", "", "Parameters", "long: int, required", "    At"),
+        f"    {address}.",
+    ]
 
 
 @pytest.mark.parametrize(("as_json", "of_all"), [(False, True), (True, None)])

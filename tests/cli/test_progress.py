@@ -62,13 +62,13 @@ def test_a_bar_names_what_is_read_then_the_step_of_the_study_that_released(
         assert (task.description, task.total, task.completed) == ("reading", None, 0)
         told[0](1.5, 3)
         assert (task.description, task.completed) == ("reading: file 2 of 3, 50 %", 0)
-        for number, path in enumerate(("tree/grow/split", "tree/leaves", "table"), 1):
+        for number, path in enumerate(("tree/grow/split", "tree/leaves", "[red]table"), 1):
             observer.released(released(path))
             assert (task.description, task.completed) == (path.split("/")[0], number)
         bars[0].refresh()
         text = bars[0].console.file.getvalue()
         assert "releases: 3" in text
-        assert "table" in text
+        assert "[red]table" in text  # a name is no markup
     assert bars[0].console.file.getvalue().endswith("\x1b[2K")  # and the bar is gone
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 import dpframework as dpf
 from dpframework.checks import ASSUMPTIONS, BUILT_IN, check_page
 from dpframework.cli import main
+from dpframework.cli.terminal import Screen
 from dpframework.reports import terminal_report, tree
 from dpframework.reports.fitting import fit_facts, fit_prose, fit_tree
 
@@ -106,6 +107,13 @@ def test_a_plan_is_written_as_its_name_ends(tmp_path, plan, capsys):
     assert main(["plan", str(source), "--out", str(tmp_path / "a.gif")]) == 2
     assert "end it in .json" in capsys.readouterr().err
     assert main(["plan", str(source), "--diff", str(source), "--out", str(tmp_path / "b.txt")]) == 2
+
+
+def test_only_richs_own_controls_steer_a_terminal():
+    shown = Screen(file=io.StringIO(), force_terminal=True, color_system=None)
+    shown.print("[b]one\x1b[2J :snake:")
+    shown.bell()
+    assert shown.file.getvalue() == "[b]one\\x1b[2J :snake:\n\x07"
 
 
 def test_without_arguments_the_help_is_printed(capsys):

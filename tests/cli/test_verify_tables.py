@@ -90,9 +90,10 @@ def test_a_query_is_a_row_with_its_changes_by_norm(printed: Any) -> None:
 
 
 def test_what_was_left_out_comes_before_lines_and_the_verdict_last(printed: Any) -> None:
-    found = finding(("a problem",), left_out=("b", "c"), losses=[Said(text="d", passed=True)])
-    left = [[f"left out, for want of time: {name}"] for name in "bc"]
-    assert printed(found) == [*left, ["d"], ["a problem"], ["in short"]]
+    long = "word " * 50 + "end"  # is one line, as a program may read it
+    found = finding((f"a problem {long}",), left_out=("b", long), losses=[Said(text=f"d {long}", passed=True)])
+    left = [[f"left out, for want of time: {name}"] for name in ("b", long)]
+    assert printed(found) == [*left, [f"d {long}"], [f"a problem {long}"], ["in short"]]
 
 
 def test_lines_tell_what_passed_in_its_order_and_then_all_problems() -> None:

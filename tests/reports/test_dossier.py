@@ -98,13 +98,40 @@ def test_a_delta_says_whether_it_may_fail_altogether_and_what_it_is_converted_fr
     study = dpf.Study(SCHEMA, epsilon=1, delta="1e-7")
     study.add_plan("n", dpf.step("n", dpf.queries.Count(), Gaussian("0.015")))
     text = texts(dossier(study.plan()), "variant and delta")
-    assert "It is converted from rho 0.015" in text
+    assert "That of zcdp is converted from rho 0.015" in text
     assert "No release has a delta of its own" in text
     own = dpf.Study(SCHEMA, epsilon=1, delta="1e-7")
     own.add_plan("n", dpf.step("n", dpf.queries.Count(), PartitionSelection("0.5", "1e-7")))
     text = texts(dossier(own.plan()), "variant and delta")
     assert "Releases have a delta of 1e-07 of their own" in text
     assert "converted" not in text
+
+
+def test_a_plan_with_a_delta_of_its_own_is_not_called_zero_concentrated() -> None:
+    """With that probability it shows all of somebody: no rho bounds it, and none converts to a smaller delta."""
+    study = dpf.Study(SCHEMA, epsilon=3, delta="1e-6")
+    study.add_plan("n", dpf.step("n", dpf.queries.Count(), Gaussian("0.015")))
+    assert registry_entry(study.plan(), Statements(SAID))["deployment"]["dp_variant"]["variant_name"] == (
+        "Zero-concentrated DP"
+    )
+    study.add_plan("own", dpf.step("n", dpf.queries.Count(), PartitionSelection("0.5", "1e-7")))
+    plan = study.plan()
+    entry = registry_entry(plan, Statements(SAID))["deployment"]
+    assert entry["dp_variant"]["variant_name"] == "Approximate DP"
+    assert entry["privacy_loss"]["privacy_parameters"]["delta"] == 1e-6
+    assert "rho" not in str(entry["privacy_loss"])
+    assert "rho" not in texts(dossier(plan), "variant and delta")
+
+
+def test_a_rho_is_told_with_the_epsilon_that_follows_from_it() -> None:
+    """Another accounting may give a smaller one of the same plan: that does not follow from its rho."""
+    study = dpf.Study(SCHEMA, epsilon=1, delta="1e-6")
+    study.add_plan("n", dpf.step("n", dpf.queries.Count(), Gaussian("0.015")))
+    plan = study.plan()
+    totals = plan.totals()
+    assert totals["pld"].epsilon < totals["zcdp"].epsilon
+    told = registry_entry(plan, Statements(SAID))["deployment"]["privacy_loss"]["privacy_parameters_details"]
+    assert told == f"rho 0.015, from which {totals['zcdp'].text} follows; by pld accounting, {totals['pld'].text}"
 
 
 def test_findings_about_a_large_epsilon_and_a_large_delta_stand_with_what_they_are_about() -> None:
@@ -237,6 +264,42 @@ def test_an_entry_of_noise_without_a_pure_epsilon_names_its_rho() -> None:
     entry = registry_entry(study.plan(), Statements(SAID))
     assert entry["deployment"]["dp_variant"]["variant_name"] == "Zero-concentrated DP"
     assert entry["deployment"]["privacy_loss"]["privacy_parameters"] == {"rho": 0.015}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[prodct]\n", "owner.toml: unknown table 'prodct'; did you mean 'product'?"),
+        ("[product]\nnam = 'x'\n", "owner.toml: [product] unknown key 'nam'; did you mean 'name'?"),
+        ("[product]\nname = 3\n", "owner.toml: [product] name must be a text, not a number"),
+        ("product = 3\n", "owner.toml: [product] must be a table, not a number"),
+        (
+            "study = 3\n",
+            "owner.toml: study must be a table with one table for each study, such as [study.yearly.product]",
+        ),
+        ("[study]\nyearly = 3\n", "owner.toml: [study.yearly] must be a table, not a number"),
+        ("[study.yearly.prodct]\n", "owner.toml: [study.yearly] unknown table 'prodct'; did you mean 'product'?"),
+        (
+            "[study.yearly.product]\nnam = 'x'\n",
+            "owner.toml: [study.yearly.product] unknown key 'nam'; did you mean 'name'?",
+        ),
+    ],
+)
+def test_statements_that_nobody_asks_for_are_named(
+    text: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("owner.toml").write_text(text)
+    with pytest.raises(dpf.InputError) as error:
+        Statements.load("owner.toml")
+    assert str(error.value) == why
+
+
+def test_a_statement_about_one_study_goes_before_the_same_about_all(tmp_path: Path) -> None:
+    file = tmp_path / "owner.toml"
+    file.write_text("[product]\nname = ' a  b '\ntype = ''\n[study.yearly.product]\nname = 'c'\n")
+    assert Statements.load(file).said == Statements.load(file, "monthly").said == {"product.name": "a b"}
+    assert Statements.load(file, "yearly").said == {"product.name": "c"}
 
 
 def test_an_open_statement_of_the_third_tier_lowers_the_tier() -> None:

@@ -17,6 +17,7 @@ from dpframework.plan.spending import Amounts
 from dpframework.queries import Sensitivity
 from dpframework.reports.drawing import place_lines
 from dpframework.reports.fitting import fit_facts, fit_prose, fit_tree
+from dpframework.reports.losses import share_of
 from dpframework.reports.odds import PRIORS, SLACK, TIMES_DELTA, Learned, learned, learned_sentence, share_text
 from dpframework.reports.spend_blocks import BlockSums, _amounts_text, _sums_text
 from dpframework.reports.steps import _change
@@ -61,8 +62,8 @@ def test_a_share_is_rounded_up_to_a_tenth_of_a_percent() -> None:
     ]
 
 
-@pytest.mark.parametrize("epsilon", ["0.1", "1", "3", "349", "800"])
-@pytest.mark.parametrize("delta", ["0", "1e-9"])
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "3", "349", "350.5", "699.5", "700", "700.5", "800"])
+@pytest.mark.parametrize("delta", ["0", "1e-9", "1e-100"])
 def test_what_can_be_learned_follows_from_the_odds(epsilon: str, delta: str) -> None:
     """Presence costs epsilon; a fact about somebody who is there twice that, where rows are added or removed."""
     loss, e, d = PrivacyLoss(epsilon, delta=delta), float(epsilon), float(delta)
@@ -96,6 +97,14 @@ def test_whom_something_is_learned_of_and_in_which_sentence() -> None:
     assert told == (
         "a guess of 50 % that one owner is in the table can rise to at most 75.1 %, but for a probability of 1.1e-05"
     )
+
+
+def test_a_share_is_that_of_two_finite_epsilons_above_0() -> None:
+    one = PrivacyLoss(1)
+    assert share_of(PrivacyLoss("0.25"), one) == 0.25
+    assert share_of(PrivacyLoss(0), one) == 0
+    for loss, whole in ((None, one), (one, None), (None, None), (PrivacyLoss(rho=1), one), (one, PrivacyLoss(0))):
+        assert share_of(loss, whole) is None
 
 
 # Lines

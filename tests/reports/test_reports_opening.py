@@ -162,10 +162,17 @@ def test_attributes_that_nothing_reads_and_releases_that_may_read_any_are_told()
     rows = {row.attributes: row for row in losses_by_attribute(planned(counted("alone", A)))}
     assert rows["b", "c"].steps == 0
     assert rows["b", "c"].loss.epsilon == 0
-    plan = planned(counted("alone", A), dpf.step("any", Anything(), DiscreteLaplace("0.3")))
-    assert {row.attributes: row.steps for row in losses_by_attribute(plan)} == {("a",): 2, ("b", "c"): 1}
+    chosen = dpf.step("chosen", Supports([dpf.Equals("b", "true"), dpf.Equals("b", "false")]), PermuteAndFlip(1))
+    parts = dpf.parallel(counted("in any parts", B, "0.3"), by=dpf.FromRelease("chosen"))
+    plan = planned(counted("alone", A), dpf.sequential(chosen, parts))
+    assert {row.attributes: row.steps for row in losses_by_attribute(plan)} == {("a",): 2, ("b",): 2, ("c",): 1}
     read_back = dpf.StudyPlan.from_json(plan.to_json())
-    assert {row.attributes: row.steps for row in losses_by_attribute(read_back)} == {("a",): 2, (): 1}
+    told = {row.attributes: (row.steps, row.parts, row.loss.epsilon) for row in losses_by_attribute(read_back)}
+    assert told == {
+        ("a",): (2, ("part 0", "part 1"), Fraction("0.4")),
+        ("b",): (2, ("part 1",), Fraction("1.3")),
+        (): (1, ("part 1",), Fraction("0.3")),
+    }
 
 
 def test_without_a_pure_epsilon_the_smallest_total_counts():

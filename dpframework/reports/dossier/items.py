@@ -63,7 +63,11 @@ def _delta(subject: DossierSubject) -> Iterator[Answer]:
     else:
         losses = ", ".join(f"{name} accounting: {loss_text(loss)}" for name, loss in plan.totals().items())
         rho = whole_rho(plan)
-        before = "" if rho is None else f" It is converted from rho {readable(rho)}, as anybody can at another delta."
+        before = (
+            ""
+            if rho is None
+            else f" That of zcdp is converted from rho {readable(rho)}, as anybody can at another delta."
+        )
         yield _of_plan(f"Approximate differential privacy at delta {float(total.delta):g}: {losses}.{before}")
         own = plan.exact_delta(plan.root)
         yield _of_plan(

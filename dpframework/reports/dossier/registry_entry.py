@@ -104,7 +104,13 @@ def _notion(plan: StudyPlan) -> tuple[str, dict[str, float], str]:
     if not total.delta:
         return "Pure DP", {"epsilon": float(total.epsilon)}, ""
     if rho is not None:
-        more = f"rho {readable(rho)}, which is {loss_text(total)}"
+        totals = plan.totals()
+        more = f"rho {readable(rho)}, from which {loss_text(totals.get('zcdp'))} follows"
+        more += "".join(
+            f"; by {name} accounting, {loss_text(loss)}"
+            for name, loss in totals.items()
+            if name != "zcdp" and loss == total
+        )
         return "Zero-concentrated DP", {"rho": float(rho)}, more
     return "Approximate DP", {"epsilon": float(total.epsilon), "delta": float(total.delta)}, ""
 
