@@ -39,6 +39,6 @@ def delay_interrupts() -> Iterator[None]:
     finally:
         signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
         if waiting and callable(before):
-            before(*waiting[0])
+            before(*waiting.pop())
         elif waiting and before is not signal.SIG_IGN:
             signal.raise_signal(signal.SIGINT)

@@ -61,6 +61,31 @@ def test_a_part_that_cannot_be_removed_is_closed_all_the_same(
         os.fstat(descriptor)
 
 
+@pytest.fixture
+def no_standard_input() -> Iterator[None]:
+    """Close standard input, so that the next file that is opened has its descriptor, 0."""
+    kept = os.dup(0)
+    os.close(0)
+    yield
+    os.dup2(kept, 0)
+    os.close(kept)
+
+
+@pytest.mark.parametrize("make", MAKE)
+@pytest.mark.usefixtures("no_standard_input")
+def test_a_descriptor_0_is_one_like_others(make: Callable[[Path], Part], place: Path) -> None:
+    part = make(place)
+    assert part.path is not None
+    assert part.descriptor == 0
+    other = os.open(part.path, os.O_RDONLY)
+    with pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    part.end()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(0)
+    os.close(other)
+
+
 def test_a_part_that_was_moved_stays(place: Path) -> None:
     part = new_part_file(place)
     assert part.path is not None

@@ -6,15 +6,24 @@ import os
 from pathlib import Path
 from typing import Any
 
+import attrs
 import polars as pl
 import pytest
 
 import dpframework as dpf
+from dpframework.tables import reading, sources, written_cells
 from dpframework.tables.files import TableFiles
 
 URL = "https://example.org/c.csv"
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
 VIEWS = dpf.Schema([dpf.Boolean("ill", view="left"), dpf.Boolean("old", view="right")])
+
+
+@attrs.frozen
+class Opened:
+    """A source of which only its name is asked."""
+
+    name: str
 
 
 @pytest.fixture
@@ -69,6 +78,27 @@ def test_pieces_of_the_left_view_come_first(folder: Path) -> None:
 @pytest.mark.parametrize("options", [None, {}, {"aws_region": "eu-west-1"}, (("aws_region", "eu-west-1"),)])
 def test_options_of_a_place_are_pairs(options: Any) -> None:
     assert TableFiles("a.parquet", SCHEMA, options=options).options == tuple(dict(options or {}).items())
+
+
+@pytest.mark.parametrize("options", [None, {"aws_region": "eu-west-1"}])
+def test_options_of_a_place_go_to_whoever_reads_it(
+    options: dict[str, str] | None, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+
+    def refuse(*_: object, options: Any = None, **__: object) -> None:
+        raise dpf.InputError(f"not read: {options}")
+
+    monkeypatch.setattr(reading, "read_table", refuse)
+    files = TableFiles("a.parquet", SCHEMA, options=options)
+    with pytest.raises(dpf.InputError) as error:
+        files.read()
+    assert str(error.value) == f"not read: {options}"
+    monkeypatch.setattr(sources, "open_source", lambda *of: (given.append(of), Opened("of the file"))[1])
+    monkeypatch.setattr(written_cells, "as_written", lambda source, *_: source)
+    (piece,) = files.pieces(1)
+    assert [piece.source(name).name for name in (None, "of the table")] == ["of the file", "of the table"]
+    assert given == [([piece.file], options, (0, 1), SCHEMA.read)] * 2
 
 
 def test_two_views_are_read_as_one_table(tmp_path: Path) -> None:
