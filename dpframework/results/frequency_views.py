@@ -57,11 +57,9 @@ def draw(found: Frequencies, axes: Any) -> None:
     if len(found.names) == 1:
         places = range(len(found.labels[0]))
         counts = found.counts.tolist()
-        arms = [
-            [max(count - low, 0.0) for _, count, low, _ in found.cells()],
-            [high - count for _, count, _, high in found.cells()],
-        ]
-        axes.barh(places, counts, xerr=[arms[0], [max(arm, 0.0) for arm in arms[1]]], color="#0b5394", ecolor="0.5")
+        below = [max(count - low, 0.0) for _, count, low, _ in found.cells()]
+        above = [high - count for _, count, _, high in found.cells()]
+        axes.barh(places, counts, xerr=[below, above], color="#0b5394", ecolor="0.5")
         axes.set_yticks(places, found.labels[0])
         axes.invert_yaxis()
         axes.set(xlabel="noisy count (rows)", ylabel=found.names[0])

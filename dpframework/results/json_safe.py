@@ -23,7 +23,7 @@ def to_json_safe(result: Any) -> Any:
 
 def json_text(form: Any) -> str:
     """Return JSON for any plugin's result, since a paid run must not be lost to its last line."""
-    return json.dumps(_finite(form), indent=2, default=to_json_safe, allow_nan=False)
+    return json.dumps(_finite(form), indent=2, default=lambda inner: _finite(to_json_safe(inner)))
 
 
 def _finite(form: Any) -> Any:

@@ -49,6 +49,20 @@ def test_sums_of_counts_have_the_variance_of_their_noise(exact_total: bool) -> N
     assert frequencies(1, exact_total=True).variance_of_sum(1) == 0
 
 
+def test_of_two_cells_with_an_exact_total_each_has_the_noise_of_the_other() -> None:
+    two = Frequencies(["a"], [["x", "y"]], [3, 4], 5, exact_total=True)
+    assert [two.variance_of_sum(cells) for cells in (0, 1, 2)] == [0, 5, 0]
+    assert two["x"].variance == 5
+    one = Frequencies(["a"], [["x"]], [3], 5, exact_total=True)
+    assert [one.variance_of_sum(cells) for cells in (0, 1)] == [0, 0]
+
+
+def test_released_counts_are_not_changed_in_place() -> None:
+    table = frequencies(2, 2)
+    with pytest.raises(ValueError, match="read-only"):
+        table.counts[0, 0] = 9
+
+
 def test_a_margin_adds_up_the_other_attributes_in_the_order_of_its_names() -> None:
     found = frequencies(2, 3, 4)
     for number in (1, 2, 3):
