@@ -96,7 +96,7 @@ class PlanCharge:
     def to_dict(self) -> dict[str, Any]:
         """Return all amounts, exactly, as ledgers write them."""
         exact = {} if self.delta == NOTHING else {"delta": self.delta.to_dict()}
-        if self.rdp is None or self.order is None:
+        if self.rdp is None:
             return {"pure": self.pure.to_dict(), **exact}
         return {"pure": self.pure.to_dict(), "rdp": self.rdp.to_dict(), "order": str(self.order), **exact}
 

@@ -373,6 +373,9 @@ def test_with_a_bootstrap_a_star_needs_its_supports_within_three_deviations() ->
     assert not found.starred(min_support=least + 1e-6)
     assert found.starred(max_share=(most + left_only) / 1000 + 1e-9)
     assert not found.starred(max_share=(most + left_only) / 1000 - 1e-9)
+    alone = attrs.evolve(counted(400, -90, -90), deviation=0.01)  # noise hides that no side holds alone
+    assert alone.starred(max_share=most / 1000 + 1e-9)
+    assert not alone.starred(max_share=most / 1000 - 1e-9)
 
 
 def test_a_star_needs_more_than_little_noise() -> None:
@@ -384,6 +387,7 @@ def test_a_star_needs_more_than_little_noise() -> None:
     assert not counted(400, 60, 40, spread=30_000).starred(100)
     assert not Redescription(LEFT, RIGHT, both=Noisy(400, 0), apart=Noisy(1, 0), rows=1000).starred()
     assert real.lift == pytest.approx(400 * 1000 / (460 * 440))
+    assert [counted(1, 0, 0, rows=rows).lift for rows in (0, 1, 2)] == [1, 1, 2]  # of a table with one row at least
     ranked = Redescriptions([tautology, real], 100)
     assert list(ranked) == [real, tautology]  # evidence before the index
     heading, first, second = str(ranked).splitlines()[:3]
