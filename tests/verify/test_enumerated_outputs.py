@@ -12,6 +12,7 @@ import pytest
 
 from dpframework.facts.descriptions import Equals
 from dpframework.facts.privacy import Relation
+from dpframework.facts.unit import PrivacyUnit
 from dpframework.mechanisms import DiscreteLaplace, PartitionSelection
 from dpframework.plan.nodes import FromRelease, Node, Step, either, parallel, post, repeat, sample, sequential, step
 from dpframework.plan.plan import Budget, Plan, PublicFacts
@@ -307,6 +308,16 @@ def test_the_worst_pair_is_taken() -> None:
     assert worst(Oracle(plan, distance), near + far) == worst(Oracle(plan, distance), far + near)
     assert worst(Oracle(plan, distance), near + far) == worst(Oracle(plan, distance), far)
     assert worst(Oracle(plan, distance)) == pytest.approx(worst(Oracle(plan, distance), pairs_of(plan)))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_neighbours_differ_by_one_unit_with_any_number_of_its_rows(rows: int) -> None:
+    plan = attrs.evolve(plan_of(count()), unit=PrivacyUnit("who", rows))
+    pairs = pairs_of(plan)
+    assert {abs(len(one) - len(other)) for one, other in pairs} == set(range(1, rows + 1))
+    few = pairs_of(plan, few=True)
+    assert len(few) > 0
+    assert all(min(len(one), len(other)) <= 1 for one, other in few)
 
 
 def test_a_number_that_shows_whether_a_row_is_sampled() -> None:
