@@ -41,7 +41,7 @@ def large_epsilon(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     if total is None or total <= STRONG:
         return
     odds = math.exp(min(float(total), 20))
-    times = f"{odds:.3g}" if odds < 1000 else rows_text(odds) if odds < 10**6 else "more than a million"
+    times = f"{odds:.3g}" if odds < 999.5 else rows_text(odds) if odds < 10**6 else "more than a million"
     who = "one row" if plan.unit.is_row else f"one {plan.unit.id}" if plan.unit.id is not None else "one unit"
     found = f"the plan's total epsilon is {readable(total)}: odds of a claim about {who} may grow {times}-fold"
     if LARGE_EPSILON in plan.budget.allow:

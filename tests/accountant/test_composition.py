@@ -203,6 +203,10 @@ def test_any_mechanism_of_a_rho_has_the_best_bound_of_all_orders(rho: float) -> 
         assert found >= bound * (0.99 if epsilon > rho + spread and bound < 0.1 else 0.5)
         reverse = 1 - math.exp(-epsilon) + math.exp(-epsilon) * bound
         assert made.get_delta_for_epsilon(-epsilon) == pytest.approx(reverse, rel=0.02)
+    for epsilon in (k * rho / 4 for k in range(8)):  # where no order says much, normal noise of this rho says enough
+        normal = stats.norm.cdf(spread / 2 - epsilon / spread)
+        normal -= math.exp(epsilon) * stats.norm.cdf(-spread / 2 - epsilon / spread)
+        assert made.get_delta_for_epsilon(epsilon) >= normal
 
 
 def grid_of(made: Any) -> tuple[int, int]:

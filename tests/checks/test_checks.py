@@ -15,7 +15,7 @@ import dpframework as dpf
 from dpframework.checks import BUILT_IN, findings, noise
 from dpframework.checks.base import Finding, Findings, Severity
 from dpframework.checks.check_pages import CheckPage, check_page
-from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
+from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PartitionSelection, PermuteAndFlip
 from dpframework.plan import Step, Verified
 from dpframework.plan.code import code_of
 from dpframework.results.error_bounds import ErrorBound
@@ -255,6 +255,12 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
             (asked(dpf.queries.Count(), Gaussian("0.1")), {}),
             (asked(dpf.queries.Count(), Gaussian("0.1")), {"delta": "1e-6"}),
         ),
+        (
+            "error",
+            "the releases have a delta of 1e-07 of their own under add-or-remove-one, the study's is 1e-08; raise it",
+            (asked(dpf.queries.Count(), PartitionSelection("0.5", "1e-7")), {"delta": "1e-8"}),
+            (asked(dpf.queries.Count(), PartitionSelection("0.5", "1e-7")), {"delta": "1e-7"}),
+        ),
         ("error", "block 'b' has no cap on epsilon; set delta > 0", (BLOCK, {}), (BLOCK, {"delta": "1e-6"})),
     ],
     "DP011": [
@@ -348,6 +354,7 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
         ("warning", "of a claim about one id may", (count(epsilon=12), {"epsilon": 12, "unit": dpf.PrivacyUnit("id")}),
          (count(), {})),
         ("info", "may grow 999-fold; up to 1", (count(epsilon="6.907"), {"epsilon": 7}), (count(), {})),
+        ("info", "may grow 1,000-fold; up to 1", (count(epsilon="6.9074"), {"epsilon": 7}), (count(), {})),
         ("info", "may grow 1,010-fold; up to 1", (count(epsilon="6.9082"), {"epsilon": 7}), (count(), {})),
         ("info", "may grow 2.97-fold; up to 1", (count(epsilon="1.09"), {"epsilon": 2}), (count(), {"epsilon": 2})),
         ("warning", "may grow 899,000-fold; above 10", (count(epsilon="13.708"), {"epsilon": 14}), (count(), {})),
