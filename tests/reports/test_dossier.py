@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dpframework as dpf
-from dpframework.cli import main
+from dpframework.cli import dossiers, main
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PartitionSelection
 from dpframework.plan import Verified, VerifiedCode
 from dpframework.reports.dossier import Basis, Statements, dossier, registry_entry, registry_text, statements_template
@@ -353,6 +353,17 @@ def test_the_commands_write_a_dossier_in_every_format(study_file: Path, capsys: 
     assert json.loads(capsys.readouterr().out)["answered"] == 9
     assert main(["report", "yearly.toml", "--dossier"]) == 0
     assert "What is open" in capsys.readouterr().out
+
+
+def test_a_dossier_that_is_a_page_is_printed_in_any_encoding(
+    study_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages: list[str] = []
+    monkeypatch.setattr(dossiers, "print_page", pages.append)
+    for form in ("html", "md", "terminal"):
+        assert main(["report", "yearly.toml", "--dossier", "--format", form]) == 0
+    assert [page[:15] for page in pages] == ["<!doctype html>"]
+    assert capsys.readouterr().out.startswith("# yearly: dossier for a review\n")
 
 
 def test_the_commands_refuse_what_cannot_be_written(study_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
