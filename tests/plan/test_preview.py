@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
 
 import dpframework as dpf
-from dpframework.mechanisms import DiscreteLaplace
+from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace
 from dpframework.plan import Node
 from dpframework.plan.preview import parts_of, planned_parts
 from dpframework.queries.released_rows import AtReleasedRows
@@ -37,6 +38,23 @@ def test_a_sequence_without_a_name_has_a_part_a_result_and_all_else_is_one(
     plan = plan_of(node, SCHEMA)
     assert [name for name, _ in parts_of(plan)] == list(parts)
     assert {part.name: [step.path for step in part.steps] for part in planned_parts(plan)} == parts
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "norm"), [(Gaussian("0.02"), 50), (Laplace("0.5"), 50), (Gaussian("0.5"), 50)], ids=str
+)
+def test_noise_on_a_sum_is_told_in_rows_that_add_most(
+    plan_of: Callable[..., dpf.StudyPlan], mechanism: dpf.Mechanism, norm: int
+) -> None:
+    """A row adds up to 50, in either norm: so many rows make up for the noise."""
+    node = dpf.step("sum", dpf.queries.BoundedSum(dpf.Numeric("age", 0, 50, bins=2)), mechanism)
+    plan = plan_of(node, dpf.Schema([dpf.Numeric("age", 0, 50, bins=2)]), delta="1e-6")
+    ((bound,),) = plan.error_bounds().values()
+    (step,) = plan.steps()
+    calibration = plan.calibration(step)
+    assert calibration is not None
+    assert bound.amount == calibration.preview.within > 50
+    assert bound.note == f"as much as {math.ceil(calibration.preview.within / norm)} rows can add"
 
 
 @pytest.mark.parametrize(("nodes", "reads"), [(["one"], False), (["placed"], True), (["one", "placed"], True)])
