@@ -317,10 +317,9 @@ def changes(universe: Universe, relation: Relation, by: UnitChange = ONE_ROW) ->
     if relation is Relation.ADD_OR_REMOVE_ONE:
         return [(b"", unit) for unit in (*alike, *mixed)]
     pairs = list(itertools.combinations(alike, 2))
-    if mixed:
-        others = [*mixed[1:], mixed[0]] if len(mixed) > 1 else []
-        pairs += [(one, other) for one, other in zip(mixed, others, strict=False) if one != other]
-        pairs += [(alike[k % len(alike)], unit) for k, unit in enumerate(mixed)]
+    others = [*mixed[1:], *mixed[:1]]
+    pairs += [(one, other) for one, other in zip(mixed, others, strict=True) if one != other]
+    pairs += [(alike[k % len(alike)], unit) for k, unit in enumerate(mixed)]
     return pairs + ([(b"", unit) for unit in (*alike, *mixed)] if by.resizes else [])
 
 

@@ -161,6 +161,8 @@ def test_a_time_passes_and_a_share_of_it_is_a_time(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(time, "process_time", lambda: clock[0])
     whole = Patience(10)
     assert (whole.left, whole.over, whole.part(0.25).left) == (10, False, 2.5)
+    clock[0] = 109.5
+    assert (whole.left, whole.over) == (0.5, False)
     clock[0] = 110.0
     assert (whole.left, whole.over) == (0, True)
     clock[0] = 111.0
