@@ -204,7 +204,11 @@ RUN = RunSummary(
     "pure",
     "epsilon 2.5",
     CHARGES,
-    {"sick": "no 1200\nyes 800", "ages": "a mean | of <many> ``` or ````` and `", "cross": "a table"},
+    {
+        "sick": "no 1200\nyes 800\n" + "as wide as a table is " * 6,
+        "ages": "a mean | of <many> ``` or ````` and `",
+        "cross": "a table",
+    },
     "ReleaseRefused: the budget is spent",
     Fraction("2.5"),
     "run-1",

@@ -54,7 +54,8 @@ def releases_csv(plan: StudyPlan, ran: RunSummary | None = None) -> str:
     """Write the list of releases as CSV, with attributes separated by semicolons."""
     rows = release_rows(plan, ran)
     listed = [row | {"reads": ANY if row["reads"] is None else "; ".join(row["reads"])} for row in rows]
-    return csv_text(list(rows[0]) if rows else ["result"], [list(row.values()) for row in listed])
+    heads = next(map(list, rows), ["result"])
+    return csv_text(heads, [list(row.values()) for row in listed])
 
 
 def lay_out(

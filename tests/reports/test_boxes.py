@@ -56,6 +56,7 @@ def shown(node: NodeDrawing) -> Iterator[NodeDrawing]:
         ((60,), 61),  # the level below the root is always seen
         ((2, 28), 59),  # 1 + 2 + 56
         ((2, 29), 3),  # 61 nodes
+        ((1, 58, 2), 60),  # 1 + 1 + 58 are just as many
         ((2, 4, 6), 11),  # 1 + 2 + 8 + 48 are 59
         ((2, 4, 7), 11),
         ((3, 3, 3, 3), 40),

@@ -177,6 +177,15 @@ def test_attributes_that_nothing_reads_and_releases_that_may_read_any_are_told()
     }
 
 
+def test_a_part_ends_before_the_next_one(plan_of):
+    plan = plan_of(dpf.sequential(counted("one", A), counted("two", B), counted("three", C)), SCHEMA)
+    assert {row.attributes: row.parts for row in losses_by_attribute(plan)} == {
+        ("a",): ("one",),
+        ("b",): ("two",),
+        ("c",): ("three",),
+    }
+
+
 def test_without_a_pure_epsilon_the_smallest_total_counts():
     plan = planned(dpf.step("s", Histogram(A), Gaussian("0.01")), delta="1e-6")
     (read, _) = losses_by_attribute(plan)
