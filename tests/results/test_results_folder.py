@@ -142,6 +142,7 @@ def test_a_folder_that_holds_something_is_refused(results, folder):
         ({"charges": 3}, "field charges must be array"),
         ({"charges": ["tree/nothing"]}, "which the plan does not hold"),
         ({"steps": [0]}, "which the plan does not hold"),
+        ({"charges": ["kinds/counts"], "steps": []}, "which the plan does not hold"),
         ({"steps": ["n"]}, "field steps"),
         ({"texts": {"n": 1}}, "field texts.n must be string"),
         ({"matrices": {"x": 1}}, "field matrices.x must be array"),

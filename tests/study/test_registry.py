@@ -502,6 +502,11 @@ def returns_nothing() -> Any:
     yield
 
 
+def returns_something_besides() -> Any:
+    found = yield
+    return [*found, 5]
+
+
 def yields_twice() -> Any:
     yield
     yield
@@ -518,6 +523,11 @@ def spoils_in_place() -> Any:
         (fails_before, {}, "its hook dpframework_miners fails (ValueError: too early)"),
         (fails_after, {}, "its hook dpframework_miners fails (ValueError: too late)"),
         (returns_nothing, {}, "its wrapper of the hook dpframework_miners does not return the lists that it is given"),
+        (
+            returns_something_besides,
+            {},
+            "its wrapper of the hook dpframework_miners does not return the lists that it is given",
+        ),
         (
             yields_twice,
             {},
