@@ -172,7 +172,11 @@ def test_two_views_need_a_view_for_each_attribute_before_any_run(write, registry
         ("epsilon = 0.4", "epsilon = nan", "step 'mode': epsilon is nan"),
         ("epsilon = 0.4", "epsilon = -0.4", "step 'mode': epsilon is -0.4; it cannot be negative"),
         ("epsilon = 0.4", "epsilon = [1]", r"step 'mode': epsilon is \[1\]"),
-        ("epsilon = 0.4", "epsilon = 0.4\nseed = 1", "step 'mode': unknown key 'seed'"),
+        (
+            "epsilon = 0.4",
+            "epsilon = 0.4\nseed = 1",
+            r"step 'mode': unknown key 'seed'; write parameters of the miner as params = \{ seed = ... \}$",
+        ),
         ("params = {", "params = { epsilon = 1,", "epsilon is a key of the step itself"),
         ("params = {", "params = { atribute = 1,", "has no parameter 'atribute'; did you mean 'attribute'"),
         ('{ attribute = "ill" }', '"ill"', "params must be a table"),
