@@ -77,11 +77,10 @@ class CountMiner(AskingMiner):
         if calibration is None:
             return part.bounds_of_steps()
         what = ("number of rows" if self.where is None else f"number of rows with {self.where}") + self.group_text
-        within = calibration.preview.within
         if self.by:
-            cells = calibration.facts.answer_length or 1
-            return [attrs.evolve(part.counts_bound(what, within, cells), steps=("count",))]
-        bound = attrs.evolve(part.rows_bound(what, within, BoundKind.NUMBER), steps=("count",))
+            return [attrs.evolve(part.bound_of(what, calibration), steps=("count",))]
+        number = part.rows_bound(what, calibration.preview.within, BoundKind.NUMBER)
+        bound = attrs.evolve(number, steps=("count",))
         rows = part.size.largest
         return [bound if rows is None else attrs.evolve(bound, likely=rows, likely_text="the whole table")]
 

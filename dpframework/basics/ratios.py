@@ -199,9 +199,7 @@ class TopKMiner(AskingMiner):
         calibration = part.calibration("counts")
         if calibration is None:
             return part.bounds_of_steps()
-        cells = calibration.facts.answer_length or 1
-        what = f"counts of the values of '{self.attribute}'{self.group_text}"
-        bound = part.counts_bound(what, calibration.preview.within, cells)
+        bound = part.bound_of(f"counts of the values of '{self.attribute}'{self.group_text}", calibration)
         biases = ["values are shown for their noisy counts, which are too large on average"]
         return [attrs.evolve(bound, steps=("counts",), biases=biases)]
 

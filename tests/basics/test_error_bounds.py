@@ -62,6 +62,15 @@ def test_the_error_of_a_mean_grows_as_rows_become_fewer_and_never_beyond_its_ran
     assert errors[-1] == pytest.approx(3 * math.log(20) / 10_000, rel=0.01)
 
 
+def test_the_error_of_a_mean_divides_by_no_zero_on_its_way() -> None:
+    """It begins at an error of 1/2, beyond which the share of equal sums would be 1: 1 / (1 - 1) is asked of nothing.
+
+    A program that lets numpy raise would stop, and others would print a warning.
+    """
+    with np.errstate(divide="raise", invalid="raise"):
+        assert 0 < share_error(17.5, LaplaceLaw(2)) < 1 / 2
+
+
 def bounds(schema: dpf.Schema, miner: str, relation: str = "add-or-remove-one", **parameters: object) -> ErrorBound:
     study = dpf.Study(schema, epsilon=1, relation=relation)
     study.add("it", dpf.miner(miner, **{"epsilon": "0.1", **parameters}))
