@@ -219,5 +219,6 @@ def test_outcomes_of_no_use_are_refused() -> None:
     refused([1.0, 2.5], "Unknown label type: continuous", error=ValueError)
     refused([1 + 2j, 0.5j], "[Cc]omplex|Unknown label type", error=ValueError)
     refused(["a", None], "y has missing values; every row needs a class")
+    refused(np.array(["2026-01-01", "NaT"], dtype="M8[D]"), "y has missing values; every row needs a class")
     refused([float("nan"), "a", None], "y has missing values; every row needs a class")
     refused(["a", 1], "y has values that are no numbers; a regression needs numbers", number=True)

@@ -89,6 +89,15 @@ def test_a_nodes_probabilities_are_those_of_its_rows() -> None:
         assert found.probabilities == pytest.approx(np.array(counts) / sum(counts), abs=2e-3)
 
 
+def test_rows_of_leaves_are_drawn_towards_their_mean_by_the_noise_of_all_their_classes() -> None:
+    """Two classes of variance 400 have a sum of 800. Of a mean of 60 that leaves 60**2 / (60**2 + 2 * 800) = 9/13."""
+    whole = finish(consistent(node(leaf(80, 20, variance=400), leaf(10, 10, variance=400))))
+    assert isinstance(whole, Inner)
+    rows = np.array([9 * 100 + 4 * 60, 9 * 20 + 4 * 60]) / 13
+    shares = np.array([child.probabilities for child in whole.children])
+    assert whole.probabilities == pytest.approx(rows @ shares / 120, rel=1e-12)
+
+
 def test_errors_are_those_of_the_class_that_is_predicted() -> None:
     """With no error among N rows the limit is 1 - (1/4)**(1/N), also of half a row; where none is right, all are wrong."""
     assert expected_errors([0.5, 0], [1, 0]) == pytest.approx(0.5 * (1 - 0.25**2))

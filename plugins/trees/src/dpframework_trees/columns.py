@@ -237,9 +237,9 @@ def _free_name(name: str, taken: Any) -> str:
 def _with_class(schema: Schema, name: str, classes: NDArray[Any]) -> Schema:
     """Add a class attribute whose values are those observed."""
     if classes.dtype.kind in "fc":  # only these may be continuous; sorting texts to find out is slow
-        with silenced(streams=True):  # it may warn of how many classes there are
+        with silenced():  # it may warn of how many classes there are
             check_classification_targets(classes)
-    if classes.dtype.kind == "O" and any(value is None or value != value for value in classes.tolist()):
+    if any(value is None or value != value for value in classes.tolist()):
         raise InputError("y has missing values; every row needs a class")
     if len(np.unique(classes)) < 2:
         raise InputError("y has 1 class; a classifier needs two or more")

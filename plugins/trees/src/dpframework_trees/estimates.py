@@ -169,4 +169,4 @@ def expected_errors(counts: Counts | Sequence[float], probabilities: Counts | Se
     right = float(np.asarray(counts)[int(np.argmax(probabilities))])
     if total <= 0:
         return 0.0
-    return total * upper_error_rate(max(total - right, 0.0), right) if right > 0 else total
+    return total * upper_error_rate(total - right, right) if right > 0 else total
