@@ -1,10 +1,11 @@
 """Candidates, regions, and scores from joint counts, against a plain recount."""
 
+import attrs
 import numpy as np
 import pytest
 from dpframework_trees.criteria import CRITERIA, KnownRows
 from dpframework_trees.queries import CodesByClass, SplitScores, ThresholdScores, table_scores
-from dpframework_trees.splits import Candidates, Multiway, Region, child_labels, cut_of
+from dpframework_trees.splits import Candidates, Multiway, Region, child_labels, cut_of, names_in
 
 from dpframework import (
     Below,
@@ -69,6 +70,103 @@ def test_a_path_leaves_only_splits_with_two_possible_children():
         "colour = blue",
         "colour = missing",
     ]
+
+
+def test_candidates_of_few_codes_and_of_attributes_in_another_order():
+    """A single code parts nothing; of two codes the second is asked for, which for a Boolean is "true"."""
+    schema = Schema([Categorical("one", ["x"]), Categorical("two", ["x", "y"]), *SCHEMA])
+    binary = Candidates.of_schema(schema, ("size", "two", "one", "colour"), multiway=False, cuts=True)
+    colours = ["colour = red", "colour = green", "colour = blue", "colour = missing"]
+    assert list(map(str, binary)) == ["size < 2", "size < 5", "size < 9", "two = y", *colours]
+    assert list(map(str, binary[3:6])) == ["two = y", *colours[:2]]
+    assert list(map(str, binary[-1:0:-4])) == ["colour = missing", "two = y"]
+    assert str(binary[-1]) == "colour = missing"
+    assert [a.name for a in binary.split_on] == ["size", "two", "colour"]
+    assert names_in(binary, Candidates.of_schema(schema, ("ripe", "two"), multiway=False, cuts=True)) == (
+        "size",
+        "two",
+        "colour",
+        "ripe",
+    )
+    for k, test in enumerate(binary):
+        assert binary.position(test) == k
+    multiway = Candidates.of_schema(schema, ("two", "size"), multiway=True, cuts=True)
+    assert list(map(str, multiway)) == ["each two", "size < 2", "size < 5", "size < 9"]
+    assert not len(Candidates.of_schema(schema, ("size",), multiway=True, cuts=False))
+
+
+def test_candidates_are_taken_out_by_split_by_test_by_attribute_and_by_cut():
+    every = Candidates.of_schema(SCHEMA, NAMES, multiway=False, cuts=True)
+    colours, sizes = ["colour = red", "colour = green", "colour = blue", "colour = missing"], ["size < 2", "size < 5"]
+
+    def shown(candidates):
+        return list(map(str, candidates))
+
+    assert shown(every.of_attribute("size")) == [*sizes, "size < 9"]
+    assert shown(every.without(Multiway("colour"))) == [*sizes, "size < 9", "ripe = true"]
+    assert shown(every.with_one_cut({"size": Below("size", 9)})) == [*colours, "size < 9", "ripe = true"]
+    assert shown(every.with_one_cut({})) == [*colours, "ripe = true"]
+    # other attributes come first; where there are none, other tests; where there are none, all
+    assert shown(every.without_tests([Equals("colour", "red"), Below("size", 2)])) == ["ripe = true"]
+    own = every.of_attribute("size")
+    assert shown(own.without_tests([Below("size", 9)])) == sizes
+    assert shown(own.without_tests(list(own))) == [*sizes, "size < 9"]
+    nothing = every.of_attribute("size").with_one_cut({})
+    assert shown(nothing) == shown(nothing.of_attribute("size")) == shown(nothing.without(Multiway("colour"))) == []
+
+
+def test_thresholds_off_the_grid_come_after_the_candidates_that_there_are():
+    some = Candidates.of_schema(SCHEMA, ("ripe", "size"), multiway=False, cuts=True).with_thresholds({"size": 4.25})
+    assert list(map(str, some)) == ["ripe = true", "size < 2", "size < 5", "size < 9", "size < 4.25"]
+    assert some.attributes.tolist() == [2, 1, 1]
+    assert some.sizes.tolist() == [2, 5, 5]
+    assert some.owner.tolist() == [0, 1, 1, 1, 2]
+    assert some.codes.tolist() == [1, 0, 1, 2, 0]
+    assert np.isnan(some.thresholds).tolist() == [True] * 4 + [False]
+    assert child_labels(some[4], SCHEMA) == ("size < 4.25", "size >= 4.25")
+    assert child_labels(Multiway("ripe"), SCHEMA) == ("ripe = false", "ripe = true")
+    assert some.with_thresholds({}).kinds.tolist() == some.kinds.tolist()
+
+
+def test_regions_leave_the_codes_of_each_child_and_all_of_other_attributes():
+    """In one line: 4 colours, 3 cuts' 4 bins and a missing size, 2 of ripe, 3 classes."""
+    whole = Region.whole(SCHEMA)
+    assert whole.starts.tolist() == [0, 4, 9, 11, 14]
+    assert whole.possible.tolist() == [True] * 14
+    assert whole.bounds == {"size": (0, 10)}
+
+    def gone(region):
+        return np.flatnonzero(~region.possible).tolist()
+
+    assert list(map(gone, whole.children(Multiway("ripe")))) == [[10], [9]]
+    assert list(map(gone, whole.children(Equals("colour", "green")))) == [[0, 2, 3], [1]]
+    assert list(map(gone, whole.children(Below("size", 5)))) == [[6, 7, 8], [4, 5]]
+    off = whole.children(Below("size", 4))
+    assert [region.bounds["size"] for region in off] == [(0, 4), (4, 10)]
+    assert list(map(gone, off)) == [[], []]
+    assert [region.bounds["size"] for region in off[1].children(Below("size", 6))] == [(4, 6), (6, 10)]
+    (_, others) = whole.children(Equals("ripe", "true"))
+    assert [others.allows(name) for name in SCHEMA.names] == [True] * 4
+    nowhere = others.children(Equals("ripe", "true"))[0]
+    assert gone(nowhere) == [9, 10]
+    assert [nowhere.allows(name) for name in SCHEMA.names] == [True, True, False, True]
+
+
+def test_two_children_that_rows_may_be_in_are_needed_of_each_kind():
+    whole = Region.whole(SCHEMA)
+    every = Candidates.of_schema(SCHEMA, NAMES, multiway=True, cuts=True)
+
+    def left(*codes):
+        """The candidates where only these codes of colour, 0 to 3, and of size, 4 to 8, are possible."""
+        possible = np.isin(np.arange(14), codes)
+        return list(map(str, every.possible(attrs.evolve(whole, possible=possible))))
+
+    assert left(*range(14)) == ["each colour", "size < 2", "size < 5", "size < 9", "each ripe"]
+    assert left(0, 4) == []
+    assert left(0, 3, 4, 5) == ["each colour", "size < 2"]
+    assert left(2, 5, 6) == ["size < 5"]
+    assert left(4, 8) == ["size < 2", "size < 5", "size < 9"]
+    assert left(9, 10) == ["each ripe"]
 
 
 def test_regions_and_parts_agree(table):
