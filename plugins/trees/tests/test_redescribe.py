@@ -423,6 +423,34 @@ def test_the_published_budgets_are_the_papers():
     }
 
 
+def test_published_alternations_are_four_and_all_steps_cost_the_same():
+    for settings, rounds, share in (({}, 4, Fraction(5, 9)), ({"rounds": 1}, 1, Fraction(2, 3))):
+        for kind in (AltExpM, AltMCMC):
+            miner = kind.published(1, ["wolf"], **settings)
+            assert (miner.rounds, miner.tree_share, miner.max_depth) == (rounds, share, 4)
+            assert (miner.sensitivity, miner.criterion.name) == ("published", "published-gini")
+            assert len(set(miner.shares(SCHEMA))) == 1
+    assert AltMCMC.published(1, ["wolf"], max_depth=2, tree_share="1/2").tree_share == Fraction(1, 2)
+
+
+def test_a_result_says_how_many_candidates_all_pairs_of_trees_had():
+    numbers = []
+
+    class Recorded(AltMCMC):
+        def extract(self, *given):
+            found, number = super().extract(*given)
+            numbers.append(number)
+            return found, number
+
+    study = dpf.Study(SCHEMA, epsilon=20, allow=ALLOWED)
+    study.add("found", Recorded(20, starts=["wolf", "rain"], rounds=2, max_depth=1))
+    rng = np.random.default_rng(0)
+    codes = np.stack([rng.integers(0, a.size, 100) for a in SCHEMA])
+    found = study.run(dpf.Table.from_codes(SCHEMA, codes), seed=0)["found"]
+    assert len(numbers) == 4
+    assert found.candidates == sum(numbers) > 0
+
+
 def test_tables_of_alternating_trees_get_half_and_what_is_selected_shares_the_rest():
     for miner, trees in ((AltMCMC(1, starts=2, rounds=2), 8), (AltMCMC(1, starts=["wolf", "rain"], rounds=2), 6)):
         plan = dpf.Study(SCHEMA, epsilon=1)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import sys
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -30,8 +31,10 @@ from dpframework_trees.tree_data import TreeData
 from dpframework_trees.tree_pairs import MarkovChainPairs, PairData, largest_replacement, pair_score_named, some_pairs
 
 import dpframework as dpf
-from dpframework import InMemory, Relation, Threads
+from dpframework import InMemory, Relation, Threads, formulas
 from dpframework.facts import rational_above
+from dpframework.formulas import Cells, Outer
+from dpframework.formulas.evaluation import value_of
 from dpframework.mechanisms import Calibration
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Norm
@@ -283,6 +286,72 @@ def test_associations_are_the_largest_gap_to_independent_tests(rows: int, engine
     assert found == pytest.approx(expected, abs=1e-12)
     assert query.candidates(candidates=some) is some
     assert query.answer(np.array([[4], [9]])).tolist() == [0.0]  # there is no other test
+
+
+def test_the_association_of_two_tests_is_the_score_that_is_proved() -> None:
+    """Of 3 rows of both, 4 and 5 of one and 8 of neither: 7 * 8 / 20 would be in both of independent tests."""
+    (claims,) = Associations(LEFT, RIGHT).scored_formulas
+    counts = np.array([3, 4, 5, 8])
+    assert claims.scorer is not None
+    assert claims.scorer(counts, {}) == pytest.approx(0.2)
+    assert isinstance(claims.shape, Cells)
+    values = dict(zip(claims.shape.cells, counts.tolist(), strict=True))
+    assert value_of(claims.shape.body, values, exact=True) == Fraction(1, 5)
+    assert [(str(claim.change), value_of(claim.bound, {}, exact=True)) for claim in claims.claims] == [
+        ("rise", 1),
+        ("fall", 1),
+        ("replaced", 1),
+    ]
+
+
+def test_the_formulas_of_pairs_are_those_of_their_sums() -> None:
+    """Half of G + H - N, and G (1 + H / n) / 2, for sums 5, 7 and 3 over 14 rows."""
+    for name, value, bounds in (("gain", Fraction(9, 2), ("1", "1/2", "3/2")), ("product", Fraction(15, 4), "123")):
+        (claims,) = pair_score_named(name).scored
+        assert isinstance(claims.shape, Outer)
+        sums = dict(zip([total.cell for total in claims.shape.totals], (5, 7, 3), strict=False))
+        assert value_of(claims.shape.body, {**sums, formulas.table_rows: 14}, exact=True) == value
+        assert [value_of(claim.bound, {}, exact=True) for claim in claims.claims] == list(map(Fraction, bounds))
+    assert pair_score_named("published").scored == ()
+
+
+def test_cross_tables_give_the_counts_of_every_query() -> None:
+    """Of each block, whatever engine counts them: rows of tests, of leaves, and of sets of tests."""
+    trees = {"left": CompleteTree(LEFT, np.array([0, 1, 3])), "right": CompleteTree(RIGHT, np.array([2]))}
+    gain = pair_score_named("gain")
+    for query, inputs in (
+        (Associations(LEFT, RIGHT), {"candidates": LEFT.of_attribute("zone")}),
+        (Associations(RIGHT, LEFT), {"candidates": RIGHT}),
+        (TreePairScores(gain, CLASS, LEFT, RIGHT, 1, None, counted=True), {}),
+        (TreePairScores(gain, CLASS, LEFT, RIGHT, 2, None, counted=True), {}),
+        (TreeScores(NORM, CLASS, KNOWN, RIGHT, 2, counted=True), {}),
+        (TreeScores(NORM, CLASS, KNOWN, RIGHT, 3, counted=True), {}),
+        (JointLeaves(4, 2), trees),
+        (LeavesByClass(CLASS, 4), {"tree": trees["left"]}),
+    ):
+        for block in InMemory().load(table(40)):
+            tables = query.tables(**inputs)  # type: ignore[attr-defined]
+            found, expected = tables.count(block), query.count(block, **inputs)  # type: ignore[attr-defined]
+            assert (found.shape, found.tolist()) == (expected.shape, expected.tolist())
+
+
+@pytest.mark.parametrize("costs", [(), (1, 4, 2)])
+@pytest.mark.parametrize("multiway", [False, True])
+def test_a_few_splits_are_scored_alike_before_numba_is_loaded(
+    costs: tuple[int, ...], multiway: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(7)
+    criterion = attrs.evolve(CRITERIA["max"], costs=costs) if costs else NORM
+    some = Candidates.of_schema(SCHEMA, ["wolf", "zone", "rain"], multiway=multiway, cuts=True)
+    some = some.with_thresholds({"rain": 4.4})
+    query = SplitScores(criterion, CLASS, KNOWN, len(some))
+    counts = rng.integers(0, 50, (2 + 3 + 4 + 2, 3))
+    expected = query.answer(counts, candidates=some)
+    monkeypatch.delitem(sys.modules, "numba")
+    found = query.answer(counts, candidates=some)
+    assert found == pytest.approx(expected, rel=1e-12)
+    if costs and multiway:  # by hand: of each value of wolf its dearest class
+        assert found[0] == (counts[:2] * costs).max(axis=1).sum()
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=["one block", "two", "three"])

@@ -189,7 +189,7 @@ class SplitPairCounts:
 
     def score(self, first: Counts, second: Counts) -> float:
         """Return a pair's score."""
-        return float(self.scores(first[np.newaxis], second[np.newaxis])[0])
+        return float(self.scores(first[np.newaxis], second[np.newaxis]).item())
 
     def scores(self, first: Counts, second: Counts) -> NDArray[np.float64]:
         """Return the scores of many pairs, the trees of either view of shape (pairs, nodes)."""
@@ -217,7 +217,7 @@ def _sets_of_leaves(trees: Counts, tests: int) -> Counts:
         low, high = np.minimum(one, other), np.maximum(one, other)
         return np.asarray(low * tests - low * (low - 1) // 2 + high - low)
 
-    everyone = np.full(t.shape, sets_of_tests(tests, 2) - 1)
+    everyone = np.full(t.shape, tests * (tests + 1) // 2)
     return np.stack([of(t, u), of(t, t), of(v, v), of(t, v), everyone], axis=-1)
 
 

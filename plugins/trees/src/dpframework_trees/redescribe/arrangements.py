@@ -124,6 +124,6 @@ def _of_level(carried: float) -> float:
 def _edges(candidates: int) -> Iterator[float]:
     """Yield each epsilon * rows at which another arrangement may begin to pay."""
     yield from (least for least, _, _ in PAYS)
-    of_level = float(CHOICES / 2)
+    of_level = _of_level(1)
     yield math.log(max(candidates, 2)) / LOTTERY / of_level
     yield from (budget_of_choices(trees, candidates) / of_level for trees in range(2, MOST_TREES + 1))
