@@ -99,7 +99,7 @@ def test_rows_of_leaves_are_drawn_towards_their_mean_by_the_noise_of_all_their_c
 
 
 def test_errors_are_those_of_the_class_that_is_predicted() -> None:
-    """With no error among N rows the limit is 1 - (1/4)**(1/N), also of half a row; where none is right, all are wrong."""
+    """Without an error among N rows the limit is 1 - (1/4)**(1/N), also of half a row. Where none is right, it is 1."""
     assert expected_errors([0.5, 0], [1, 0]) == pytest.approx(0.5 * (1 - 0.25**2))
     assert expected_errors([0, 1, 0], [0, 1, 0]) == pytest.approx(0.75)
     assert expected_errors([3, 0], [0, 1]) == 3

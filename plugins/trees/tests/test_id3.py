@@ -25,7 +25,7 @@ from dpframework_trees.tree import DecisionTree
 
 import dpframework as dpf
 from dpframework.accountant import PureAccountant
-from dpframework.plan import Step
+from dpframework.plan import Step, walk
 from dpframework.verify import assert_private
 
 SCHEMA = dpf.Schema(
@@ -283,6 +283,44 @@ def test_a_table_beyond_the_public_bound_is_refused_before_anything_is_charged()
     with pytest.raises(dpf.InputError, match="more rows than the schema's public max_rows = 6"):
         study.run(table_of([(0, 0, 0, 0)] * 7), seed=0, accountant=budget)
     assert budget.spent.epsilon == 0
+
+
+def test_each_step_is_planned_for_as_many_candidates_as_it_may_have():
+    """The schema has 2 other tests, and a number with 2 cuts, one with none: it has no point to choose, but a step."""
+    schema = dpf.Schema(
+        [
+            dpf.Boolean("ripe"),
+            dpf.Boolean("wet"),
+            dpf.Numeric("size", 0, 8, cuts=[3, 5]),
+            dpf.Numeric("flat", 0, 8, bins=1),
+            dpf.Boolean("class"),
+        ],
+        max_rows=40,
+    )
+
+    def planned(**parameters):
+        steps = dict(study_of(DPID3("class", 1, max_depth=1, **parameters), schema=schema).plan().placed_steps())
+        return {
+            path.rpartition("/")[2]: (step.query.answer_length, getattr(step.query, "children", None))
+            for path, step in steps.items()
+        }
+
+    points = {"threshold of size": (2, 2), "threshold of flat": (1, 2)}
+    assert planned() == {"classes": (2, None), "split": (4, 2)}
+    assert planned(numeric="grid") == {"classes": (2, None), "split": (6, 2), **points}
+    density = planned(numeric="density")
+    assert density == {"classes": (2, None), "split": (4, 2), **dict.fromkeys(points, (None, None))}
+    many = schema.replace(dpf.Categorical("wet", ["a", "b", "c", "d", "e"]))
+    widest = DPID3("class", 1, max_depth=1, splits="multiway").plan(many)
+    assert [step.query.children for step in walk(widest) if getattr(step, "name", "") == "split"] == [5]
+
+
+def test_a_node_that_counts_ends_below_the_noise_of_its_parts():
+    """Fewer than parts * classes * sqrt(2) / epsilon of the leaf: Friedman and Schuster 2010."""
+    miner = DPID3("class", 1, max_depth=1, stopping="noisy-count", budget="published")
+    counts = [step for step in walk(miner.plan(SCHEMA)) if getattr(step, "name", "") == "count"]
+    each = 1 / 4  # of one selection, two counts and one leaf
+    assert [float(step.threshold) for step in counts] == [pytest.approx(2 * 2 * math.sqrt(2) / each)] * 2
 
 
 def test_a_choice_among_one_candidate_makes_no_release():
