@@ -2,10 +2,19 @@
 
 import functools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpframework_distance.contexts import above_the_mean, entropy_of, relevant_not_redundant, su_of_histograms
+from dpframework_distance.budgets import DistanceBudget
+from dpframework_distance.contexts import (
+    above_the_mean,
+    entropy_of,
+    relevant_not_redundant,
+    su_matrix,
+    su_of_histograms,
+    symmetric_uncertainty,
+)
 from dpframework_distance.estimates import (
     Conditional,
     NoisyPair,
@@ -171,3 +180,119 @@ def test_uncertainties_of_pairs_are_twice_what_they_share_over_both_entropies() 
         a, b = "abcd".index(first), "abcd".index(second)
         expected[a, b] = expected[b, a] = 2 * (one + other - both) / (one + other)
     np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_contexts_where_attributes_tell_as_much_as_each_other() -> None:
+    equal = np.full((4, 4), 0.25)
+    assert above_the_mean(equal, 2) == (0, 1, 3)  # each is the mean
+    assert relevant_not_redundant(equal, 2) == (0,)  # the first; the others are as close to it as to the target
+    rounded = np.full((4, 4), 0.1)
+    assert np.full(3, 0.1).mean() > 0.1
+    assert above_the_mean(rounded, 0) == (1,)
+    su = np.array([[0, 0.3, 0.2, 0.25], [0.3, 0, 0.1, 0.26], [0.2, 0.1, 0, 0.1], [0.25, 0.26, 0.1, 0]])
+    assert relevant_not_redundant(su, 0) == (1, 2)  # 3 is closer to 1, and so is not asked whether 2 is close to it
+
+
+def test_uncertainty_is_0_where_nothing_is_uncertain() -> None:
+    assert symmetric_uncertainty(1.0, 0.5, 1.0) == pytest.approx(2 / 3)
+    assert symmetric_uncertainty(0.0, 0.0, 0.0) == symmetric_uncertainty(0.5, -0.75, 0.0) == 0
+    assert entropy_of(np.array([-3, 0])) == 0
+    assert str(entropy_of(np.array([7, 0]))) == "0.0"  # not -0.0
+    joint = np.array([[0, 1.5, 2.0], [1.5, 0, 1.0], [2.0, 1.0, 0]])
+    assert su_matrix(np.array([1.0, 1.0, 1.0]), joint).tolist() == [[0, 0.5, 0], [0.5, 0, 1], [0, 1, 0]]
+
+
+def test_a_budget_is_spent_by_the_mechanisms_that_have_its_kind() -> None:
+    """A selection of epsilon costs a rho of epsilon**2 / 8: of 1/2 a quarter is 1/8, the epsilon 1."""
+    rho = DistanceBudget(Fraction(1, 2), zcdp=True, exponential=False)
+    pure, exponential = (DistanceBudget(Fraction(1, 2), zcdp=False, exponential=one) for one in (False, True))
+    share, m = Fraction(1, 4), dpf.mechanisms
+    assert rho.selector(share) == m.Exponential(1)
+    assert (rho.counter(share), rho.measurer(share)) == (m.Gaussian("1/8"), m.Gaussian("1/8"))
+    assert (pure.selector(share), exponential.selector(share)) == (m.PermuteAndFlip("1/8"), m.Exponential("1/8"))
+    for budget in (pure, exponential):
+        assert (budget.counter(share), budget.measurer(share)) == (m.DiscreteLaplace("1/8"), m.Laplace("1/8"))
+
+
+def test_a_histogram_is_pooled_and_moved_towards_equal_counts_by_its_noise() -> None:
+    """Of two values T**2 / 12 is the spread: of 100 rows, and sums of two counts of variance 5/2, 833 beside 5."""
+    pair = NoisyPair("y", "x", np.array([[60.0, 0.0], [0.0, 40.0]]), 2.5)
+    moved = 10 * (10_000 / 12) / (10_000 / 12 + 5)
+    assert marginals_from([pair], 100)["y"] == pytest.approx([50 + moved, 50 - moved], rel=1e-12)
+    # three values: (3 - 1) / (9 * 4) of the square; a marginal of theirs adds up two counts
+    wide = NoisyPair("z", "y", np.array([[20.0, 10.0], [30.0, 0.0], [40.0, 0.0]]), 8.0)
+    spread = 10_000 / 18
+    expected = 100 / 3 + spread / (spread + 16) * (np.array([30, 30, 40]) - 100 / 3)
+    assert marginals_from([wide], 100)["z"] == pytest.approx(expected, rel=1e-12)
+    # y: the one table's counts have the variance 5, the other's 24
+    pooled = (np.array([60, 40]) / 5 + np.array([90, 10]) / 24) / (1 / 5 + 1 / 24)
+    noise = 1 / (1 / 5 + 1 / 24)
+    expected = 50 + (10_000 / 12) / (10_000 / 12 + noise) * (pooled - 50)
+    assert marginals_from([pair, wide], 100)["y"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_secret_number_of_rows_is_pooled_by_the_noise_of_whole_tables_and_is_1_at_least() -> None:
+    one = NoisyPair("y", "x", np.array([[70.0, 10.0], [10.0, 10.0]]), 1.0)  # 100 in all, with a variance of 4
+    other = NoisyPair("y", "z", np.array([[100.0, 10.0, 0.0], [10.0, 0.0, 10.0]]), 2.0)  # 130, of 12
+    rows = (100 / 4 + 130 / 12) / (1 / 4 + 1 / 12)
+    for histogram in marginals_from([one, other], None).values():
+        assert histogram.sum() == pytest.approx(rows, rel=1e-12)
+    nothing = NoisyPair("y", "x", np.array([[-70.0, 10.0], [10.0, 10.0]]), 1.0)
+    assert marginals_from([nothing], None)["x"].sum() == pytest.approx(1, rel=1e-12)
+
+
+AGREED = {"y": np.array([60.0, 40.0]), "x": np.array([50.0, 50.0])}
+
+
+def shrunken(table: list[list[float]], variance: float, marginals: dict[str, np.ndarray]) -> Conditional:
+    return shrunken_estimate(NoisyPair("y", "x", np.array(table), variance), "y", marginals)
+
+
+def test_a_column_keeps_its_deviation_by_what_is_signal() -> None:
+    """Of 60 and 40 S is .48, so 1,200 for a column of 50. Its deviations are 10 and -10, their energy 200.
+
+    At a variance of 100 a column keeps 12/13; two columns have the energy 400, which at 400 is no more than noise.
+    """
+    for variance, kept in ((0, 1), (100, 12 / 13), (399, 1200 / 1599), (400, 0)):
+        found = shrunken([[40, 20], [10, 30]], variance, AGREED)
+        shares = np.array([[0.6, 0.6], [0.4, 0.4]]) + kept * np.array([[0.2, -0.2], [-0.2, 0.2]])
+        assert found.shares == pytest.approx(shares, rel=1e-12)
+        assert found.variance == pytest.approx(variance / (1200 + variance) / 2 * shares * (1 - shares), rel=1e-12)
+
+
+def test_a_column_that_deviates_by_more_than_noise_can_speaks_for_itself() -> None:
+    """By 3 standard deviations of one number's energy: at 162 up to a variance of 162 / (1 + 3 sqrt(2)), 30.9.
+
+    Of 90 and 10 S is .18: a column of 10 has a signal of 18, less than its energy, and one of 90 has 1,458.
+    """
+    marginals = {"y": np.array([90.0, 10.0]), "x": np.array([10.0, 90.0])}
+    for variance, first in ((20, 1 - 20 / 162), (30, 1 - 30 / 162), (31, 18 / 49)):
+        found = shrunken([[0, 90], [10, 0]], variance, marginals)
+        kept = np.array([first, 1458 / (1458 + variance)])
+        shares = np.array([[0.9, 0.9], [0.1, 0.1]]) + kept * np.array([[-0.9, 0.1], [0.9, -0.1]])
+        assert found.shares == pytest.approx(shares, rel=1e-12)
+        unknown = variance / (np.array([18, 1458]) + variance)
+        assert found.variance == pytest.approx(unknown / 2 * shares * (1 - shares), rel=1e-12)
+
+
+def test_a_table_is_first_made_to_agree_with_the_marginals_and_no_rows_say_nothing() -> None:
+    # rows of 64 and 40, where 60 and 40 are known: 2 less in each cell of the first; then columns of 50 and 50
+    assert shrunken([[41, 23], [11, 29]], 0, AGREED).shares == pytest.approx(np.array([[39, 21], [11, 29]]) / 50)
+    # rows that agree, columns of 54 and 46: 2 less, and 2 more
+    assert shrunken([[42, 18], [12, 28]], 0, AGREED).shares == pytest.approx(np.array([[40, 20], [10, 30]]) / 50)
+    alone = shrunken([[60, 0], [40, 0]], 10, {"y": AGREED["y"], "x": np.array([100.0, 0.0])})
+    assert alone.shares == pytest.approx(np.array([[0.6, 0], [0.4, 0]]))
+    assert alone.variance[:, 0] == pytest.approx(np.full(2, 10 / 4810 / 2 * 0.24))
+    assert alone.variance[:, 1].tolist() == [0, 0]
+
+
+def test_three_values_have_two_numbers_free() -> None:
+    """The noise of a column is then twice a count's.
+
+    Columns of 30: of three equal values S is 2/3, the signal 600. Deviations of 6, -3 and -3 have the energy 54.
+    """
+    table, marginals = [[16, 4], [7, 13], [7, 13]], {"y": np.array([20.0, 20.0, 20.0]), "x": np.array([30.0, 30.0])}
+    for variance, kept in ((5, 600 / 610), (53.9, 600 / 707.8), (54.1, 0)):
+        found = shrunken(table, variance, marginals)
+        shares = 1 / 3 + kept * np.array([[6, -6], [-3, 3], [-3, 3]]) / 30
+        assert found.shares == pytest.approx(shares, rel=1e-12)
