@@ -16,7 +16,7 @@ from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.edges import PairDependence
 from dpframework_distance.estimates import NoisyPair, distances_between, points_of, unsure
 from dpframework_distance.forest import Forest, dependence, fit_marginals, information, telling
-from dpframework_distance.marginals import EstimatedRows, estimate_rows, shares_in_unknown
+from dpframework_distance.marginals import EstimatedRows, estimate_rows, number_of_rows, redrawn, shares_in_unknown
 from dpframework_distance.subsets import subsets
 from scipy import integrate, stats
 
@@ -230,6 +230,23 @@ def test_a_tree_finds_what_is_there_without_noise() -> None:
     assert profiles["a0"].matrix == pytest.approx(exact["a0"].matrix, abs=0.01)
 
 
+def test_what_a_path_tells_is_compared_as_known_in_half() -> None:
+    """Of 4 attributes a 50th is unknown of what no table tells, and a 100th along a path: nothing of an edge."""
+    table = chain_table()
+    found = learned(table, DPDilca(10_000, context="tree", context_size=2))["a0"]
+    assert found.context == ("a1", "a2")
+    joint = [np.zeros((3, 3)) for _ in range(2)]
+    for k, counts in enumerate(joint):
+        np.add.at(counts, (table.codes[k], table.codes[k + 1]), 1)
+    passed_on = joint[0] @ (joint[1] / joint[1].sum(axis=1, keepdims=True))
+    squares = np.zeros((3, 3))
+    for counts, unknown in ((joint[0], 0), (passed_on, 0.01)):
+        for column in (counts / counts.sum(axis=0)).T:
+            squares += (1 - unknown) * np.square(column[:, None] - column) + unknown * (column[:, None] + column)
+    assert found.matrix == pytest.approx(np.sqrt(squares / 6) * (1 - np.eye(3)), abs=2e-3)
+    assert found.shares == pytest.approx(np.bincount(table.codes[0]) / table.schema.rows, abs=1e-4)
+
+
 def test_without_a_context_shares_are_compared() -> None:
     table = chain_table()
     found = learned(table, DPDilca(10_000, context="none"))
@@ -411,3 +428,99 @@ def test_noise_that_is_drawn_again_is_as_large_as_that_of_the_tables() -> None:
     assert stats.chi2.sf(np.square(noise).sum() / 400, noise.size) > 1e-6
     assert stats.chi2.cdf(np.square(noise).sum() / 400, noise.size) > 1e-6
     assert {of[0, 1].variance for of in seen} == {400.0}
+
+
+# --- estimates by hand ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("variance", "kept"),
+    [
+        (1e-12, 10),
+        (40, (10 * (1 - 40 / 100) + math.sqrt(60)) / 2),
+        (41.4, (10 * (1 - 41.4 / 100) + math.sqrt(58.6)) / 2),
+        (41.5, math.sqrt(58.5) / 2),
+        (99, 1 / 2),
+        (101, 0),
+        (1e6, 0),
+    ],
+)
+def test_deviations_of_two_by_two_are_shrunk_by_their_noise(variance: float, kept: float) -> None:
+    """25 are expected in each cell, and 10 more or less are there: 4 d**2 is their energy, and 4 v the noise's.
+
+    Cell by cell (d**2 - v) / d**2 of it is left, where that is more than two deviations of the noise's energy: up to a
+    v of d**2 / (1 + sqrt(2)), 41.4. The one singular value is 2 d, and that of noise 2 sqrt(v) at most: of it
+    2 sqrt(d**2 - v) is left. The mean of both is taken.
+    """
+    half = np.array([50.0, 50.0])
+    table = np.array([[35.0, 15.0], [15.0, 35.0]])
+    expected = np.array([[25 + kept, 25 - kept], [25 - kept, 25 + kept]])
+    assert dependence(table, half, half, variance) == pytest.approx(expected, abs=1e-6)
+
+
+def test_deviations_of_two_by_three_have_one_direction_of_three_numbers() -> None:
+    """Ten in each cell, and four more or less in four of them. With a variance of 2 for each of 6 cells:
+
+    their energy of 64 is 52 above the noise's, a signal of 52 / 6 a cell: 4 is multiplied by that over itself and 2.
+    The singular value 8 is y = 4 times sqrt(2 v), with b = 1/2.
+    """
+    rows, columns = np.array([30.0, 30.0]), np.array([20.0, 20.0, 20.0])
+    signs = np.array([[1, -1, 0], [-1, 1, 0]])
+    cells = 4 * (52 / 6) / (52 / 6 + 2)
+    directions = 4 * 2 * math.sqrt((16 - 0.5 - 1) ** 2 - 2) / 4 / 8
+    expected = 10 + signs * (cells + directions) / 2
+    assert dependence(10.0 + 4 * signs, rows, columns, 2.0) == pytest.approx(expected, abs=1e-6)
+    turned = dependence((10.0 + 4 * signs).T, columns, rows, 2.0)
+    assert turned == pytest.approx(expected.T, abs=1e-6)
+
+
+def test_information_is_what_entropies_share_whatever_the_sum() -> None:
+    """Of rows with 1/2 each, columns with 1/4 and 3/4, and cells with 1/4, 1/4 and 1/2."""
+    table = np.array([[1.0, 1.0], [0.0, 2.0]])
+    of_columns = 2 - 3 / 4 * math.log2(3)
+    for factor in (1, 100, 0.01):
+        assert information(factor * table) == pytest.approx(1 + of_columns - 1.5)
+    assert information(0 * table) == 0
+    tables = {3: table, 1: table, 2: 2 * np.eye(2), 5: np.ones((2, 2))}
+    assert [telling(tables, size) for size in (1, 2, 3, 9)] == [(2,), (1, 2), (1, 2, 3), (1, 2, 3)]
+
+
+def test_the_number_of_rows_is_public_or_that_of_the_least_noise_in_all() -> None:
+    """Of ten counts with a variance of 1 each, or of two with 4: the sum of the latter has less."""
+    ten, two = NoisyHistogram(np.full(10, 5.0), 1.0), NoisyHistogram(np.array([40.0, 20.0]), 4.0)
+    assert number_of_rows([ten, two], None) == number_of_rows([two, ten], None) == 60
+    assert number_of_rows([ten, two], 70) == 70
+    assert number_of_rows([NoisyHistogram(np.array([-3.0, 2.5]), 1.0)], None) == 1
+
+
+@pytest.mark.parametrize("shift", [-15.0, 0.0, 3.0, 40.0])
+def test_rows_are_normal_numbers_that_are_cut_off_and_shifted_until_they_add_up(shift: float) -> None:
+    """With scipy's: where the means for one shift are added up beforehand, the same means and variances are found."""
+    counts, deviation = np.array([-6.0, 2.0, 11.0, 30.0]), 4.0
+    cut = stats.truncnorm((shift - counts) / deviation, np.inf, loc=counts - shift, scale=deviation)
+    found = estimate_rows(NoisyHistogram(counts, deviation**2), cut.mean().sum())
+    assert found.mean == pytest.approx(cut.mean(), rel=1e-6)
+    assert found.variance == pytest.approx(cut.var(), rel=1e-4)
+
+
+def test_shares_in_an_unknown_context_are_repeated_with_what_is_unknown_of_them() -> None:
+    known = EstimatedRows(np.array([6.0, 3.0, 1.0]), np.array([4.0, 0.5, 100.0]))
+    shares, variance = np.array([0.6, 0.3, 0.1]), np.array([0.04, 0.005, 0.09])  # of the last, 0.1 * 0.9 at most
+    for unknown in (0.0, 0.15):
+        found = shares_in_unknown(known, 5, unknown)
+        assert found.shares == pytest.approx(np.repeat(math.sqrt(1 - unknown) * shares[:, None], 5, axis=1))
+        expected = (1 - unknown) * variance + unknown * shares
+        assert found.variance == pytest.approx(np.repeat(expected[:, None], 5, axis=1))
+
+
+def test_noise_is_drawn_again_as_often_as_asked_and_always_the_same() -> None:
+    histogram = NoisyHistogram(np.array([90.0, 50.0, 60.0]), 4.0)
+    known = estimate_rows(histogram, 200)
+    again = redrawn(histogram, known, 5)
+    assert len(again) == 5
+    assert [one.mean.tolist() for one in redrawn(histogram, known, 5)] == [one.mean.tolist() for one in again]
+    assert len({one.mean[0] for one in again}) == 5
+    for one in again:
+        assert one.mean.sum() == pytest.approx(200)
+        assert np.abs(one.mean - known.mean).max() < 6 * 2  # standard deviations: a fixed sequence
+        assert one.variance == pytest.approx(np.full(3, 4.0), rel=1e-3)
