@@ -280,6 +280,11 @@ def test_a_table_is_first_made_to_agree_with_the_marginals_and_no_rows_say_nothi
     assert shrunken([[41, 23], [11, 29]], 0, AGREED).shares == pytest.approx(np.array([[39, 21], [11, 29]]) / 50)
     # rows that agree, columns of 54 and 46: 2 less, and 2 more
     assert shrunken([[42, 18], [12, 28]], 0, AGREED).shares == pytest.approx(np.array([[40, 20], [10, 30]]) / 50)
+    # three rows that agree, and columns of 33 and 27, where 30 are known: 1 less, and 1 more, in each cell
+    three = {"y": np.array([30.0, 20.0, 10.0]), "x": np.array([30.0, 30.0])}
+    assert shrunken([[20, 10], [8, 12], [5, 5]], 0, three).shares == pytest.approx(
+        np.array([[19, 11], [7, 13], [4, 6]]) / 30
+    )
     alone = shrunken([[60, 0], [40, 0]], 10, {"y": AGREED["y"], "x": np.array([100.0, 0.0])})
     assert alone.shares == pytest.approx(np.array([[0.6, 0], [0.4, 0]]))
     assert alone.variance[:, 0] == pytest.approx(np.full(2, 10 / 4810 / 2 * 0.24))

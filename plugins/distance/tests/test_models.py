@@ -21,7 +21,9 @@ from dpframework_distance.subsets import subsets
 from scipy import integrate, stats
 
 import dpframework as dpf
+from dpframework.accountant import ZCDPAccountant
 from dpframework.basics import NoisyHistogram
+from dpframework.facts import ByRelation
 from dpframework.verify import search_sensitivity
 
 A, B, C = (dpf.Categorical(name, ["x", "y", "z"]) for name in "abc")
@@ -258,6 +260,31 @@ def test_without_a_context_shares_are_compared() -> None:
     one = learned(table, DPDilca(1, context="none", target="a2"))
     assert list(one) == ["a2"]
     assert "from shares of rows" in str(one)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, "1e-6"), ("0.1", "1e-9"), (8, "0.01")])
+def test_a_rho_is_the_largest_that_an_epsilon_has_room_for(epsilon: Any, delta: str) -> None:
+    def costs(rho: Fraction) -> Any:
+        loss = ZCDPAccountant(dpf.Relation.REPLACE_ONE, delta=delta).loss(ByRelation(rho, rho))
+        assert loss is not None
+        return loss.epsilon
+
+    rho = DPDilca.zcdp(epsilon, delta).rho
+    assert rho is not None
+    assert costs(rho) <= Fraction(epsilon) < costs(rho + Fraction(10, 10**12))
+
+
+@pytest.mark.parametrize("context", ["tree", "none"])
+def test_a_tree_takes_as_many_cells_of_pairs_as_memory_allows(context: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = dpf.Schema([A, B, C])  # three pairs of nine cells each
+    monkeypatch.setattr("dpframework_distance.subsets.MOST_CELLS", 27)
+    assert DPDilca(1, context=context).plan(schema)
+    monkeypatch.setattr("dpframework_distance.subsets.MOST_CELLS", 26)
+    if context == "none":
+        assert DPDilca(1, context=context).plan(schema)
+        return
+    with pytest.raises(dpf.InputError, match="needs 3 joint histograms with 27 cells, more than the 26 that memory"):
+        DPDilca(1, context=context).plan(schema)
 
 
 @pytest.mark.parametrize("relation", list(dpf.Relation))

@@ -99,6 +99,36 @@ def test_too_many_histograms_are_refused_with_their_number_and_what_would_do():
         require_few_cells(wide, 2, None)
 
 
+@pytest.mark.parametrize(
+    ("containing", "most", "told"),
+    [
+        (None, 3839, "context_size = 3 needs 15 joint histograms with 3,840 cells, more than the 3,839 that memory "
+         "allows; set context_size = 2 or less, or take context = 'max-relevance'"),
+        (None, 3840, None),
+        (0, 640, "context_size = 3 needs 10 joint histograms with 2,560 cells, more than the 640 that memory allows; "
+         "set context_size = 2 or less, or take context = 'max-relevance'"),
+        (0, 639, "context_size = 3 needs 10 joint histograms with 2,560 cells, more than the 639 that memory allows; "
+         "set context_size = 1 or less, or take context = 'max-relevance'"),
+        (0, 79, "context_size = 3 needs 10 joint histograms with 2,560 cells, more than the 79 that memory allows; "
+         "use fewer attributes, or attributes with fewer values, or take context = 'max-relevance'"),
+    ],
+)  # fmt: skip
+def test_of_six_attributes_with_four_values_each_a_refusal_counts_subsets_and_cells(
+    containing: int | None, most: int, told: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """15 sets of four, of 256 cells; 10 that hold the first. 10 of three have 64 cells, and 5 of two have 16."""
+    from dpframework_distance import subsets as module
+
+    monkeypatch.setattr(module, "MOST_CELLS", most)
+    attributes = [dpf.Categorical(f"a{k}", list("xyzw")) for k in range(6)]
+    if told is None:
+        require_few_cells(attributes, 4, containing)
+        return
+    with pytest.raises(dpf.InputError) as refused:
+        require_few_cells(attributes, 4, containing)
+    assert str(refused.value) == told
+
+
 def test_of_many_targets_the_last_ones_histograms_are_kept(block):
     from dpframework_distance import subsets as module
 

@@ -114,7 +114,7 @@ class DistanceLearner:
             selections = self.selection.plan(targets, self.budget, share * spent)
         left = share * (1 - spent) if selections else share
         # of one target alone, histograms of other pairs are never asked for, and need not be counted
-        alone = targets[0] if len(self.targets) == 1 and self.selection is not None else None
+        alone = next(iter(targets)) if len(self.targets) == 1 and self.selection is not None else None
         counted = histograms.plan(PairCounts(self.among, alone), rungs, self.budget, left, list(selections))
         return [*selections.values(), counted, post("distances", [histograms.step_of(rung) for rung in rungs])]
 
