@@ -14,6 +14,8 @@ from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
 from dpframework.facts import And, Below, Description, Equals, Not
+from dpframework.formulas import Cells
+from dpframework.formulas.evaluation import value_of
 from dpframework.lab.evaluation.rows import columns_of
 from dpframework.queries import (
     Match,
@@ -24,7 +26,7 @@ from dpframework.queries import (
     match_counts,
     rows_meant,
 )
-from dpframework.queries.matches import DISTINCT
+from dpframework.queries.matches import DISTINCT, GIVEN_CAP
 from dpframework.tables.engines import _Blocks
 from dpframework.verify.conformance import QueryConformance
 
@@ -73,6 +75,38 @@ class TestMatchScores(QueryConformance):
 def test_no_test_holds_for_all_or_is_the_negation_of_another(labels: list[str], tested: list[str]) -> None:
     for missing in (False, True):
         assert binary_tests(dpf.Categorical("a", labels, missing=missing)) == [Equals("a", label) for label in tested]
+
+
+@pytest.mark.parametrize(
+    ("changed", "counts", "parameters", "score"),
+    [
+        ({}, (9, 5, 4), {}, Fraction(3, 5) * 5 - Fraction(2, 5) * 4),  # the smaller of 9 and 5
+        ({}, (5, 9, 4), {}, Fraction(3, 5) * 5 - Fraction(2, 5) * 4),
+        ({"cap": 3}, (9, 5, 4), {}, Fraction(3, 5) * 3 - Fraction(2, 5) * 4),
+        ({"cap": 7, "given_cap": True}, (9, 8, 1), {"cap": 2}, Fraction(3, 5) * 2 - Fraction(2, 5)),
+        ({"cap": 7, "given_cap": True}, (9, 8, 1), {"cap": 10}, Fraction(3, 5) * 7 - Fraction(2, 5)),
+        ({"most": 10}, (9, 8, 1), {}, Fraction(2, 5) * (10 - 9) - Fraction(2, 5)),
+        ({"most": 10}, (12, 20, 0), {}, Fraction(2, 5) * (10 - 12)),
+    ],
+)
+def test_the_score_of_a_match_is_the_formula_that_is_proved(
+    changed: dict[str, Any], counts: tuple[int, ...], parameters: dict[str, int], score: Fraction
+) -> None:
+    """From the rows that both sides, neither and one of them hold for, at a Jaccard index of 2/5."""
+    query = MatchScores(LEFT, RIGHT, "0.4", **changed)
+    of_match, of_known = query.scored_formulas
+    assert isinstance(of_match.shape, Cells)
+    values = dict(zip(of_match.shape.cells, counts, strict=True))
+    assert value_of(of_match.shape.body, {**values, GIVEN_CAP: parameters.get("cap")}, exact=True) == score
+    assert of_match.scorer is not None
+    assert of_match.scorer(np.array(counts), parameters) == pytest.approx(float(score), abs=1e-12)
+    # a known set: k (d |M or S| - |M and S|), with k the smaller of .6 / .7 and .4 / .3, which is the former
+    assert isinstance(of_known.shape, Cells)
+    assert of_known.scorer is not None
+    values = dict(zip(of_known.shape.cells, (4, 5, 6), strict=True))
+    term = Fraction(6, 7) * (Fraction(7, 10) * 15 - 4)
+    assert value_of(of_known.shape.body, values, exact=True) == term
+    assert of_known.scorer(np.array([4, 5, 6]), {}) == pytest.approx(float(term))
 
 
 def table_of(rows: Any) -> dpf.Table:

@@ -100,6 +100,22 @@ def test_the_worst_neighbour_is_found_by_number_or_bounded(norm: Norm, monkeypat
     assert equal == 80  # four or five differ; eight that differ change 32
 
 
+@pytest.mark.parametrize("sizes", [(2, 3), (3, 3), (3, 4, 5), (2, 2, 2), (7,), (2, 6, 4)])
+@pytest.mark.parametrize("norm", [Norm.L1, Norm.SQUARED_L2])
+def test_of_one_block_the_bound_is_the_change(
+    sizes: tuple[int, ...], norm: Norm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attribute of fewest values differs alone: of n values that adds the (n - 1)-th of what all others leave."""
+    facts = (sizes, (tuple(range(len(sizes))),), (3,), norm)
+    change_by_replacement.cache_clear()
+    exact = change_by_replacement(*facts)
+    monkeypatch.setattr(residual_changes, "MOST_TRIED", 1)
+    change_by_replacement.cache_clear()
+    assert is_bound(*facts[:3])
+    assert change_by_replacement(*facts) == exact
+    change_by_replacement.cache_clear()
+
+
 @pytest.mark.parametrize("norm", NORMS)
 def test_marginals_are_sums_of_residuals(norm: Norm) -> None:
     query = query_of((2, 3, 4), [(0, 1), (1, 2)], norm)
