@@ -24,7 +24,8 @@ def rendered(folder: Path, source: str, *, compiles: list[str]) -> str:
     return Noting(loader=DictLoader({"page": source}), bytecode_cache=cache).get_template("page").render(name="x")
 
 
-def test_a_template_is_compiled_once(tmp_path: Path) -> None:
+def test_a_template_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)  # which PYTHONDONTWRITEBYTECODE sets
     compiles: list[str] = []
     folder = tmp_path / "compiled"
     for source in ("A {{ name }}", "A {{ name }}", "B {{ name }}", "B {{ name }}", "A {{ name }}"):
