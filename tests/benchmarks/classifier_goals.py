@@ -38,7 +38,7 @@ import numpy as np
 from additive_spread import ROWS, made
 from benchmark_tasks import default_data
 from classifier_tasks import BINARY, read_task
-from compare_classifiers import FOLDS, classes_of, fitted, folds_of, measures
+from compare_classifiers import FOLDS, calibration_error, classes_of, draw_classes, fitted, folds_of, measures
 from numpy.typing import NDArray
 
 import dpframework as dpf
@@ -104,9 +104,8 @@ def with_cuts(table: dpf.Table) -> dpf.Table:
 
 def fair_calibration(p: NDArray[np.float64]) -> float:
     """Return the mean calibration error of classes drawn by the probabilities, shape (rows, classes)."""
-    rng, ends = np.random.default_rng(0), p.cumsum(axis=1)
-    drawn = ((rng.random((DRAWS, len(p), 1)) > ends).sum(axis=2)).clip(max=p.shape[1] - 1)
-    return float(np.mean([measures(p, y)["calibration"] for y in drawn]))
+    rng = np.random.default_rng(0)
+    return float(np.mean([calibration_error(p, draw_classes(p, rng)) for _ in range(DRAWS)]))
 
 
 def measured(args: argparse.Namespace, task: str, method: str, epsilon: float) -> dict[str, Any]:

@@ -45,16 +45,28 @@ def measures(p: NDArray[np.float64], y: NDArray[np.int64]) -> dict[str, float]:
     """Return accuracy, AUC, log-loss and calibration of probabilities, shape (rows, classes)."""
     from sklearn.metrics import roc_auc_score
 
-    best, top = p.argmax(axis=1), p.max(axis=1)
     aucs = [roc_auc_score(y == c, p[:, c]) for c in range(p.shape[1]) if 0 < (y == c).sum() < len(y)]
-    bins = np.minimum((top * BINS).astype(int), BINS - 1)
-    off = [abs(((best == y)[bins == b] - top[bins == b]).sum()) for b in range(BINS)]
     return {
-        "accuracy": float((best == y).mean()),
+        "accuracy": float((p.argmax(axis=1) == y).mean()),
         "auc": float(np.mean(aucs)),
         "log-loss": float(-np.log(np.maximum(p[np.arange(len(y)), y], 1e-12)).mean()),
-        "calibration": float(sum(off) / len(y)),
+        "calibration": calibration_error(p, y),
     }
+
+
+def calibration_error(p: NDArray[np.float64], y: NDArray[np.int64]) -> float:
+    """Return the expected calibration error of probabilities, shape (rows, classes)."""
+    best, top = p.argmax(axis=1), p.max(axis=1)
+    bins = np.minimum((top * BINS).astype(int), BINS - 1)
+    off = [abs(((best == y)[bins == b] - top[bins == b]).sum()) for b in range(BINS)]
+    return float(sum(off) / len(y))
+
+
+def draw_classes(p: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw a class for each row by its probabilities up to a factor, shape (rows, classes)."""
+    ends = p.cumsum(axis=1)
+    drawn = (rng.random((len(p), 1)) * ends[:, -1:] > ends).sum(axis=1)
+    return np.asarray(drawn.clip(max=p.shape[1] - 1), dtype=np.int64)
 
 
 def ours(method: str, epsilon: float, train: dpf.Table, target: str, seed: int | None) -> Any:

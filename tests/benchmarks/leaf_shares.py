@@ -7,23 +7,44 @@ A line for each task and epsilon: the four measures of `compare_classifiers` by 
 the predicted class, and the mean differences to the earlier rule with their standard errors. That rule drew a
 node's shares towards its parent's by as many rows as two standard deviations of a count's noise, and took negative
 counts off the others. Fits that are no tree are left out.
+
+`right` is the calibration error if the posterior were right: that of the mean of shares that are drawn from it, on the
+test rows, with classes drawn by one of these. All rows of a leaf share what is not known of it, so this is more than
+`fair`, the error if classes were drawn by the probabilities themselves.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 from benchmark_tasks import default_data
-from classifier_goals import table_of
-from compare_classifiers import METHODS, classes_of, folds_of, measures, ours
+from classifier_goals import DRAWS, fair_calibration, table_of
+from compare_classifiers import METHODS, calibration_error, classes_of, draw_classes, folds_of, measures, ours
 from dpframework_trees import estimates
 from dpframework_trees.default import ADDITIVE
+from dpframework_trees.leaf_shares import (
+    OF_LEAVES,
+    OF_NODES,
+    Branch,
+    NoisyLeaves,
+    Reals,
+    _Chain,
+    _concentrations,
+    _prior_of,
+    _steps,
+)
 from dpframework_trees.tree import DecisionTree, Inner, Leaf, TreeNode
 from numpy.typing import NDArray
+
+import dpframework as dpf
+
+OF_MEAN = 100  # draws of shares, for their mean
 
 
 def former_shares(counts: NDArray[np.float64], deviation: float, parent: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -44,18 +65,59 @@ def former(node: Any, parent: NDArray[np.float64]) -> TreeNode:
     return Inner(node.grown.split, children, node.counts, shares)
 
 
+def draw_shares(tree: Branch, leaves: NoisyLeaves, draws: int, rng: np.random.Generator) -> Iterator[Reals]:
+    """Draw class shares of all leaves from the posterior, each of shape (leaves, classes)."""
+    chain, root = _Chain.of(leaves), (tree,) if isinstance(tree, int) else tree
+    told, prior = chain.tell_parents(root), _prior_of(leaves)
+    likely = _concentrations(told, prior)
+    for _ in range(draws):
+        at = np.unravel_index(rng.choice(likely.size, p=(likely / likely.sum()).ravel()), likely.shape)
+        rows, cells = np.zeros(leaves.counts.shape), draw_classes(told_at(chain, root, at) * prior, rng)
+        draw_below(chain, root, cells, at, rows, rng)
+        yield rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-12)
+
+
+def told_at(chain: _Chain, children: tuple[Branch, ...], at: tuple[Any, ...]) -> Reals:
+    """Return how likely each cell of a node is by what its children tell, shape (classes, cells)."""
+    told = sum((chain.told[child][min(at[0], len(chain.told[child]) - 1), at[1]] for child in children), np.zeros(1))
+    return np.asarray(np.exp(told - told.max(axis=1, keepdims=True)))
+
+
+def draw_below(
+    chain: _Chain,
+    children: tuple[Branch, ...],
+    cells: NDArray[np.int64],
+    at: tuple[Any, ...],
+    rows: Reals,
+    rng: np.random.Generator,
+) -> None:
+    """Draw the rows by class of all leaves below a node whose shares are in some cells, one a class."""
+    for child in children:
+        if isinstance(child, int):
+            own = draw_classes(_steps(OF_LEAVES)[at[1]][cells] * chain.likely[child], rng)
+            rows[child] = chain.means[child][np.arange(len(own)), own]
+        else:
+            own = draw_classes(_steps(OF_NODES)[at[0]][cells] * told_at(chain, child, at), rng)
+            draw_below(chain, child, own, at, rows, rng)
+
+
 def both(task: str, method: str, epsilon: float, args: argparse.Namespace) -> NDArray[np.float64]:
-    """Return measures and what is said, shape (fits, 2, measures + 1), by the posterior and by the earlier rule."""
+    """Return measures, what is said, right and fair, shape (fits, 2, measures + 3), by the posterior and that rule."""
     table, target = table_of(args.data, task)
     released: list[Any] = []
-    finish = estimates.finish
+    finish, posterior_shares = estimates.finish, estimates.posterior_shares
+    counted: list[tuple[Branch, NoisyLeaves]] = []
+
+    def keep_counts(tree: Branch, leaves: NoisyLeaves) -> Reals:
+        counted.append((tree, leaves))
+        return posterior_shares(tree, leaves)
 
     def finish_and_keep(root: Any) -> TreeNode:
         released.append(root)
         return finish(root)
 
-    estimates.finish = finish_and_keep
-    found = []
+    estimates.finish, estimates.posterior_shares = finish_and_keep, keep_counts
+    found, rng = [], np.random.default_rng(0)
     for fold, (train, test) in enumerate(folds_of(table)):
         for repeat in range(args.fits):
             model, attribute = ours(method, epsilon, train, target, 100 * fold + repeat), train.schema[target]
@@ -64,9 +126,22 @@ def both(task: str, method: str, epsilon: float, args: argparse.Namespace) -> ND
             even = np.full(attribute.size, 1 / attribute.size)
             before = DecisionTree.over(former(released[-1], even), attribute, train.schema)
             predicted = [tree.predict_proba(test) for tree in (model, before)]
-            found.append([[*measures(p, classes_of(test, target)).values(), p.max(axis=1).mean()] for p in predicted])
-    estimates.finish = finish
+            of_right = right_calibration(counted[-1], getattr(model, "model", model), test, rng)
+            others = [of_right, fair_calibration(predicted[0])]
+            y = classes_of(test, target)
+            found.append([[*measures(p, y).values(), p.max(axis=1).mean(), *others] for p in predicted])
+    estimates.finish, estimates.posterior_shares = finish, posterior_shares
     return np.array(found)
+
+
+def right_calibration(
+    counted: tuple[Branch, NoisyLeaves], tree: DecisionTree, test: dpf.Table, rng: np.random.Generator
+) -> float:
+    """Return the mean calibration error on rows whose leaves have shares drawn from the posterior, by their mean."""
+    places = attrs.evolve(tree, root=tree.predicting, whole=None).apply(test)
+    drawn = np.array(list(draw_shares(*counted, OF_MEAN, rng)))[:, places]
+    mean = drawn.mean(axis=0)
+    return float(np.mean([calibration_error(mean, draw_classes(shares, rng)) for shares in drawn[:DRAWS]]))
 
 
 def main() -> None:
@@ -80,7 +155,8 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1])
     parser.add_argument("--fits", type=int, default=20, help="a fold")
     args = parser.parse_args()
-    print(f"| task | epsilon | fits | accuracy / AUC, log-loss, calibration | said | differences |\n|{'---|' * 6}")
+    heads = ("task", "epsilon", "fits", "accuracy / AUC, log-loss, calibration", "said", "right, fair", "differences")
+    print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
     for task in args.tasks:
         for epsilon in args.epsilon:
             found = both(task, args.method, epsilon, args)
@@ -88,7 +164,8 @@ def main() -> None:
             errors = less.std(axis=0, ddof=1) / math.sqrt(len(less))
             shown = " / ".join(f"{d:+.4f} ({e:.4f})" for d, e in zip(less.mean(axis=0)[:4], errors[:4], strict=True))
             now = f"{mean[0]:.3f} / {mean[1]:.3f}, {mean[2]:.3f}, {mean[3]:.3f}"
-            print(f"| {task} | {epsilon:g} | {len(less)} | {now} | {mean[4]:.3f} | {shown} |", flush=True)
+            said = f"{mean[4]:.3f} | {mean[5]:.3f}, {mean[6]:.3f}"
+            print(f"| {task} | {epsilon:g} | {len(less)} | {now} | {said} | {shown} |", flush=True)
 
 
 if __name__ == "__main__":

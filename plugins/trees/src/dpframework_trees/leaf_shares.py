@@ -104,13 +104,22 @@ def posterior_shares(tree: Branch, leaves: NoisyLeaves) -> Reals:
     array([[0.5, 0.5],
            [0.5, 0.5]])
     """
-    chain, root = _Chain.of(leaves), (tree,) if isinstance(tree, int) else tree  # a leaf alone is below a root, too
-    told = chain.tell_parents(root)
-    prior = np.diff(-np.exp(-leaves.counts.shape[1] * EDGES)) + LEAST
+    chain, root = _Chain.of(leaves), (tree,) if isinstance(tree, int) else tree
+    told, prior = chain.tell_parents(root), _prior_of(leaves)
+    chain.tell_children(root, np.log(prior), _concentrations(told, prior))
+    return np.asarray(chain.rows / chain.rows.sum(axis=1, keepdims=True))
+
+
+def _prior_of(leaves: NoisyLeaves) -> Reals:
+    """Return the probability of each cell of a class's share among all rows, before anything is counted."""
+    return np.asarray(np.diff(-np.exp(-leaves.counts.shape[1] * EDGES)) + LEAST)
+
+
+def _concentrations(told: Reals, prior: Reals) -> Reals:
+    """Return how likely concentrations are by what the root is told, shape (those of nodes, those of leaves)."""
     most = told.max(axis=3)
     evidence = (np.log(np.exp(told - most[..., np.newaxis]) @ prior) + most).sum(axis=2) - np.log(OF_LEAVES) / 2
-    chain.tell_children(root, np.log(prior), np.exp(evidence - evidence.max()))
-    return np.asarray(chain.rows / chain.rows.sum(axis=1, keepdims=True))
+    return np.asarray(np.exp(evidence - evidence.max()))
 
 
 @cache
