@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
-from dpframework.facts.errors import DPFrameworkError, InputError, QueryStopped, RunStopped, is_failure
+from dpframework.facts.errors import (
+    DPFrameworkError,
+    InputError,
+    QueryStopped,
+    ReleaseRefused,
+    RunStopped,
+    is_failure,
+)
 from dpframework.facts.process import ProcessMark, this_process
 from dpframework.mechanisms.randomness import Randomness, seed_of
 from dpframework.queries.answers import answers_of
@@ -144,6 +151,11 @@ class Gate:
         if self._failures:
             raise self._failures[0]
 
+    def end(self) -> None:
+        """Let no more releases be made: whoever kept a table would make them when the results have been written."""
+        if not self._failures:
+            self._failures.append(ReleaseRefused("the run has ended, and makes no more releases"))
+
     @contextlib.contextmanager
     def ending(self, *, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
         """End the run if the block fails, unless it would on any table, which a function tells."""
@@ -254,11 +266,20 @@ class Gate:
         """Return the candidates of a selection, if there is one score for each, or None for other mechanisms."""
         if not charge.step.mechanism.selects:
             return None
+        query, what = (
+            charge.step.query,
+            f"step '{charge.path}': listing the candidates of '{charge.calibration.facts.text}'",
+        )
+
+        def listed() -> tuple[Sequence[Any], int]:
+            candidates = query.candidates(**inputs)
+            return candidates, len(candidates)
+
         with self.ending():
-            candidates = charge.step.query.candidates(**inputs)
-            if len(candidates) == 0:
+            candidates, number = self._guard(what, listed)  # the query has seen the rows, and may tell of them here too
+            if number == 0:
                 raise InputError(f"step '{charge.path}': there is no candidate to select from")
-            if np.size(answer) != len(candidates):
+            if np.size(answer) != number:
                 raise InputError(
                     f"step '{charge.path}': the query '{charge.calibration.facts.text}' does not answer with one score "
                     "for each of its candidates"

@@ -109,7 +109,7 @@ class StudyRun:
         found: dict[str, Any] = {}
         try:
             for name in self.nodes:
-                miner = self.miners.get(name)
+                miner, stopped = self.miners.get(name), None
                 try:
                     if miner is None:
                         result = release_all(self.nodes[name].parts[0], whole.scope(name))
@@ -120,13 +120,17 @@ class StudyRun:
                 except BaseException as error:
                     if not is_failure(error) and not isinstance(error, KeyboardInterrupt):
                         raise
-                    raise _stop_error(name, miner, error) from (None if randomness.private else error)
+                    stopped, cause = _stop_error(name, miner, error), None if randomness.private else error
+                if stopped is not None:  # raised here, since a private run's has no context, which may hold anything
+                    raise stopped from cause
                 gate.require_well()  # before its result is one: it may tell of what failed
                 found[name] = result
         except DPFrameworkError as error:
+            gate.end()
             error.results = self._results(found, run, budget, gate, ledger, error, period)
             raise
         finally:
+            gate.end()  # before the charges are taken for the results
             gate.drop(rows)
         return self._results(found, run, budget, gate, ledger, None, period)
 

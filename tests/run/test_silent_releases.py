@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.mechanisms import DiscreteLaplace
-from dpframework.queries import Query, histogram_sensitivities
+from dpframework.mechanisms import DiscreteLaplace, Exponential
+from dpframework.queries import CandidateScores, Query, histogram_sensitivities
 from dpframework.tables.silence import STREAMS, silenced
 
 SECRET = "4242424242"
@@ -81,6 +81,17 @@ class LoudCounts(Query):
 
 
 @attrs.frozen
+class LoudScores(LoudCounts, CandidateScores):
+    """A query that tells what it counted when it is asked for its candidates."""
+
+    name = "loud-scores"
+
+    def candidates(self, **inputs: Any) -> Any:
+        tell()
+        return ["well", "ill"]
+
+
+@attrs.frozen
 class LoudNoise(DiscreteLaplace):
     """A mechanism that tells what it hides."""
 
@@ -98,11 +109,17 @@ class Loud(dpf.Miner):
     name = "loud"
 
     def plan(self, schema: dpf.Schema) -> dpf.Node:
-        return dpf.parallel(dpf.step("counts", LoudCounts(), LoudNoise(1)), by=schema["town"])
+        both = [
+            dpf.step("counts", LoudCounts(), LoudNoise("0.5")),
+            dpf.step("choice", LoudScores(), Exponential("0.5")),
+        ]
+        return dpf.parallel(dpf.sequential(*both), by=schema["town"])
 
     def mine(self, table: dpf.PrivateTable) -> Any:
-        counts = table.release_many([(part, "counts", {}) for part in table.partition("town")])
+        parts = table.partition("town")
+        counts = table.release_many([(part, "counts", {}) for part in parts])
         counts.append(table.schema.names)
+        counts += [part.release("choice") for part in parts]
         print("released")
         return len(counts)
 
@@ -116,7 +133,7 @@ def test_what_code_that_sees_rows_prints_or_logs_is_shown_in_seeded_runs_only(
     before = {name: getattr(sys, name) for name in STREAMS}
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        assert study.run(TABLE, seed=seed, engine=LoudEngine())["loud"] == 3
+        assert study.run(TABLE, seed=seed, engine=LoudEngine())["loud"] == 5
     out, err = capfd.readouterr()
     assert "released" in out  # a miner's own words follow from releases
     told = SECRET in out, SECRET in err, SECRET in caplog.text, bool(warned)
