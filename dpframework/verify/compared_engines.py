@@ -10,6 +10,12 @@ from dpframework.tables.engines import Threads, _Blocks
 from dpframework.tables.joint_counts import joint_counts_of
 
 
+def by_tables(functions: Sequence[Callable[[Block], Any]]) -> list[Callable[[Block], Any]]:
+    """Return counting functions that count by the cross tables that they name, where they name any."""
+    named = [joint_counts_of(function) for function in functions]
+    return [other if one is None else one.count for one, other in zip(named, functions, strict=True)]
+
+
 @final
 class ByTables(_Blocks):
     """An engine that counts the cross tables that queries name, and otherwise as others do."""
@@ -25,10 +31,7 @@ class ByTables(_Blocks):
 
     def counts(self, rows: Sequence[Block], functions: Sequence[Callable[[Block], Any]]) -> list[Any]:
         """Count by the tables where they are named."""
-        named = [joint_counts_of(function) for function in functions]
-        return super().counts(
-            rows, [other if one is None else one.count for one, other in zip(named, functions, strict=True)]
-        )
+        return super().counts(rows, by_tables(functions))
 
 
 @final

@@ -26,11 +26,11 @@ REGULAR = 60  # rows up to which small tables are searched
 ROUNDING = 1e-6  # relative, of an answer that grows by the same amount with each row
 
 
-def largest_number(schema: Schema, relation: Relation, rows: int = 1) -> int:
-    """Return how many equal rows a table may have besides a unit's, at most `MANY`, by the schema's public facts."""
+def largest_number(schema: Schema, relation: Relation, rows: int = 1, most: int = MANY) -> int:
+    """Return how many equal rows a table may have besides a unit's, up to a number, by the schema's public facts."""
     if schema.rows is not None:
         return max(schema.rows - (rows if relation is Relation.REPLACE_ONE else 0), 0)
-    return min(MANY, max(schema.row_bound - rows, 0)) if schema.row_bound is not None else MANY
+    return min(most, max(schema.row_bound - rows, 0)) if schema.row_bound is not None else most
 
 
 def telling_kinds(universe: Universe) -> list[int]:
@@ -73,20 +73,28 @@ def pairs_of_many(
         ends = ENDS if position < AT_EVERY_END else ENDS[:2]
         sizes = [size for size in (*ends, most) if size <= most]
         if answer is not None and most > REGULAR:
-            sizes += _irregular(answer, bytes((kind,)), most)
+            sizes += irregular_sizes(lambda size, row=bytes((kind,)): answer(row * size), most)  # type: ignore[misc]
         for size, change in itertools.product(dict.fromkeys(sizes), its_own):
             yield Pair(bytes((kind,)) * size, *change)
 
 
-def _irregular(answer: Callable[[bytes], Any], row: bytes, most: int) -> list[int]:
-    """Return the size just before an answer first leaves the line that it keeps to on small tables, if it does both."""
-    first = answer(b"")
+def irregular_sizes(answer: Callable[[int], Any], most: int) -> list[int]:
+    """Return the size just before an answer first leaves the line that it keeps to on small tables, if it does both.
+
+    Parameters
+    ----------
+    answer
+        Returns the answer on a table of so many equal rows.
+    most
+        How many there may be.
+    """
+    first = answer(0)
     if isinstance(first, PiecewiseScores):
         return []
-    start, step = np.asarray(first, dtype=np.float64), np.asarray(answer(row), dtype=np.float64)
+    start, step = np.asarray(first, dtype=np.float64), np.asarray(answer(1), dtype=np.float64)
 
     def regular(size: int) -> bool:
-        found = np.asarray(answer(row * size), dtype=np.float64)
+        found = np.asarray(answer(size), dtype=np.float64)
         return found.shape == start.shape and bool(
             np.allclose(found, start + size * (step - start), rtol=ROUNDING, atol=ROUNDING)
         )

@@ -51,6 +51,8 @@ class AskedHere:
         What was asked, of which rows.
     answer
         Its coordinates, or the failure.
+    candidates
+        What it lists to select from, pickled; None where it lists none, or what cannot be compared.
     """
 
     query: Query
@@ -59,13 +61,15 @@ class AskedHere:
     derived: tuple[Any, ...]
     inputs: Mapping[str, Any]
     answer: Any
+    candidates: bytes | None = None
 
     @classmethod
     def of(
         cls, query: Query, schema: Schema, rows: Rows, derived: tuple[Any, ...], inputs: Mapping[str, Any]
     ) -> AskedHere:
         """Ask a query now, and keep the answer."""
-        return cls(query, schema, rows, derived, inputs, _answer(query, schema, rows, derived, inputs))
+        answer = _answer(query, schema, rows, derived, inputs)
+        return cls(query, schema, rows, derived, inputs, answer, _candidates(query, inputs))
 
     @property
     def pickled(self) -> bytes | None:
@@ -85,7 +89,7 @@ class OtherProcess:
         self._process: subprocess.Popen[bytes] | None = None
         if CHILD in os.environ:
             return
-        environment = importing_environment(**{CHILD: "1"})
+        environment = importing_environment(**{CHILD: "1", "PYTHONHASHSEED": "random"})  # sets in another order
         command = [sys.executable, "-c", f"from {__name__} import answer_all; answer_all()"]
         with contextlib.suppress(OSError):
             self._process = subprocess.Popen(
@@ -135,8 +139,14 @@ def differences(asked: Sequence[AskedHere], other: OtherProcess | None = None) -
     sent = {k: question for k, one in enumerate(asked) if (question := one.pickled) is not None}
     answers = (other or OtherProcess()).answers(list(sent.values())) if sent else None
     found: list[str | None] = [None] * len(asked)
-    for k, answer in zip(sent, answers or [], strict=False):
-        if answer is not None and not _same(asked[k].answer, answer):
+    for k, both in zip(sent, answers or [], strict=False):
+        answer, candidates = both or (None, None)
+        if candidates is not None and not _are_the_same(asked[k].candidates, candidates):
+            found[k] = (
+                "lists other candidates in a new process, or in another order, such as that of a set: what a run has "
+                "drawn would be another candidate when it is resumed"
+            )
+        elif answer is not None and not _same(asked[k].answer, answer):
             found[k] = (
                 f"answers {_show(asked[k].answer)} here and {_show(answer)} in a new process, on the same rows: it "
                 "reads something that this process keeps, such as a global that `mine` sets, and the workers of an "
@@ -168,6 +178,22 @@ def _answer(query: Query, schema: Schema, rows: Rows, derived: tuple[Any, ...], 
         return f"with {type(error).__name__}: {first_line(error)}"
 
 
+def _candidates(query: Query, inputs: Mapping[str, Any]) -> bytes | None:
+    """Return what a query lists to select from, if it is equal to a copy of itself."""
+    if type(query).candidates is Query.candidates:
+        return None
+    try:
+        listed = list(query.candidates(**inputs))
+        copied = pickle.dumps(listed)
+        return copied if bool(pickle.loads(copied) == listed) else None
+    except Exception:  # it fails, which its answer shows, or lists what cannot be copied or compared
+        return None
+
+
+def _are_the_same(one: bytes | None, other: bytes) -> bool:
+    return one is None or bool(pickle.loads(one) == pickle.loads(other))
+
+
 def _same(one: Any, other: Any) -> bool:
     if isinstance(one, str) or isinstance(other, str) or type(one) is not type(other):
         return type(one) is type(other) and bool(one == other)
@@ -196,7 +222,7 @@ def answer_all() -> None:
         except Exception:  # its module cannot be imported here: nothing is known of its answer
             answers.append(None)
             continue
-        answers.append(_answer(*question))
+        answers.append((_answer(*question), _candidates(question[0], question[-1])))
     with os.fdopen(out, "wb") as stream:
         stream.write(pickle.dumps(answers))
 

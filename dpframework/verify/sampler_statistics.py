@@ -161,7 +161,7 @@ class DrawnOutputs:
 
         numbers = self.numbers()
         pairs = [("from one draw to the next", numbers[:-1, 0], numbers[1:, 0])]
-        if self._numeric:
+        if self._numeric and numbers.shape[1] == np.size(self.answer):  # others, beside them, may follow from them
             histograms, same_rows = self.calibration.facts.histograms, self.calibration.same_rows
             most = COMPARED if not histograms else 1 if same_rows else 2  # noise that leaves sums may depend
             others = numbers.T[1:most]

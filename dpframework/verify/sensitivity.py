@@ -18,8 +18,9 @@ from dpframework.facts.unit import UnitChange
 from dpframework.queries import Norm, PiecewiseScores, Query
 from dpframework.queries.answers import answer_of
 from dpframework.verify.answer_changes import FALL, RISE, SPREAD, answer_problem, change_of, measure
-from dpframework.verify.halves import Halves
-from dpframework.verify.many import largest_number, pairs_of_many
+from dpframework.verify.copies import MOST, change_beyond_rounding, counts_only, pairs_of_copies
+from dpframework.verify.halves import CountedTables, Halves
+from dpframework.verify.many import MANY, largest_number, pairs_of_many
 from dpframework.verify.other_process import is_foreign
 from dpframework.verify.patience import Patience
 from dpframework.verify.row_climb import answer_among, find_telling_rows
@@ -89,6 +90,26 @@ def search_sensitivity(
     return found.merged(again)
 
 
+def search_smallest_tables(
+    query: Query,
+    schema: Schema,
+    relation: Relation,
+    *,
+    inputs: Mapping[str, Any],
+    derived: Sequence[tuple[Attribute, Cases]] = (),
+    seconds: float = math.inf,
+) -> SensitivityReport:
+    """Look for the largest change on the smallest tables only, for queries that are much like one that was searched.
+
+    Parameters
+    ----------
+    query, schema, relation, inputs, derived, seconds
+        See `search_sensitivity`.
+    """
+    given = query, schema, relation, dict(inputs), tuple(derived)
+    return _Searched(*given, FEWEST, 0, Patience(seconds)).report_of_smallest()
+
+
 def declared_changes(query: Query, relation: Relation, rows: int = 1) -> dict[str, Fraction]:
     """Return a query's declared changes for a unit under a relation, by the names of `Measured.norm`."""
     declared: dict[str, Fraction] = {}
@@ -125,7 +146,7 @@ class _Searched:
         self.facts = query.facts()
         self.engine = SmallTables(self.universe, rows if self.facts.unlisted or self.facts.places else 1)
         self.sizes = Sizes.of(schema, relation, MOST_ROWS, rows)
-        self.most = largest_number(schema, relation, rows)
+        self.most, self.copies = (largest_number(schema, relation, rows, most) for most in (MANY, MOST))
         self.changes = changes(self.universe, relation, UnitChange(rows, rows > 1 and schema.rows is None))
         self.histograms = self.facts.histograms
         self.same_rows = relation is Relation.REPLACE_ONE and (rows == 1 or schema.rows is not None)
@@ -148,6 +169,8 @@ class _Searched:
             self.search.worst(self._ratio, self._many())
             if not self.wrong:
                 self._cut_into_blocks()
+            if not self.wrong and self._holds() and is_foreign(self.query) and counts_only(self.query):
+                self._copy_rows()
             if (
                 self.relation is Relation.ADD_OR_REMOVE_ONE  # a row in place of another changes no number of rows
                 and not self.wrong
@@ -156,6 +179,14 @@ class _Searched:
                 and not any(largest for largest, _, _ in self.largest.values())
             ):
                 self.wrong.setdefault("still", f"answers the same on all {self.search.tried:,} pairs of tables tried")
+        return self._found()
+
+    def report_of_smallest(self) -> SensitivityReport:
+        if self.declared and self.changes:
+            self.search.worst(self._ratio, self._one_row())
+        return self._found()
+
+    def _found(self) -> SensitivityReport:
         describe = self.universe.describe
         measured = tuple(
             Measured(norm, self.declared[norm], largest, tuple(describe(one)), tuple(describe(other)), (one, other))
@@ -185,19 +216,48 @@ class _Searched:
         return (Pair(shared, *change) for change in first[: max(self.pairs, MOST_KINDS)])
 
     def _cut_into_blocks(self) -> None:
-        """Compare the answers of some rows in one block and in two, as threads and files have them."""
+        """Compare the answers of some rows in one block with those in two, and by the tables that a database counts."""
+        others: dict[str, tuple[SmallTables, str]] = {
+            "blocks": (Halves(self.universe), "depends on how the rows are cut into blocks")
+        }
+        if self.query.tabled and is_foreign(self.query):  # ours are compared by the suite of queries
+            others["tables"] = (CountedTables(self.universe), "is another one by the cross tables that it names")
         for number in (BLOCKS, self.sizes.most):
             rows = self._resize(bytes(k % self.universe.kinds for k in range(number)))
-            held = self._hold(rows)
-            try:
-                whole, cut = (answer_of(self.query, e, held, self.inputs) for e in (self.engine, Halves(self.universe)))
-                change = change_of(*map(self._coordinates, (whole, cut)))
-            except Exception as error:
-                self.wrong.setdefault("fails", f"fails on a table with {type(error).__name__}: {error}")
-                return
-            size = 1 if isinstance(whole, PiecewiseScores) else np.abs(self._coordinates(whole)).max(initial=1.0)
-            if np.abs(change).max(initial=0.0) > ROUNDING * float(size):
-                self.wrong.setdefault("blocks", "its answer depends on how the rows are cut into blocks")
+            for what, (engine, how) in others.items():
+                held = self._hold(rows)
+                try:
+                    whole, cut = (answer_of(self.query, e, held, self.inputs) for e in (self.engine, engine))
+                    change = change_of(*map(self._coordinates, (whole, cut)))
+                except Exception as error:
+                    self.wrong.setdefault("fails", f"fails on a table with {type(error).__name__}: {error}")
+                    return
+                size = 1 if isinstance(whole, PiecewiseScores) else np.abs(self._coordinates(whole)).max(initial=1.0)
+                if np.abs(change).max(initial=0.0) > ROUNDING * float(size):
+                    self.wrong.setdefault(what, f"its answer {how}")
+
+    def _copy_rows(self) -> None:
+        """Compare the changes of the answer on tables of billions of equal rows with those that are declared."""
+        try:
+            for shared, before, after in pairs_of_copies(
+                self.query, self.universe, self.changes, self.copies, self.inputs, self.derived
+            ):
+                change = change_beyond_rounding(before, after, self.facts)
+                found = measure(np.zeros_like(change), change, self.histograms, same_rows=self.same_rows)
+                for norm, bound in self.declared.items():
+                    if found[norm] > bound * (1 + ROUNDING) + ROUNDING:
+                        what = (
+                            f"on {shared} a unit changes it by {found[norm]:.6g} in {norm}, and {bound:.6g} is declared"
+                        )
+                        self.wrong.setdefault("copies", what)
+        except Exception as error:
+            self.wrong.setdefault("fails", f"fails on a table of billions with {type(error).__name__}: {error}")
+
+    def _holds(self) -> bool:
+        """Tell whether no larger change than declared was found."""
+        return all(
+            found <= self.declared[norm] * (1 + ROUNDING) + ROUNDING for norm, (found, *_) in self.largest.items()
+        )
 
     def _tight(self) -> bool:
         """Tell whether every declared change has been reached, so that climbing can only find large mistakes."""

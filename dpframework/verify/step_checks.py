@@ -10,15 +10,24 @@ import attrs
 from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
-from dpframework.queries import QueryFacts
+from dpframework.queries import Query, QueryFacts
+from dpframework.verify.answers import invent_answers
 from dpframework.verify.losses import UNIT, LossReport, check_losses
 from dpframework.verify.other_process import AskedHere, OtherProcess, differences, is_foreign
 from dpframework.verify.patience import Patience
 from dpframework.verify.probes import Probe
-from dpframework.verify.query_trace import QueryCall, call_answers, evaluate, fitting, takes_any_answers, trace_queries
-from dpframework.verify.related_schemas import related_miners, related_schemas
+from dpframework.verify.query_trace import (
+    QueryCall,
+    are_equal,
+    call_answers,
+    evaluate,
+    fitting,
+    takes_any_answers,
+    trace_queries,
+)
+from dpframework.verify.related_schemas import related_mechanisms, related_miners, related_schemas
 from dpframework.verify.samplers import SamplerReport, check_sampler
-from dpframework.verify.sensitivity import search_sensitivity
+from dpframework.verify.sensitivity import search_sensitivity, search_smallest_tables
 from dpframework.verify.sensitivity_report import SensitivityReport
 from dpframework.verify.subject import Subject
 
@@ -26,6 +35,7 @@ ALIKE = 3  # queries of one name with the same sensitivities, that differ in wha
 SAMPLED = 2  # mechanisms of one name, with different parameters
 DRAWN = 6_000  # outputs that a mechanism's tests draw or weigh, about, where it takes answers of its own kind
 UNITS = (UNIT, 2 * UNIT + 1)  # rows of a unit: what is right of few may be wrong of more
+MORE_UNITS = (UNIT - 1, 20)  # and what is right of an odd number, of an even one
 COMPARED = 2  # mechanisms of one name, with different queries or relations
 
 
@@ -62,6 +72,7 @@ class StepChecks:
         self.sensitivities: dict[Any, SensitivityReport] = {}
         self._asked: dict[Any, AskedHere] = {}
         self._other: OtherProcess | None = None
+        self._searched: dict[Any, list[Query]] = {}
         self._units: set[Any] = set()
         self._related: set[Any] = set()
         self._alike: dict[Any, list[tuple[str, SensitivityReport]]] = {}
@@ -85,7 +96,7 @@ class StepChecks:
         if is_foreign(subject.miner):
             for how, schema in related_schemas(subject.schema):
                 self._check_related(attrs.evolve(subject, schema=schema, kinds=()), how, own, patience)
-            for how, miner in related_miners(subject.miner):
+            for how, miner in related_miners(subject.miner, subject.schema):
                 self._check_related(attrs.evolve(subject, miner=miner), how, own, patience)
 
     def _check_related(self, subject: Subject, how: str, own: Sequence[Any], patience: Patience) -> None:
@@ -103,7 +114,9 @@ class StepChecks:
             facts = one.query.facts()
             key = facts, subject.relation, subject.schema.fingerprint, how
             like = facts.name, facts.sensitivities, subject.relation, how
-            known = key in self.sensitivities or like in self._related or any(_equal(one.query, query) for query in own)
+            known = (
+                key in self.sensitivities or like in self._related or any(are_equal(one.query, query) for query in own)
+            )
             if known or not is_foreign(one.query):
                 continue
             if patience.over:
@@ -152,16 +165,28 @@ class StepChecks:
         rows = subject.by.rows if asked.query.for_rows(subject.by.rows) else 1
         key = facts, subject.relation, schema
         alike = self._alike.setdefault((facts.name, facts.sensitivities, subject.relation), [])
-        if key not in self.sensitivities and len(alike) >= ALIKE:
-            return next((found for of_schema, found in alike if of_schema == schema), None)
-        if key not in self.sensitivities:
-            self._tell(f"searching the sensitivity of {asked.query.text}")
-            self.sensitivities[key] = self._search_sensitivity(subject, asked, self._pairs, patience, rows)
-            alike.append((schema, self.sensitivities[key]))
-            if is_foreign(asked.query):
-                some = fitting(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
-                self._asked[key] = AskedHere.of(asked.query, subject.schema, some, asked.derived, asked.inputs)
+        if key in self.sensitivities or len(alike) >= ALIKE:
+            self._search_smallest(subject, asked, key, patience)
+            return self.sensitivities.get(key) or next((found for at, found in alike if at == schema), None)
+        self._tell(f"searching the sensitivity of {asked.query.text}")
+        self.sensitivities[key] = self._search_sensitivity(subject, asked, self._pairs, patience, rows)
+        self._searched.setdefault(key, []).append(asked.query)
+        alike.append((schema, self.sensitivities[key]))
+        if is_foreign(asked.query):
+            some = fitting(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
+            self._asked[key] = AskedHere.of(asked.query, subject.schema, some, asked.derived, asked.inputs)
         return self.sensitivities[key]
+
+    def _search_smallest(self, subject: Subject, asked: QueryCall, key: Any, patience: Patience) -> None:
+        """Search a plugin's query on the smallest tables, unless it is one that was: equal facts may hide a mistake."""
+        known = self._searched.setdefault(key, [])
+        if not is_foreign(asked.query) or any(are_equal(asked.query, one) for one in known):
+            return
+        known.append(asked.query)
+        given = asked.query, subject.schema, subject.relation
+        found = search_smallest_tables(*given, inputs=asked.inputs, derived=asked.derived, seconds=patience.left / 2)
+        if not found.passed:
+            self.sensitivities[key, len(known)] = attrs.evolve(found, query=f"{found.query}, of step '{asked.path}'")
 
     def _search_sensitivity(
         self, subject: Subject, asked: QueryCall, pairs: int, patience: Patience, rows: int = 1
@@ -181,7 +206,7 @@ class StepChecks:
     def _search_unit(self, subject: Subject, asked: QueryCall, patience: Patience) -> None:
         """Search a query's declarations for units of several rows, though no run asks for one here."""
         facts, bound = asked.query.facts(), subject.schema.row_bound
-        for rows in UNITS:
+        for rows in (*UNITS, *MORE_UNITS) if is_foreign(asked.query) else UNITS:
             declared = asked.query.for_rows(rows)
             like = facts.name, tuple(declared), subject.relation, rows
             if subject.by.rows > 1 or not declared or like in self._units or patience.over:
@@ -221,14 +246,20 @@ class StepChecks:
             if found.cut_short:
                 self._left_out.append(f"comparing all claims of {mechanism.name} on {facts.text}")
             self.losses[mechanism, facts, subject.relation] = found
+            if made_up and is_foreign(mechanism):
+                self._check_spending(mechanism, facts, subject.relation, patience)
 
-
-def _equal(one: Any, other: Any) -> bool:
-    """Tell whether two queries are one. Some hold what cannot be compared, such as arrays."""
-    try:
-        return one is other or bool(one == other)
-    except Exception:
-        return False
+    def _check_spending(self, mechanism: Mechanism, facts: QueryFacts, relation: Relation, patience: Patience) -> None:
+        """Test a plugin's mechanism with less and with more to spend than its example does."""
+        for how, other in related_mechanisms(mechanism):
+            if other in self.samplers or patience.over:
+                continue
+            self._tell(f"sampling {mechanism.name} {how}")
+            drawn = check_sampler(other, settings=False)
+            given = [invent_answers(facts)]
+            lost = check_losses(other, given=given, relations=[relation], seconds=patience.left / 2)
+            self.samplers[other] = attrs.evolve(drawn, mechanism=f"{drawn.mechanism}, {how}")
+            self.losses[other, facts, relation] = attrs.evolve(lost, mechanism=f"{lost.mechanism}, {how}")
 
 
 def _can_be_drawn(subject: Subject, asked: QueryCall, patience: Patience) -> bool:

@@ -101,6 +101,8 @@ class Checks:
         patch.setattr(step_checks, "call_answers", lambda subject, asked, tables: ("answers", tables))
         patch.setattr(step_checks, "_probes", lambda subject, asked: (None, ("own",)))
         patch.setattr(step_checks.AskedHere, "of", classmethod(lambda cls, *given: told_of(*given)))
+        self.other_amounts: list[Any] = []
+        patch.setattr(StepChecks, "_check_spending", lambda checks, *given: self.other_amounts.append(given[:3]))
         self.checks: Any = StepChecks(replays, 5, self.left_out, self.told.append, **given)
 
     def _search(self, query: Query, schema: Any, relation: Relation, **given: Any) -> SensitivityReport:
@@ -163,7 +165,7 @@ def test_of_queries_that_are_alike_three_are_searched(monkeypatch: pytest.Monkey
     assert len(one.checks._asked) == 5  # the project's own are asked nowhere else
 
 
-def test_units_of_three_and_seven_rows_are_searched_where_a_query_declares_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_units_of_few_and_of_many_rows_are_searched_where_a_query_declares_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def units(at: Subject, *queries: Asks, patience: Any = None) -> list[Any]:
         one = Checks(monkeypatch)
         for query in queries:
@@ -178,10 +180,16 @@ def test_units_of_three_and_seven_rows_are_searched_where_a_query_declares_it(mo
             assert key == ("asks", tuple(query.for_rows(rows)), at.relation, rows)
         return [(query.number, given["rows"]) for query, _, given in one.searched]
 
-    assert units(subject(), Asks(1, of_unit=True), Asks(2, of_unit=True), Asks(3)) == [(1, 3), (1, 7)]
+    assert units(subject(), Asks(1, of_unit=True), Asks(2, of_unit=True), Asks(3)) == [(1, 3), (1, 7), (1, 2), (1, 20)]
     assert units(subject(rows=2), Asks(1, of_unit=True)) == []
     assert units(subject(), Asks(1, of_unit=True), patience=OVER) == []
-    for rows, found in ((3, []), (4, [(1, 3)]), (7, [(1, 3)]), (8, [(1, 3), (1, 7)])):
+    for rows, found in (
+        (3, []),
+        (4, [(1, 3)]),
+        (7, [(1, 3)]),
+        (8, [(1, 3), (1, 7), (1, 2)]),
+        (21, [(1, 3), (1, 7), (1, 2), (1, 20)]),
+    ):
         assert units(subject(attrs.evolve(SCHEMA, max_rows=rows)), Asks(1, of_unit=True)) == found
         assert units(subject(attrs.evolve(SCHEMA, rows=rows)), Asks(1, of_unit=True)) == found
 
@@ -214,6 +222,7 @@ def test_two_mechanisms_of_a_name_are_sampled_and_compared(monkeypatch: pytest.M
     assert len(one.compare) == 3
     check(Other(1), report=None)
     assert (len(one.sampled), len(one.compare)) == (3, 4)  # answers are made up where nothing was searched
+    assert one.other_amounts == [(Other(1), Asks().facts(), ADD)]  # the project's are tried so by their own suites
     assert one.left_out == []
     one.cut_short = True
     check(Other(1), Count())

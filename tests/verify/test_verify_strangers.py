@@ -23,7 +23,7 @@ from dpframework.queries import Count, Histogram, Norm, Query, Sensitivity
 from dpframework.verify import search_sensitivity
 from dpframework.verify.code_constants import constants_of
 from dpframework.verify.query_trace import with_climbed_rows
-from dpframework.verify.related_schemas import related_miners, related_schemas
+from dpframework.verify.related_schemas import related_schemas
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Universe
 
@@ -506,36 +506,6 @@ def test_keys_are_numbered_anew_by_the_last_row():
     last_a, last_b = (universe.block(rows).keys("town") for rows in (b"\1\2", b"\2\1"))
     assert last_a.book.find(last_a.texts()[1]) < last_a.book.find(last_a.texts()[0])
     assert last_b.book.find(last_b.texts()[1]) < last_b.book.find(last_b.texts()[0])
-
-
-@attrs.frozen
-class Parameters(dpf.Miner):
-    """Parameters of all kinds."""
-
-    name = "parameters"
-    k: int = attrs.field(default=2, validator=attrs.validators.le(2))
-    depth: int = 3
-    share: float = 0.5
-    weights: tuple[float, ...] = (1, 2.5)
-    names: tuple[str, ...] = ("a",)
-    none: tuple[int, ...] = ()
-    exact: bool = True
-    epsilon: float = 1.0
-    rho: float = 1.0
-    _hidden: int = 4
-
-    def plan(self, schema):
-        return dpf.step("rows", Count(), DiscreteLaplace(1))
-
-    def mine(self, table):
-        return table.release("rows")
-
-
-def test_a_miner_is_tried_with_other_parameters_but_for_what_it_spends():
-    found = dict(related_miners(Parameters()))
-    assert list(found) == ["with depth = 4", "with share = 1.0", "with weights = (-6.0, 2.5)", "with _hidden = 5"]
-    assert found["with depth = 4"] == Parameters(depth=4)
-    assert found["with weights = (-6.0, 2.5)"] == Parameters(weights=(-6.0, 2.5))
 
 
 def test_numbers_of_a_related_schema_lie_further_below_0_than_above():

@@ -1,0 +1,99 @@
+"""Tables of billions of equal rows, by the counts of one of them, on which 32 bits wrap round or round off.
+
+No such table can be made. But counts add up over blocks of rows, so those of many copies of a row are a multiple of its
+own, and the answer that follows from them is the one of such a table. A float of 32 bits holds whole numbers up to
+2**24 only, and an integer of 32 bits those below 2**31, which is how many rows a table may have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.descriptions import Cases
+from dpframework.queries import Query, QueryFacts
+from dpframework.queries.answers import answer_of
+from dpframework.tables.blocks import Block
+from dpframework.verify.many import irregular_sizes, telling_kinds
+from dpframework.verify.small_tables import Held, SmallTables
+from dpframework.verify.tables import Change, Rows, Universe
+
+MOST = 2**31 - 2  # rows of a table, and one more
+END_OF_FLOATS = 2**24 + 1  # rows, from which on floats of 32 bits leave numbers out
+ROUNDING = 2**-46  # relative, of sums of 64 bits: they have 53, and this is a hundred roundings
+
+
+def counts_only(query: Query) -> bool:
+    """Tell whether a query's answer follows from counts that add up over blocks of rows, and from nothing else."""
+    return (
+        type(query).evaluate is Query.evaluate
+        and type(query).counting is Query.counting
+        and not (query.gathers or query.unlisted or query.places)
+    )
+
+
+@final
+class Copies(SmallTables):  # type: ignore[misc]  # final, for all but this and halves
+    """An engine that holds the first row of a table so many times."""
+
+    def __init__(self, universe: Universe, copies: int) -> None:
+        super().__init__(universe)
+        self._copies = copies
+
+    def counts(self, rows: Held, functions: Sequence[Callable[[Block], NDArray[Any]]]) -> list[NDArray[Any]]:
+        """Return the counts of the rows, those of the first one multiplied."""
+        first, others = (Held(part, rows.derived, 0) for part in (rows.rows[:1], rows.rows[1:]))
+        several = zip(super().counts(first, functions), super().counts(others, functions), strict=True)
+        return [self._copies * of_first + of_others for of_first, of_others in several]
+
+
+def pairs_of_copies(
+    query: Query,
+    universe: Universe,
+    changes: Sequence[Change],
+    most: int,
+    inputs: dict[str, Any],
+    derived: tuple[tuple[Attribute, Cases], ...],
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what two neighbours share, very many copies of a row, with the answers on both.
+
+    Parameters
+    ----------
+    query
+        A query that counts only.
+    universe
+        The kinds of rows.
+    changes
+        How neighbours may differ.
+    most
+        How many rows they may share.
+    inputs, derived
+        What the query is given at run time, and the derived attributes that it reads.
+    """
+    kinds = telling_kinds(universe)
+    for kind in kinds[:2]:
+
+        def answer(copies: int, unit: Rows = b"", kind: int = kind) -> Any:
+            rows = Held(bytes((kind,)) + unit, derived, 0)
+            return query.coordinates(answer_of(query, Copies(universe, copies), rows, inputs))
+
+        own = next((change for change in changes if change[1] == bytes((kind,)) or change[0] == bytes((kind,))), None)
+        if own is None:
+            continue
+        (row,) = universe.describe(bytes((kind,)))
+        for size in sorted({END_OF_FLOATS, *irregular_sizes(answer, most)}):
+            if size <= most:
+                yield f"{size:,}{row[1:]}", *(answer(size, unit) for unit in own)
+
+
+def change_beyond_rounding(before: NDArray[Any], after: NDArray[Any], facts: QueryFacts) -> NDArray[Any]:
+    """Return the change between two answers without what floating point in 64 bits may put them from the true ones."""
+    change = np.asarray(after, dtype=np.float64) - np.asarray(before, dtype=np.float64)
+    if facts.integer:
+        return change
+    largest = np.abs(np.concatenate([np.ravel(before), np.ravel(after)])).max(initial=0.0)
+    return np.asarray(np.sign(change) * np.maximum(np.abs(change) - float(facts.rounding) - ROUNDING * largest, 0))
