@@ -73,8 +73,8 @@ def _study(example: Example, relation: Relation, *, delta: Fraction | None = Non
     return study
 
 
-def _given(example: Example | Subject, name: str) -> Any:
-    """Return a parameter of a miner, None if it has no such one."""
+def _given(example: Example, name: str) -> Any:
+    """Return a parameter of an example's miner, None if it has no such one."""
     return getattr(example.miner, name, None)
 
 
@@ -198,19 +198,14 @@ class MinerConformance:
         )
 
     def test_it_spends_no_more_than_its_parameter_says(self, example: Example, relation: Relation) -> None:
-        """The plan's total is at most the parameter `epsilon` or `rho`, if the miner has one, whatever it is."""
-        for amount in (None, *EXTREMES):
-            named = [name for name in ("epsilon", "rho") if amount and isinstance(_given(example, name), AMOUNTS)]
-            try:
-                miner = attrs.evolve(example.miner, **dict.fromkeys(named, amount))
-                subject = _subject(attrs.evolve(example, miner=miner), relation)
-                costs = {"epsilon": subject.claim, "rho": _rho_of(subject)}
-            except DPFrameworkError:  # it refuses that
+        """The plan's total is at most the parameter `epsilon`, or `rho`, where the miner has one."""
+        subject = _subject(example, relation)
+        for name, spent in (("epsilon", subject.claim), ("rho", _rho_of(subject))):
+            given = _given(example, name)
+            if spent is None or not isinstance(given, AMOUNTS):
                 continue
-            for name, spent in costs.items():
-                if spent is not None and isinstance(asked := _given(subject, name), AMOUNTS):
-                    what = f"the plan costs {name} = {float(spent):g} under {relation}, and the parameter is {asked}"
-                    assert spent <= exact(asked, name), f"{what}: is it spent more than once?"
+            what = f"the plan costs {name} = {float(spent):g} under {relation}, and the parameter is {given}"
+            assert spent <= exact(given, name), f"{what}: is it spent more than once?"
 
     def test_each_step_holds_what_it_declares(self, example: Example, relation: Relation) -> None:
         """No query changes by more than declared, and no mechanism of the plugin loses more, or draws otherwise.

@@ -6,7 +6,6 @@ Here with a tenth of its replays; with a quarter of them each reaches the defaul
 from __future__ import annotations
 
 import itertools
-import math
 from typing import Any, ClassVar
 
 import attrs
@@ -95,7 +94,7 @@ class MarginalTree(dpf.Miner):
     rho: float = 1.0
 
     def plan(self, schema):
-        epsilon, gaussian = math.sqrt(self.rho) / 2, Gaussian(self.rho / 4)
+        epsilon, gaussian = "0.5", Gaussian(self.rho / 4)
         tables = [
             dpf.step("-".join(pair), JointHistogram([schema[name] for name in pair]), gaussian)
             for pair in itertools.combinations(schema.names, 2)

@@ -355,21 +355,6 @@ class WholeScale(OneByOne):
         return answer + self.noise(answer, scale if self.right else float(max(int(scale), 1)), randomness)
 
 
-@attrs.frozen
-class AtLeast(dpf.Miner):
-    """Spends half an epsilon where it is given less."""
-
-    name = "at-least"
-    epsilon: float
-    right: bool
-
-    def plan(self, schema):
-        return dpf.step("rows", Count(), DiscreteLaplace(self.epsilon if self.right else max(self.epsilon, 0.5)))
-
-    def mine(self, table):
-        return table.release("rows")
-
-
 def asks(query: Query, noise: dpf.Mechanism | None = None) -> dpf.Miner:
     return Asks(query, noise or DiscreteLaplace(1))
 
@@ -471,11 +456,6 @@ PLANTED: dict[str, tuple[Callable[[bool], dpf.Miner], dpf.Schema, str]] = {
         lambda right: asks(Histogram(PEOPLE["town"]), WholeScale(1, right)),
         PEOPLE,
         "whole-scale, with epsilon = 0.556: two counts, private randomness: the draws fit noise 30 % narrower",
-    ),
-    "half an epsilon where less is given": (
-        lambda right: AtLeast(1.0, right),
-        PEOPLE,
-        "the plan costs epsilon = 0.5 under add-or-remove-one, and the parameter is 1/1000000",
     ),
 }
 
