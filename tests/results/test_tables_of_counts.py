@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -55,6 +56,12 @@ def test_of_two_cells_with_an_exact_total_each_has_the_noise_of_the_other() -> N
     assert two["x"].variance == 5
     one = Frequencies(["a"], [["x"]], [3], 5, exact_total=True)
     assert [one.variance_of_sum(cells) for cells in (0, 1)] == [0, 0]
+
+
+@pytest.mark.parametrize("wrong", [[1, math.nan], [math.inf, 1], ["a", "b"], [True, False], [1, 2, 3], [[1, 2]]])
+def test_counts_are_finite_numbers_one_a_cell(wrong: Any) -> None:
+    with pytest.raises(dpf.InputError, match="counts must be finite numbers|are not one for each cell"):
+        Frequencies(["a"], [["x", "y"]], wrong, 5)
 
 
 def test_released_counts_are_not_changed_in_place() -> None:
