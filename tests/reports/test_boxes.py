@@ -95,11 +95,11 @@ def test_equal_neighbours_are_shown_once_with_the_names_of_the_others() -> None:
     assert [node.repeated for node in merge_equal(several).children] == [True, False]
 
 
-def plan_of(number: int, epsilon: str = "0.01", *, two: bool = False) -> dpf.StudyPlan:
+def plan_of(number: int, epsilon: str = "0.01", *, three: bool = False) -> dpf.StudyPlan:
     study = dpf.Study(dpf.Schema([dpf.Boolean("ill")], about_rows=1_000), epsilon=1)
-    if two:
-        steps = [dpf.step(name, dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace("0.01")) for name in "ab"]
-        study.add_plan("two", dpf.sequential(*steps))
+    if three:
+        steps = [dpf.step(name, dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace("0.01")) for name in "abc"]
+        study.add_plan("three", dpf.sequential(*steps))
     for k in range(number):
         study.add(f"m{k}", dpf.miner("histogram", attribute="ill", epsilon=epsilon if k else "0.01"))
     return study.plan()
@@ -108,7 +108,7 @@ def plan_of(number: int, epsilon: str = "0.01", *, two: bool = False) -> dpf.Stu
 def test_a_large_difference_begins_with_unchanged_parts_folded() -> None:
     small = difference_on_page(difference(plan_of(3), plan_of(3, "0.02")))
     assert not any(node.folded for node in small.walk())
-    full = difference_on_page(difference(plan_of(28, two=True), plan_of(28, "0.02", two=True)))
+    full = difference_on_page(difference(plan_of(27, three=True), plan_of(27, "0.02", three=True)))
     assert sum(1 for _ in full.walk()) == 60
     assert not any(node.folded for node in full.walk())
     large = difference_on_page(difference(plan_of(32), plan_of(32, "0.02")))

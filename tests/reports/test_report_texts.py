@@ -15,6 +15,7 @@ from dpframework.facts.privacy import PrivacyLoss, Relation
 from dpframework.facts.unit import ROW
 from dpframework.plan.spending import Amounts
 from dpframework.queries import Sensitivity
+from dpframework.reports.difference.words import from_to
 from dpframework.reports.drawing import place_lines
 from dpframework.reports.fitting import fit_facts, fit_prose, fit_tree
 from dpframework.reports.losses import share_of
@@ -105,6 +106,22 @@ def test_a_share_is_that_of_two_finite_epsilons_above_0() -> None:
     assert share_of(PrivacyLoss(0), one) == 0
     for loss, whole in ((None, one), (one, None), (None, None), (PrivacyLoss(rho=1), one), (one, PrivacyLoss(0))):
         assert share_of(loss, whole) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        (False, True, "from no to yes"),
+        (None, (), "from None to ()"),  # which read alike
+        (None, Fraction(1, 3), "from none to ~0.3333"),
+        (Fraction(2), ["a", Fraction(5, 2), True], "from 2 to a, 2.5, yes"),
+        (Fraction(33333, 99998), Fraction(1, 3), "from 33333/99998 to 1/3"),
+        (0.5, "x", "from 0.5 to x"),
+        ("1", 1, "from '1' to 1"),
+    ],
+)
+def test_unequal_values_never_read_alike(before: Any, after: Any, text: str) -> None:
+    assert from_to(before, after) == text
 
 
 # Lines

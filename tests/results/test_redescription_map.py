@@ -63,6 +63,12 @@ def test_a_map_has_the_sides_that_are_about_its_two_attributes_alone() -> None:
     assert not any(text.get_parse_math() for text in axes.get_legend().get_texts())
 
 
+def test_a_map_goes_a_tenth_beyond_the_outermost_thresholds() -> None:
+    band = And([NORTH, Below("lat", 70), Not(Below("lon", -5)), Below("lon", 5)])
+    axes = drawn(found((MOOSE, band)))[2].axes[0]
+    assert (axes.get_xlim(), axes.get_ylim()) == ((-6, 6), (48, 72))
+
+
 def test_a_map_with_nothing_to_show_says_so() -> None:
     for result in (found((MOOSE, Below("rain", 3))), Redescriptions([])):
         labels, boxes, figure = drawn(result)
