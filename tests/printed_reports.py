@@ -34,7 +34,7 @@ from dpframework.reports.drawing import difference_dot, difference_mermaid, diff
 from dpframework.reports.formats import ReportFormat
 from dpframework.reports.html import html_difference, html_report
 from dpframework.reports.markdown import markdown_report
-from dpframework.reports.report_files import releases_csv, releases_json
+from dpframework.reports.report_files import lay_out, releases_csv, releases_json
 from dpframework.results.matrix import Matrix
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
@@ -218,6 +218,7 @@ RUN = RunSummary(
     "opendp",
 )
 SEEDED = RunSummary(False, "zcdp", "rho 0.5", CHARGES[:1], {}, None, None)
+MADE: Any = RunSummary(True, "zcdp", "rho 0.015", ("n/n", "n/n"), {})
 UNKNOWN = RunSummary(True, "pure", "no finite epsilon", ("normal/n", "any/rows", "any/rows"), {})
 ABOUT = About(
     SCHEMA,
@@ -280,6 +281,9 @@ def reports() -> dict[str, Callable[[], str]]:
         "page-plan": lambda: part_of_page(html_report(after, about=About(time="now", approvals=())), "who", "findings"),
         "page-many": lambda: part_of_page(html_report(large), "plan"),
         "releases": lambda: releases_csv(before, RUN) + releases_json(after),
+        "releases-made": lambda: "".join(
+            lay_out(form, noisy, MADE, title="n") for form in (ReportFormat.JSON, ReportFormat.CSV)
+        ),
         "drawings": lambda: "\n".join([tree(before), mermaid(before), dot(before)]),
         "difference": lambda: "\n".join(
             str(line) for one in (told, back, same) for line in (*one.headlines, *one.changes)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import attrs
 import pytest
 
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.reports import blocks, markdown_report, sections
 from dpframework.reports.about import About
+from dpframework.reports.facts import part_rows
 from dpframework.reports.formats import ReportFormat
 from dpframework.reports.html import html_report, require_reportable
 from dpframework.reports.run_summary import RunSummary
@@ -85,6 +87,15 @@ def test_a_new_section_appears_in_every_format(
         ):
             assert text in shown
         assert ('href="#weather"' in shown) == (form is ReportFormat.HTML)
+
+
+def test_a_part_is_called_by_its_name_or_else_by_what_it_is() -> None:
+    study = dpf.Study(SCHEMA, epsilon=3)
+    study.add_plan("first", dpf.step("n", dpf.queries.Count(), DiscreteLaplace(1)))
+    assert [name for name, _ in part_rows(study.plan())] == ["first", "the whole plan"]
+    plan = study.plan()
+    repeated = attrs.evolve(plan, root=dpf.sequential(dpf.repeat(2, plan.root)))
+    assert [name for name, _ in part_rows(repeated)] == ["repeat 2 times", "the whole plan"]
 
 
 @pytest.mark.parametrize("form", FORMATS)
