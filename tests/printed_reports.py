@@ -224,7 +224,7 @@ ABOUT = About(
     SCHEMA,
     ["people.csv", "more.csv"],
     "2026-11-28 10:00 UTC",
-    approvals=["approved by board, for two runs"],
+    approvals=["approved by Ann, for one run", "approved by board, for two runs"],
     held=["capped at epsilon 10.", "spent: epsilon 2."],
     ran="run by Ann, for the press",
     counted="counted by DuckDB, in 7 queries",
