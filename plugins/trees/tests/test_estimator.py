@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from dpframework_trees import (
     DPAdditiveClassifier,
+    DPAdditiveRegressor,
     DPClassifier,
     DPID3Classifier,
     DPTreeClassifier,
@@ -101,6 +102,21 @@ def test_without_a_schema_a_fit_warns_and_is_not_private():
         tree = DPID3Classifier(epsilon=20).fit(X, y)
     assert not tree.private_
     assert "schema-inferred-from-data" in tree.plan_.assumptions
+
+
+def test_a_warning_points_at_the_fit():
+    """At the line of the user's own file that called it, with a schema, without one, and without y in it."""
+    X, y = people(50)
+    inferred = dpf.Schema(SCHEMA.attributes, inferred=("bounds: observed",))
+    without_y = SCHEMA.select(["age", "city"])
+    fits = [
+        *((DPID3Classifier(epsilon=20, max_depth=1, schema=schema), y) for schema in (None, without_y, inferred)),
+        *((DPAdditiveRegressor(epsilon=20, schema=schema), X.age) for schema in (None, without_y)),
+    ]
+    for estimator, outcomes in fits:
+        with pytest.warns(PrivacyWarning) as caught:
+            estimator.fit(X, outcomes)
+        assert {one.filename for one in caught if one.category is PrivacyWarning} == {__file__}
 
 
 def test_a_schema_without_the_class_warns_that_classes_are_read_off_the_data():

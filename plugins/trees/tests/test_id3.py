@@ -315,6 +315,21 @@ def test_each_step_is_planned_for_as_many_candidates_as_it_may_have():
     assert [step.query.children for step in walk(widest) if getattr(step, "name", "") == "split"] == [5]
 
 
+@pytest.mark.parametrize(
+    ("splits", "numeric", "tables"),
+    [("multiway", False, (3, 2)), ("multiway", True, (4, 4)), ("binary", False, (3, 3)), ("binary", True, (4, 4))],
+)
+def test_noisy_tables_share_a_levels_budget(splits, numeric, tables):
+    """One of each attribute that is left: a split into all values uses one up, unless a number may be cut again."""
+    names = ["a", "b", "c"]
+    attributes = [*map(dpf.Boolean, names), *([dpf.Numeric("size", 0, 8, cuts=[3, 5])] if numeric else [])]
+    schema = dpf.Schema([*attributes, dpf.Boolean("class")], max_rows=40)
+    miner = DPID3("class", 1, max_depth=2, splits=splits, selection="noisy-counts")
+    shares = tree_budget("growing", Fraction(1), 2, thresholds=0, counts=False).select
+    planned = {step.mechanism.epsilon for step in walk(miner.plan(schema)) if getattr(step, "name", "") == "split"}
+    assert planned == {share / number for share, number in zip(shares, tables, strict=True)}
+
+
 def test_a_node_that_counts_ends_below_the_noise_of_its_parts():
     """Fewer than parts * classes * sqrt(2) / epsilon of the leaf: Friedman and Schuster 2010."""
     miner = DPID3("class", 1, max_depth=1, stopping="noisy-count", budget="published")

@@ -20,6 +20,7 @@ from dpframework_trees.tree_pairs import MarkovChainPairs, PairData, largest_rep
 
 import dpframework as dpf
 from dpframework.lab.clinic import clinic_schema, clinic_table
+from dpframework.results import p_values
 from dpframework.verify.conformance import MechanismConformance, QueryConformance
 from dpframework.verify.probes import Probe
 from dpframework.verify.replay import replay
@@ -356,6 +357,38 @@ def test_extraction_is_the_algorithm_as_it_is_written(seed):
     found, number = extract(grown, counts, variance, constraints)
     found = [attrs.evolve(one, shown_from=0.0) for one in found]
     assert (set(found), len(found), number) == (expected, len(expected), expected_number)
+
+
+def test_no_redescription_of_sixteen_leaves_comes_twice():
+    """Of trees of three levels whose seven tests are of seven attributes, so that a row may be in each leaf."""
+    rng = np.random.default_rng(3)
+    schema = dpf.Schema([dpf.Boolean(f"{side}{k}", view=side) for side in ("left", "right") for k in range(7)])
+    trees = {}
+    for view in dpf.View:
+        names = [a.name for a in schema.view(view)]
+        trees[view] = tree(Candidates.of_schema(schema, names, multiway=False, cuts=True), *range(7))
+    counts = rng.integers(0, 30, (8, 8)) + 100 * (rng.random((8, 8)) < 0.2)
+    found, looked_at = extract(trees, counts, 2.0, Constraints(0, 0, 1, 1))
+    sides = [(one.left, one.right) for one in found]
+    assert looked_at > len(sides) > 10
+    assert len(set(sides)) == len(sides)
+
+
+def test_constraints_hold_where_they_are_just_met():
+    """Of 100 rows 40 are in the first leaf of both sides, 50 in that of either: an index of 40 / 60."""
+    trees = {dpf.View.LEFT: tree(LEFT, 0), dpf.View.RIGHT: tree(RIGHT, 0)}
+    counts, sides = np.array([[40, 10], [10, 40]]), ("wolf = true", "snow = true")
+
+    def is_found(*constraints):
+        found, _ = extract(trees, counts, 1e-9, Constraints(*constraints))
+        return sides in {(str(one.left), str(one.right)) for one in found}
+
+    (p,) = p_values(*(np.array([number]) for number in (40.0, 50.0, 50.0)), 100.0).tolist()
+    assert is_found(2 / 3, 40, 0.4, p)
+    assert not is_found(0.6667, 40, 0.4, p)
+    assert not is_found(2 / 3, 40.1, 0.4, p)
+    assert not is_found(2 / 3, 40, 0.399, p)
+    assert not is_found(2 / 3, 40, 0.4, 0.999 * p)
 
 
 def test_constraints_are_met_by_all_that_is_returned():

@@ -136,7 +136,7 @@ class InputColumns:
         if target is not None:
             return known, target
         if self.schema is not None:
-            _warn("the schema has no attribute for the class: its values are read off y, so this fit is not private")
+            _warn("the schema has no attribute for the class: its values are read off y, so this fit is not private", 4)
         name = _free_name(CLASS, known.names)
         return _with_class(known, name, outcomes.array), name
 
@@ -154,7 +154,7 @@ class InputColumns:
         if target is not None:
             return known, target
         if self.schema is not None:
-            _warn("the schema has no attribute for y: its bounds are read off y, so this fit is not private")
+            _warn("the schema has no attribute for y: its bounds are read off y, so this fit is not private", 4)
         try:
             numbers = np.asarray(outcomes.array, dtype=np.float64)
         except (TypeError, ValueError):
@@ -169,14 +169,15 @@ class InputColumns:
         if self.schema is None:
             _warn(
                 "no schema was given: one is inferred from the data, so this fit is not private; "
-                "write a public schema and pass it as schema="
+                "write a public schema and pass it as schema=",
+                5,
             )
             import polars as pl
 
             frame = pl.DataFrame({name: _plain(column) for name, column in zip(self.names, columns, strict=True)})
             return infer_schema(frame), None
         if self.schema.inferred:
-            _warn("the schema was inferred from data, so this fit is not private; write a public schema")
+            _warn("the schema was inferred from data, so this fit is not private; write a public schema", 5)
         features, target = self._features(self.schema)
         return self.schema.select(features if target is None else [*features, target]), target
 
@@ -204,8 +205,9 @@ class InputColumns:
         return features, self.target or next(iter(others), None)
 
 
-def _warn(sentence: str) -> None:
-    warnings.warn(sentence, PrivacyWarning, stacklevel=4)  # `fit` was called there
+def _warn(sentence: str, calls: int) -> None:
+    """Warn at the user's line that called `fit`, with so many calls from there to here."""
+    warnings.warn(sentence, PrivacyWarning, stacklevel=calls + 1)
 
 
 def _plain(column: Any) -> Any:

@@ -169,7 +169,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         check_is_fitted(self)
         known = self.model_.importances()
         found = np.array([known.get(name, 0.0) for name in self.schema_.names if name != self._target])
-        return np.asarray(found / found.sum()) if found.sum() > 0 else found
+        return np.asarray(found / found.sum()) if found.any() else found
 
     def _rows(self, X: Any) -> NewRows:
         """Return the rows of X on the grid of the columns' schema."""
