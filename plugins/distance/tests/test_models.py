@@ -262,6 +262,15 @@ def test_without_a_context_shares_are_compared() -> None:
     assert "from shares of rows" in str(one)
 
 
+def test_of_two_attributes_the_one_that_a_context_lacks_is_unknown_too() -> None:
+    """A hundredth of what P(y|x) could vary by, for two attributes."""
+    table = chain_table(attributes=2)
+    found = learned(table, DPDilca(10_000, context="none"))["a0"]
+    shares = np.bincount(table.codes[0], minlength=3) / table.schema.rows
+    squares = 0.99 * np.square(shares[:, None] - shares) + 0.01 * (shares[:, None] + shares)
+    assert found.matrix == pytest.approx(np.sqrt(squares) * (1 - np.eye(3)), abs=1e-3)
+
+
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, "1e-6"), ("0.1", "1e-9"), (8, "0.01")])
 def test_a_rho_is_the_largest_that_an_epsilon_has_room_for(epsilon: Any, delta: str) -> None:
     def costs(rho: Fraction) -> Any:

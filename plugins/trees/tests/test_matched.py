@@ -116,6 +116,12 @@ def test_the_number_of_trees_follows_from_epsilon_and_public_facts() -> None:
     assert MatchedTrees(1, trees=4).arrange(bounded(10)).trees == 4
 
 
+def test_few_rows_are_two_at_least() -> None:
+    assert MatchedTrees(1, rare=2).rare == 2
+    with pytest.raises(dpf.InputError, match="rare is 1; a whole number from 2 on is needed"):
+        MatchedTrees(1, rare=1)
+
+
 def test_errors_are_those_of_the_branch_that_about_so_many_rows_lead_to() -> None:
     def supports(**facts: int) -> Any:
         study = dpf.Study(attrs.evolve(bounded(None), **facts), epsilon="0.3")

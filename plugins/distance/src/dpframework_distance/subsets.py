@@ -155,7 +155,7 @@ def count_once(block: Block, attributes: Sequence[Attribute], order: int, contai
             return kept[key]
     layout = subsets(tuple(a.size for a in attributes), order, containing)
     larger = kept.get((key[0], order + 1, containing))
-    if larger is not None and order < len(attributes):
+    if larger is not None:
         counts = _sum_larger(larger, subsets(tuple(a.size for a in attributes), order + 1, containing), layout)
     else:
         counts = count_subsets(block, [attribute.name for attribute in attributes], layout)

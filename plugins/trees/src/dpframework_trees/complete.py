@@ -62,7 +62,7 @@ class CompleteTree:
         schema = self.candidates.schema
         path = self.path(leaf)
         parts = tuple(dict.fromkeys(t if holds else otherwise(t, schema[t.attribute]) for t, holds in path))
-        return parts[0] if len(parts) == 1 else And(parts)
+        return next(iter(parts)) if len(parts) == 1 else And(parts)
 
     @property
     def cases(self) -> Cases:
