@@ -63,6 +63,21 @@ def test_the_second_clone_that_is_fitted_on_a_budget_of_its_own_warns_and_no_lat
     assert family.fits == 3
 
 
+def test_warnings_point_at_the_line_that_called_the_fit() -> None:
+    family, one, other = EstimatorFamily(), Estimator(), Estimator()
+    family.note_prediction(one)
+    family.note_fit(one, alone=True)
+
+    def fit() -> None:
+        family.may_choose_by_scores(other)
+        family.note_fit(other, alone=True)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit()
+    assert [one.lineno for one in caught] == [fit.__code__.co_firstlineno + 6] * 2
+
+
 def test_a_copy_of_an_estimator_is_of_the_same_family() -> None:
     family = EstimatorFamily()
     assert copy.deepcopy({"clones": family})["clones"] is family

@@ -124,6 +124,9 @@ def test_importances_are_the_impurity_that_splits_remove() -> None:
     none = Inner(dpf.Below("size", 3), (RED, RED), np.zeros(3), np.ones(3) / 3)
     for node in (odd, none):
         assert DecisionTree.over(node, GRADE, SCHEMA).importances() == {"size": 0}
+    empty = Leaf(np.zeros(3), np.ones(3) / 3)
+    beside = Inner(dpf.Below("size", 3), (leaf(2, 1, 0), empty), np.array([2.0, 2.0, 0]), np.ones(3) / 3)
+    assert DecisionTree.over(beside, GRADE, SCHEMA).importances() == pytest.approx({"size": 2 - 4 / 3})
     half = Inner(dpf.Below("size", 3), (leaf(0.25, 0, 0), leaf(0, 0.25, 0)), np.array([0.25, 0.25, 0]), np.ones(3) / 3)
     assert DecisionTree.over(half, GRADE, SCHEMA).importances() == pytest.approx({"size": 0.25})
 
