@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
+import attrs
 import networkx as nx
 from hypothesis import given, strategies as st
 from random_plans import compositions
@@ -99,6 +100,17 @@ def walked_uses(root: Node) -> set[tuple[int, int]]:
                 uses |= {(source, id(user)) for source in found}
                 place = None if found else opener_of[id(place)]
     return uses
+
+
+def test_a_step_may_read_any_attribute_if_it_reads_one_that_the_schema_lacks(plan_of: Callable[..., Any]) -> None:
+    """A miner derives that one, from whatever it likes. Without a plan nobody says which attributes there are."""
+    known, derived = (
+        dpf.step("s", dpf.queries.Histogram(one), DiscreteLaplace(1)) for one in (SCHEMA["a"], dpf.Boolean("b"))
+    )
+    for node, reads in ((known, ("a",)), (derived, None)):
+        (placed,) = plan_of(node, SCHEMA).index.nodes
+        assert placed.declared_reads == reads
+        assert attrs.evolve(placed, plan=None).declared_reads == (reads or ("b",))
 
 
 @given(node=nodes)

@@ -58,6 +58,7 @@ def test_the_domain_is_what_keys_of_the_schema_lead_to():
     assert labels == dpf.Categorical("d", ["Berlin", "Hamburg"], missing=True)
     numbers = schema_of(lookup={"10115": 570, "20095": 770.5, "99999": 1e6})["d"]
     assert (numbers.lower, numbers.upper, numbers.missing) == (570, 770.5, True)
+    assert schema_of("ill", lookup={"true": "sick", "false": "well"})["d"].missing is False
     declared = schema_of(lookup={"10115": 570, "20095": 770.5}, lower=0, upper=700, bins=7)
     assert cells_of(declared) == [700, 570, None, None]
     listed = schema_of(lookup={"10115": "b", "20095": "h"}, values=["h", "b", "x"])

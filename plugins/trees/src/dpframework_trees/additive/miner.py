@@ -243,10 +243,10 @@ class AdditiveFit:
 
         `uses` names the steps whose releases the fit uses. They choose between branches, where there are several.
         """
-        variants = self.variants
-        if len(variants) == 1:
-            return self._steps_of(variants[0], epsilon, uses)
-        return [either(*(sequential(*self._steps_of(own, epsilon), name=own.name) for own in variants))]
+        first, *others = self.variants
+        if not others:
+            return self._steps_of(first, epsilon, uses)
+        return [either(*(sequential(*self._steps_of(own, epsilon), name=own.name) for own in (first, *others)))]
 
     def _steps_of(self, variant: Variant, epsilon: Fraction, uses: Collection[str] = ()) -> list[Node]:
         found: list[Node] = []
