@@ -109,7 +109,8 @@ def test_a_plan_is_written_as_its_name_ends(tmp_path, plan, capsys):
     assert main(["plan", str(source), "--diff", str(source), "--out", str(tmp_path / "b.txt")]) == 2
 
 
-def test_only_richs_own_controls_steer_a_terminal():
+def test_only_richs_own_controls_steer_a_terminal(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")  # a dumb one has no bell
     shown = Screen(file=io.StringIO(), force_terminal=True, color_system=None)
     shown.print("[b]one\x1b[2J :snake:")
     shown.bell()

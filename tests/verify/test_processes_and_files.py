@@ -118,7 +118,7 @@ def test_each_difference_belongs_to_its_question(monkeypatch: pytest.MonkeyPatch
     unsent = asked(np.array([9]), Given(lambda: 0))
     questions = [asked(np.array([1]), Count()), unsent, asked(np.array([2]), Count()), asked(np.array([3]), Count())]
     assert unsent.pickled is None
-    found = answered(np.array([1]), np.array([5]), None)
+    found = answered((np.array([1]), None), (np.array([5]), None), None)
     assert found[:2] == [None, None]
     assert found[3] is None
     assert found[2] == (
@@ -128,7 +128,7 @@ def test_each_difference_belongs_to_its_question(monkeypatch: pytest.MonkeyPatch
     assert sent == [[one.pickled for one in questions if one is not unsent]]
     assert answered(None) == [None] * 4
     questions, sent = [unsent], []
-    assert answered(np.array([1])) == [None]
+    assert answered((np.array([1]), None)) == [None]
     assert sent == []
     query, schema, rows, derived, inputs = pickle.loads(asked(0, Count(), b"\1\2").pickled or b"")
     assert (query, schema, rows, derived, inputs) == (Count(), SCHEMA, b"\1\2", (), {})

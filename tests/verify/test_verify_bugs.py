@@ -54,7 +54,9 @@ compared: dict[Any, LossReport] = {}
 def each_mechanism_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Most of the bugs are not in the mechanism, which is the same one then, on answers of the same kind."""
 
-    def sampled_once(mechanism: dpf.Mechanism, *, given: Any, beside: Any, settings: bool) -> SamplerReport:
+    def sampled_once(
+        mechanism: dpf.Mechanism, *, settings: bool, given: Any = None, beside: Any = None
+    ) -> SamplerReport:
         return sampled(mechanism) if given is None else check_sampler(mechanism, given=given)
 
     def compared_once(mechanism: dpf.Mechanism, *, given: Any, relations: Any, seconds: float) -> LossReport:
