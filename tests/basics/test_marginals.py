@@ -353,6 +353,8 @@ def test_what_a_schema_cannot_serve_is_refused() -> None:
     big = dpf.Schema([dpf.Categorical(f"c{k}", [str(v) for v in range(101)]) for k in range(3)])
     with pytest.raises(InputError, match="cells"):
         MarginalsMiner(epsilon=1, order=3).plan(big)
+    largest = dpf.Schema([dpf.Categorical(f"c{k}", [str(v) for v in range(100)]) for k in range(3)])
+    assert MarginalsMiner(epsilon=1, of=[["c0", "c1", "c2"]]).workload(largest).sizes == (100, 100, 100)
     with pytest.raises(InputError, match="two values"):
         MarginalsMiner(epsilon=1, of=["country"]).plan(SCHEMA)
     with pytest.raises(InputError, match="open"):

@@ -164,6 +164,13 @@ def test_of_literals_that_repeat_each_other_one_stays():
     assert without_nothing(Or([A, Not(C)]), block) == Or([A, Not(C)])
 
 
+@pytest.mark.parametrize(("more", "left"), [(9, A), (10, Or([A, B]))])
+def test_a_literal_says_something_from_a_hundredth_of_the_rows_on(more, left):
+    rows = planted(a=[slice(0, 300)], b=[slice(300, 300 + more)], c=[slice(0, 0)], d=[slice(0, 0)])
+    (block,) = dpf.InMemory().load(rows)
+    assert without_nothing(Or([A, B]), block) == left
+
+
 def test_nothing_found_has_no_figures():
     quality = redescription_quality([], table_of([[0]] * 4)).to_dict()
     assert quality.pop("count") == quality.pop("useful") == quality.pop("different") == 0

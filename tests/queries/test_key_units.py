@@ -117,6 +117,24 @@ def test_the_delta_of_new_keys_is_exact(rows: int, relation: dpf.Relation, plan_
         assert calibration.losses.zcdp.under(relation) == Fraction(rho) == changes / (2 * calibration.scale)
 
 
+@pytest.mark.parametrize(("rho", "delta"), [("0.1", "1e-6"), ("0.5", "0.01")])
+def test_what_a_key_needs_to_be_shown_is_told(rho: str, delta: str, plan_of: Callable[..., Any]) -> None:
+    """Half of the time, in 999 of 1,000 releases and in 97.5 of 100, by the chances of single outputs."""
+    calibration = calibrated(GaussianThreshold(rho, delta), plan_of, ADD, dpf.PrivacyUnit("person", 3))
+    shows, sigma = GaussianThreshold.shows(calibration), math.sqrt(float(calibration.scale))
+    numbers = np.arange(-int(60 * sigma) - 60, int(60 * sigma) + 60)
+    weights = np.exp(-np.square(numbers / sigma) / 2)
+
+    def chance(rows: int) -> float:
+        return float(weights[numbers + rows >= threshold_of(calibration)].sum() / weights.sum())
+
+    assert shows.half == threshold_of(calibration)
+    assert chance(shows.always - 1) < float(shows.sure) == 0.999 <= chance(shows.always)
+    assert chance(shows.hidden) < 0.975 <= chance(shows.hidden + 1)
+    assert weights[np.abs(numbers) <= shows.within].sum() / weights.sum() >= 0.95
+    assert shows.expected == pytest.approx((np.abs(numbers) * weights).sum() / weights.sum(), rel=0.05)
+
+
 def test_a_tail_is_the_sum_of_its_probabilities() -> None:
     for sigma in (0.6, 3.0, 40.0):
         weights = {k: math.exp(-(k**2) / (2 * sigma**2)) for k in range(-800, 801)}
