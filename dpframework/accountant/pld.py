@@ -23,7 +23,7 @@ from dpframework.accountant.distributions import FINEST_DELTA, AnyPure, AnyRho, 
 from dpframework.accountant.pure import UNCLAIMED
 from dpframework.facts.privacy import ByRelation, PrivacyLoss, Relation, convert_above, float_above
 from dpframework.mechanisms.base import Calibration
-from dpframework.mechanisms.gaussian import DiscreteGaussianEvent
+from dpframework.mechanisms.gaussian import DiscreteGaussianEvent, FineGaussianEvent
 
 
 @attrs.frozen
@@ -143,7 +143,7 @@ class PLDAccountant(Accountant[Events]):
         return PrivacyLoss(epsilon=converted if pure is None else min(converted, pure), delta=self.delta)
 
 
-LARGEST_PURE = 700  # of which the exponential is a number in double precision; more protects nobody
+LARGEST_LOSS = 700  # of which the exponential is a number in double precision; more protects nobody
 
 
 def _smallest(event: Any, delta: Fraction) -> float:
@@ -161,21 +161,28 @@ def _smallest(event: Any, delta: Fraction) -> float:
 
 
 def _fit(events: Iterable[tuple[Any, int]]) -> bool:
-    """Tell whether a distribution can hold the pure epsilons of events and of releases from samples."""
-    pure = Fraction(0)
+    """Tell whether a distribution can hold the losses of events and of releases from samples."""
+    losses = 0.0
     for event, times in events:
         if isinstance(event, SampledEvent) and not _fit(event.events):
             return False
-        pure += Fraction(_most_of(event)) * times
-    return pure <= LARGEST_PURE
+        losses += _loss_of(event) * times
+    return losses <= LARGEST_LOSS
 
 
-def _most_of(event: Any) -> float:
-    """Return the pure epsilon of an event, 0 if it has none."""
-    from dp_accounting.dp_event import DiscreteLaplaceDpEvent
+def _loss_of(event: Any) -> float:
+    """Return the pure epsilon of an event, or else its rho, which is the mean of a Gaussian's losses; else 0."""
+    from dp_accounting.dp_event import DiscreteLaplaceDpEvent, GaussianDpEvent
 
-    if isinstance(event, DiscreteLaplaceDpEvent):
-        return float(event.noise_parameter * event.sensitivity)
+    match event:
+        case DiscreteLaplaceDpEvent():
+            return float(event.noise_parameter * event.sensitivity)
+        case DiscreteGaussianEvent(sigma=sigma, shift=shift):
+            return float((shift / sigma) ** 2 / 2)
+        case GaussianDpEvent() | FineGaussianEvent():
+            return float(event.noise_multiplier**-2 / 2) if event.noise_multiplier else math.inf
+        case AnyRho(rho=rho):
+            return rho
     epsilon = _pure_of(event)
     return 0.0 if epsilon is None else epsilon
 

@@ -396,6 +396,28 @@ def test_no_pure_epsilon_is_too_large_for_the_accountants(
         assert ("pld" in with_noise.totals()) is (epsilon <= 700 or not sampled)
 
 
+@pytest.mark.parametrize(
+    ("query", "relation"),
+    [
+        (dpf.queries.Count(), ADD),
+        (dpf.queries.Histogram(dpf.Boolean("ill")), ADD),
+        (dpf.queries.Histogram(dpf.Boolean("ill")), REPLACE),
+    ],
+    ids=str,
+)
+def test_no_rho_is_too_large_for_the_accountants(
+    plan_of: Callable[..., dpf.StudyPlan], query: dpf.queries.Query, relation: dpf.Relation
+) -> None:
+    """The losses of a rho of a million lie around a million: 24 million points took a minute, and gigabytes."""
+    schema = dpf.Schema([dpf.Boolean("ill")])
+    for rho in (690, 700, 701, 10**6):
+        for node in (dpf.step("g", query, Gaussian(rho)), dpf.repeat(10, dpf.step("g", query, Gaussian(rho / 10)))):
+            plan = plan_of(node, schema, relation, delta=MILLIONTH)
+            assert plan.failures() == {}
+            assert ("pld" in plan.totals()) is (rho <= 700)
+            assert plan.totals()["zcdp"].epsilon is not None
+
+
 def epsilon_of_responses(times: int, epsilon: float, delta: float) -> float:
     """Return the epsilon at delta of so many randomized responses, exactly: their losses are binomial."""
     losses = epsilon * (2 * np.arange(times + 1) - times)
