@@ -113,6 +113,8 @@ def test_of_one_block_the_bound_is_the_change(
     change_by_replacement.cache_clear()
     assert is_bound(*facts[:3])
     assert change_by_replacement(*facts) == exact
+    with_rows = (sizes, ((), *facts[1]), (9, 3), norm)  # a row that is replaced changes no number of rows
+    assert change_by_replacement(*with_rows) == exact
     change_by_replacement.cache_clear()
 
 

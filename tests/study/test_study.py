@@ -426,3 +426,12 @@ def test_an_engine_that_reads_rows_itself_bounds_each_unit(files: bool, tables: 
         assert str(caught.value) == (
             "engine 'other' reads its rows itself, without a bound on the rows of one 'person'; use another engine"
         )
+
+
+def test_a_plan_tells_the_errors_that_its_miners_know():
+    """Of the rows and not of the step, whose query counts them: as the miner says it."""
+    study = dpf.Study(dpf.Schema([dpf.Boolean("ill")]), epsilon=1)
+    study.add("n", dpf.miner("count", epsilon=1))
+    plan = study.plan()
+    assert [bound.what for bound in plan.error_bounds()["n"]] == ["number of rows"]
+    assert attrs.evolve(plan, schema=None).error_bounds()["n"][0].what != "number of rows"
