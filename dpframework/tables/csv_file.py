@@ -171,6 +171,9 @@ def _texts(
                 tell_share(file.tell() / max(size, 1))  # a file may have been empty when it was opened
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise InputError(f"{path.name}: cannot be unpacked; a whole gzip file is expected") from None
+    except UnicodeError:  # UTF-16 without the mark that says in which order its bytes are; else nothing raises it
+        remedy = "say how the file is written in [read] of the schema (encoding)"
+        raise InputError(f"{path.name}: is not text in {encoding.upper()}; {remedy}") from None
     except OSError as error:
         raise refused(f"{path.name}: cannot be read: {error.strerror}") from None
 

@@ -21,6 +21,7 @@ from dpframework.facts.attributes import Boolean, Categorical, Numeric
 from dpframework.facts.canonical import of_text
 from dpframework.facts.errors import InputError
 from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.encoding import encode_column
@@ -455,6 +456,13 @@ def test_values_of_some_attributes_and_middles_of_bins() -> None:
 
 
 HEAD = "age,sex,smokes\n"
+
+
+def test_utf_16_without_its_mark_is_refused_in_a_sentence(tmp_path):
+    (tmp_path / "t.csv").write_bytes("ill\ntrue\n".encode("utf-16-le"))
+    schema = Schema([Boolean("ill")], read=ReadOptions(encoding="utf-16"))
+    with pytest.raises(InputError, match=r"t\.csv: is not text in UTF-16; say how the file is written"):
+        read_table(tmp_path / "t.csv", schema)
 
 
 @pytest.mark.parametrize(
