@@ -15,7 +15,7 @@ import os
 import re
 import shlex
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from dpframework.cli import main
@@ -209,6 +209,15 @@ def page_text(page: str) -> str:
     return re.sub(r">\s*<", ">\n<", re.sub(r"<(style|script)\b.*?</\1>", "", page, flags=re.DOTALL))
 
 
+def write_anew(folder: Path, files: Iterable[tuple[str, str]]) -> None:
+    """Write files, by name, in place of all that a folder holds."""
+    folder.mkdir(exist_ok=True)
+    for old in folder.glob("*.txt"):
+        old.unlink()
+    for name, text in files:
+        (folder / name).write_text(text, encoding="utf-8")
+
+
 def printed() -> Iterator[tuple[str, str]]:
     """Yield the name of each file and what it should hold."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
@@ -229,8 +238,4 @@ def printed() -> Iterator[tuple[str, str]]:
 
 if __name__ == "__main__":
     os.environ |= TERMINAL
-    PRINTED.mkdir(exist_ok=True)
-    for old in PRINTED.glob("*.txt"):
-        old.unlink()
-    for name, text in printed():
-        (PRINTED / name).write_text(text, encoding="utf-8")
+    write_anew(PRINTED, printed())

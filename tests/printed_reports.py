@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from printed_outputs import page_text
+from printed_outputs import page_text, write_anew
 from rich.console import Console
 
 import dpframework as dpf
@@ -327,8 +327,4 @@ def printed() -> Iterator[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    PRINTED.mkdir(exist_ok=True)
-    for old in PRINTED.glob("*.txt"):
-        old.unlink()
-    for name, text in printed():
-        (PRINTED / name).write_text(text, encoding="utf-8")
+    write_anew(PRINTED, printed())

@@ -22,6 +22,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
+from printed_outputs import write_anew
 
 from dpframework.facts.descriptions import And, Below, Equals, Not
 from dpframework.results.adaptive import AdaptiveGrid, FoundBounds
@@ -201,8 +202,4 @@ def printed() -> Iterator[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    PRINTED.mkdir(exist_ok=True)
-    for old in PRINTED.glob("*.txt"):
-        old.unlink()
-    for name, text in printed():
-        (PRINTED / name).write_text(text, encoding="utf-8")
+    write_anew(PRINTED, printed())

@@ -266,10 +266,8 @@ class Gate:
         """Return the candidates of a selection, if there is one score for each, or None for other mechanisms."""
         if not charge.step.mechanism.selects:
             return None
-        query, what = (
-            charge.step.query,
-            f"step '{charge.path}': listing the candidates of '{charge.calibration.facts.text}'",
-        )
+        query = charge.step.query
+        what = f"step '{charge.path}': listing the candidates of '{charge.calibration.facts.text}'"
 
         def listed() -> tuple[Sequence[Any], int]:
             candidates = query.candidates(**inputs)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from verify.test_verify_beginners import failures
 from verify.test_verify_settings import OneByOne
+from verify.test_verify_strangers import ADD, FLAGS, PEOPLE, Asks, l1
 
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Laplace
@@ -26,30 +27,8 @@ from dpframework.verify.copies import change_beyond_rounding
 from dpframework.verify.other_process import CHILD
 from dpframework.verify.related_schemas import related_mechanisms, related_miners, related_schemas
 
-ADD, REPLACE = dpf.Relation
-PEOPLE = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Numeric("age", 0, 8, cuts=[4])])
-FLAGS = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])
 TOWNS = dpf.Schema([dpf.Categorical("town", list("ABCDEFGH"))])
 GRADES = dpf.Schema([dpf.Categorical("grade", ["1", "2", "3"])])
-
-
-def l1(*bounds: Any) -> tuple[Sensitivity, ...]:
-    return (Sensitivity(Norm.L1, *bounds, source="an outsider"),)
-
-
-@attrs.frozen
-class Asks(dpf.Miner):
-    """Ask one query with noise."""
-
-    name = "asks"
-    query: Query
-    noise: dpf.Mechanism
-
-    def plan(self, schema):
-        return dpf.step("asked", self.query, self.noise)
-
-    def mine(self, table):
-        return table.release("asked")
 
 
 @attrs.frozen
