@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import abc
 import contextlib
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,7 +48,7 @@ from dpframework.verify.engine_tables import (
     write,
     write_odd,
 )
-from dpframework.verify.people_conformance import PeopleConformance
+from dpframework.verify.shown_conformance import ShownConformance
 from dpframework.verify.unit_samples import assert_units_sampled
 
 ODD_ROWS = 4_000
@@ -94,7 +93,7 @@ def _cells(block: Block) -> list[list[int]]:
     return [block.codes(attribute.name).tolist() for attribute in SCHEMA]
 
 
-class EngineConformance(PeopleConformance):
+class EngineConformance(ShownConformance):
     """The tests that every engine must pass. One engine serves all tests of the class, and is closed after them."""
 
     @classmethod
@@ -371,23 +370,3 @@ class EngineConformance(PeopleConformance):
         except InputError as error:
             return type(error), str(error)
         return None
-
-    def test_what_it_says_of_a_run_follows_from_no_row(self, tmp_path: Path) -> None:
-        """The sentence of `asked` is the same for few rows and many, with few distinct cells and many."""
-        told = []
-        for name, sizes in (("few", (3,)), ("many", (900, 1))):
-            rows = self._open(write(tmp_path / name, sizes))
-            all_counts(self.engine, rows)
-            told.append(self.engine.asked())
-            self.engine.drop(rows)
-        few, many = told
-        self._require(few == many, f"asked follows from the rows, and reports show it: '{few}' and '{many}'")
-
-    def test_a_handle_shows_no_row(self, tmp_path: Path) -> None:
-        """It shows no number of rows and no code, and pickles without its rows."""
-        rows = self._open(write(tmp_path, (4321,)))
-        self._require("4321" not in repr(rows), "a handle shows the number of its rows")
-        if not self.engine.gathers:
-            size = len(pickle.dumps(getattr(rows, "lineage", ())))
-            self._require(size < 1000, "a handle pickles with its rows")
-        self.engine.drop(rows)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -321,7 +322,37 @@ class KeepsTables(Planted):
         return self.known[place]
 
 
+class PrintsItsCounts(Planted):
+    """A line that somebody needed once."""
+
+    def counts(self, rows: Any, functions: Any) -> Any:
+        found = super().counts(rows, functions)
+        print("counted", *(counts.sum() for counts in found))
+        return found
+
+
+class LogsItsTables(Planted):
+    def load(self, table: Any) -> Any:
+        logging.getLogger("engine").info("loaded %s rows", table.rows)
+        return super().load(table)
+
+
+class LeavesATrace(Planted):
+    """A file that says what was counted, for the next time that it is slow."""
+
+    trace: ClassVar[str] = ""
+
+    def counts(self, rows: Any, functions: Any) -> Any:
+        found = super().counts(rows, functions)
+        with open(self.trace, "a", encoding="utf-8") as file:
+            file.write(f"{found}\n")
+        return found
+
+
 PLANTED: dict[type[Planted], str] = {
+    PrintsItsCounts: "what it prints or logs follows from the rows, as in .'counted 901'",
+    LogsItsTables: "what it prints or logs follows from the rows, as in .'loaded 901 rows'",
+    LeavesATrace: "after it is closed, a file is left that it wrote: .*trace.txt",
     ReusesItsSample: "a second sample of the same rows .*as if the first were reused",
     DropsARow: r"large blocks: 82,9\d\d rows are counted of 83,001: rows are lost",
     DropsMissing: "rows with a missing cell are lost",
@@ -377,7 +408,10 @@ def failures(kind: type[dpf.Engine], folder: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda kind: kind.__name__)
-def test_the_suite_names_what_is_planted(planted: type[Planted], tmp_path: Path) -> None:
+def test_the_suite_names_what_is_planted(
+    planted: type[Planted], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LeavesATrace, "trace", str(tmp_path / "trace.txt"))
     found = []
     for sentence in failures(planted, tmp_path):
         found.append(sentence)
