@@ -12,8 +12,8 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
+from dpframework.tables.cluster_worker import Derivation, Mask, SampleOf
 from dpframework.tables.files import Piece
-from dpframework.tables.holder import Derivation, Mask, SampleOf
 from dpframework.tables.related_caches import RelatedCaches
 from dpframework.tables.shuffle import Shuffle
 from dpframework.tables.worker_answers import Read

@@ -1,7 +1,7 @@
 """Rows on a cluster, where Dask's workers read and keep them, functions travel there, and sums come back.
 
-This side holds no row. What it keeps of rows is how they were made (`holder.Derivation`): a worker makes them when it
-is first asked about them, so that one which takes over the pieces of another that was lost makes them again.
+This side holds no row. What it keeps of rows is how they were made (`cluster_worker.Derivation`): a worker makes them
+when it is first asked about them, so that one which takes over the pieces of another that was lost makes them again.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from dpframework.facts.errors import InputError, NotOpened
 from dpframework.tables.blocks import Block
 from dpframework.tables.cluster_reading import MOST_LOSSES, ClusterReader
 from dpframework.tables.cluster_rows import ClusterRows, OpenedTable, pickle
+from dpframework.tables.cluster_worker import ClusterWorker, CountRequest, Mask, SampleOf, packages_here, versions
 from dpframework.tables.contributions import KEY_BYTES
 from dpframework.tables.dask_client import PATIENCE, Connection
 from dpframework.tables.engines import Engine, rows_of
 from dpframework.tables.files import TableFiles
-from dpframework.tables.holder import CountRequest, Holder, Mask, SampleOf, packages_here, versions
 from dpframework.tables.keys import merge
 from dpframework.tables.read_in_pieces import shuffle_of
 from dpframework.tables.table import Table
@@ -79,7 +79,7 @@ class Dask(Engine):
         self._connection = Connection(address, workers, ca, certificate, key, trust_network)
         self._client: Any = None
         self._ending = contextlib.ExitStack()
-        self._holders: dict[str, Any] = {}
+        self._actors: dict[str, Any] = {}
         self._numbers = itertools.count()
 
     @property
@@ -259,7 +259,7 @@ class Dask(Engine):
 
     def close(self) -> None:
         """End the connection, and the cluster if it was started here. The next table begins a new one."""
-        self._holders.clear()
+        self._actors.clear()
         self._client = None
         with self._connection.speaking():
             self._ending.close()
@@ -299,7 +299,7 @@ class Dask(Engine):
     def _actor(self, address: str) -> str:
         """Return the name of a worker's actor, an empty one if the worker is lost: nobody has that."""
         with contextlib.suppress(OSError, RuntimeError), self._connection.speaking():
-            return str(self._holder(address).key)
+            return str(self._worker(address).key)
         return ""
 
     def _answers(self, calls: dict[str, tuple[Any, ...]]) -> Iterator[tuple[str, Answer | None]]:
@@ -307,12 +307,12 @@ class Dask(Engine):
         waiting = {}
         for address, (method, *given) in calls.items():
             with contextlib.suppress(OSError, RuntimeError), self._connection.speaking():
-                waiting[address] = getattr(self._holder(address), method)(*given)
+                waiting[address] = getattr(self._worker(address), method)(*given)
         for address in calls:
             answer = self._wait_for(address, waiting[address]) if address in waiting else None
             found = None if answer is None else answer_of(answer)
             if found is None or isinstance(found, Absent):
-                self._holders.pop(address, None)
+                self._actors.pop(address, None)
                 found = None
             yield address, found
 
@@ -328,21 +328,23 @@ class Dask(Engine):
             except (OSError, RuntimeError, KeyError):  # Dask's words for a worker, or an actor, that is not there
                 return None
 
-    def _holder(self, address: str) -> Any:
+    def _worker(self, address: str) -> Any:
         """Return the actor of a worker that holds rows. A new one must run the same code as this process."""
-        if address not in self._holders:
-            made = self._client.submit(Holder, actor=True, workers=[address], pure=False, allow_other_workers=False)
+        if address not in self._actors:
+            made = self._client.submit(
+                ClusterWorker, actor=True, workers=[address], pure=False, allow_other_workers=False
+            )
             until = time.monotonic() + PATIENCE
             while not made.done():
                 if address not in self._workers() or time.monotonic() > until:
                     raise OSError("the worker is not there")
                 time.sleep(0.01)
-            holder = made.result()
-            self._require_same_code(address, holder)
-            self._holders[address] = holder
-        return self._holders[address]
+            worker = made.result()
+            self._require_same_code(address, worker)
+            self._actors[address] = worker
+        return self._actors[address]
 
-    def _require_same_code(self, address: str, holder: Any) -> None:
+    def _require_same_code(self, address: str, worker: Any) -> None:
         """Refuse a worker that would count with other code than the plan's.
 
         Raises
@@ -351,7 +353,7 @@ class Dask(Engine):
             If it does: nothing has been read there.
         """
         packages = packages_here()
-        answer = self._wait_for(address, holder.versions(packages))
+        answer = self._wait_for(address, worker.versions(packages))
         if answer is None:
             raise OSError("the worker is not there")
         theirs, ours = require_answer(answer_of(answer), dict, "while it told its versions"), versions(packages)
@@ -362,7 +364,7 @@ class Dask(Engine):
 
     def _forget(self, table: OpenedTable) -> None:
         """Have the workers forget a table."""
-        for address in set(table.places.values()) & set(self._holders):
+        for address in set(table.places.values()) & set(self._actors):
             with contextlib.suppress(OSError, RuntimeError), self._connection.speaking():
-                self._holders[address].drop(table.number)
+                self._actors[address].drop(table.number)
         table.places.clear()

@@ -17,7 +17,7 @@ from typing import Any, final
 
 _ALLOWED = {
     ("distributed.actor", "Actor"): "a handle of the object that holds the rows on a worker",
-    ("dpframework.tables.holder", "Holder"): "its class",
+    ("dpframework.tables.cluster_worker", "ClusterWorker"): "its class",
     ("builtins", "bytes"): "the class of its answers",
 }
 NotPlain = pickle.UnpicklingError

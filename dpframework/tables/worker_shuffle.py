@@ -121,7 +121,7 @@ def take(table: int, kind: str, to: int, places: Sequence[WorkerPlace]) -> dict[
 
 
 def ask(place: WorkerPlace, *given: Any) -> list[bytes] | None:
-    """Return the answer of another worker's `Holder.hand`, None if it is not there.
+    """Return the answer of another worker's `ClusterWorker.hand`, None if it is not there.
 
     That method runs beside what a worker does, on its event loop, so that two may ask each other at the same time.
     """

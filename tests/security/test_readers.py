@@ -49,15 +49,15 @@ ALLOWED = {
     ("dpframework/formulas/kernels.py", "exec"): "a kernel written from a formula in memory; its file is not read",
     # Messages between the processes of one run, not files.
     ("dpframework/tables/cluster_rows.py", "import cloudpickle"): "messages to workers",
-    ("dpframework/tables/holder.py", "import cloudpickle"): "messages to workers",
+    ("dpframework/tables/cluster_worker.py", "import cloudpickle"): "messages to workers",
     ("dpframework/tables/plain_messages.py", "import pickle"): "the base of a reader of three classes",
-    ("dpframework/tables/holder.py", "__import__"): "packages that the client has, on a worker",
+    ("dpframework/tables/cluster_worker.py", "__import__"): "packages that the client has, on a worker",
     ("dpframework/lab/experiment/runner.py", "import joblib"): "processes; it reads no file",
     ("dpframework/lab/experiment/runner.py", "import importlib.util"): "whether matplotlib is installed",
     # The kit tests that objects survive a copy; what it reads it has just written, in memory.
     ("dpframework/verify/conformance.py", "import pickle"): "a copy in memory",
     ("dpframework/verify/hidden_state.py", "import pickle"): "a copy in memory",
-    ("dpframework/verify/engine_conformance.py", "import pickle"): "a copy in memory",
+    ("dpframework/verify/shown_conformance.py", "import pickle"): "a copy in memory",
     ("dpframework/verify/accountants.py", "import pickle"): "a copy in memory",
     # A process that the kit starts, and what they tell each other: queries of this process, and their answers.
     ("dpframework/verify/other_process.py", "import pickle"): "messages to and from a process of the kit's",

@@ -20,7 +20,7 @@ from killing import KillsAWorker
 import dpframework as dpf
 from dpframework.plan.kinds import label_of
 from dpframework.study.study_file import load_study
-from dpframework.tables import dask_engine, holder
+from dpframework.tables import cluster_worker, dask_engine
 from dpframework.tables.cluster_rows import ClusterRows, OpenedTable
 from dpframework.tables.files import TableFiles
 from dpframework.tables.worker_answers import Absent, Failed, answer_of
@@ -296,7 +296,7 @@ def test_files_that_change_are_not_read_again_for_a_lost_worker(engine: dpf.Dask
     rows = engine.open(TableFiles(folder, dpf.Schema(SCHEMA.attributes)))
     for k in range(2):
         pl.read_parquet(folder / f"{k}.parquet").reverse().write_parquet(folder / f"{k}.parquet")
-    engine._holders.clear()  # as if each worker had been started anew: none holds a piece
+    engine._actors.clear()  # as if each worker had been started anew: none holds a piece
     with pytest.raises(dpf.InputError, match=r"\d.parquet: changed while the study ran"):
         engine.number(rows)
     engine.drop(rows)
@@ -311,7 +311,7 @@ def test_keys_that_nobody_lists_come_back_with_their_counts(engine: dpf.Dask, tm
     assert expected.keys == (SECRET, "blue", "green", "red")
     assert (keys.evaluate(engine, rows).keys, keys.evaluate(engine, rows).counts.sum()) == (expected.keys, 500)
     parts = engine.split(rows, SCHEMA["ill"])
-    engine._holders.clear()
+    engine._actors.clear()
     found = [keys.evaluate(engine, part).at(expected.keys) for part in parts]
     assert np.array_equal(np.sum(found, axis=0), expected.counts)
     engine.drop(rows)
@@ -341,7 +341,7 @@ def test_a_sample_is_the_same_where_its_rows_are_read_again(engine: dpf.Dask, pl
     part = engine.split(sample, SCHEMA["ill"])[1]
     before = [JOINT.evaluate(engine, one).tolist() for one in (sample, part)]
     assert 400 < np.sum(before[0]) < 800
-    engine._holders.clear()  # as if each worker had been started anew: none holds a piece
+    engine._actors.clear()  # as if each worker had been started anew: none holds a piece
     assert [JOINT.evaluate(engine, one).tolist() for one in (part, sample)] == before[::-1]
     del sample
     gc.collect()
@@ -389,7 +389,7 @@ def test_what_rows_were_made_of_is_not_kept_when_a_worker_is_lost(engine: dpf.Da
     del half
     gc.collect()
     engine.number(rows)
-    engine._holders.clear()  # as if each worker had been started anew
+    engine._actors.clear()  # as if each worker had been started anew
     assert [engine.number(part) for part in parts] == before
     kept = {rows.number, *(part.number for part in parts)}
     assert all(held == kept for held in held_on_workers(engine, rows))
@@ -397,7 +397,7 @@ def test_what_rows_were_made_of_is_not_kept_when_a_worker_is_lost(engine: dpf.Da
 
 
 def held_on_workers(engine: dpf.Dask, rows: Any) -> list[set[int]]:
-    """Return the numbers of the rows that the present holders keep, piece by piece."""
+    """Return the numbers of the rows that the present workers keep, piece by piece."""
 
     def numbers(table: int, dask_worker: Any) -> list[set[int]]:
         latest = list(dask_worker.state.actors.values())[-1:]  # a worker that was started meanwhile has none
@@ -535,10 +535,10 @@ def test_no_id_passes_through_the_client_the_scheduler_or_a_folder(
 
 
 def test_a_worker_prints_and_tells_nothing_of_a_failure(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    worker, (piece, *_) = holder.Holder(), TableFiles(place, SCHEMA).pieces(1)
+    worker, (piece, *_) = cluster_worker.ClusterWorker(), TableFiles(place, SCHEMA).pieces(1)
     read = answer_of(worker.read(1, 0, cloudpickle.dumps((piece, b"key", set()))))
     assert read.found.rows == 667
-    asked = (holder.CountRequest(1, (), (quoting().count,)),), ()
+    asked = (cluster_worker.CountRequest(1, (), (quoting().count,)),), ()
     assert answer_of(worker.counts(1, [0], cloudpickle.dumps(asked))) == Failed("ValueError")
     assert answer_of(worker.counts(1, [1], cloudpickle.dumps(asked))) == Absent()
     assert answer_of(worker.counts(1, [0], b"no pickle")) == Failed("an error of its own")
@@ -596,10 +596,10 @@ def test_samples_of_units_and_tables_are_refused() -> None:
 def test_workers_of_other_code_are_refused_before_a_file_is_read(
     engine: dpf.Dask, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ours = holder.versions(holder.packages_here())
+    ours = cluster_worker.versions(cluster_worker.packages_here())
     assert len(ours["the code of dpframework"]) >= 32  # a digest; each package is told so
     monkeypatch.setattr(dask_engine, "versions", lambda packages: {**ours, "polars": "0.1"})
-    engine._holders.clear()
+    engine._actors.clear()
     with pytest.raises(dpf.InputError, match=r"runs other code: polars \(.*, here 0.1\); install the same"):
         engine.open(TableFiles(place, SCHEMA))
 
@@ -649,6 +649,6 @@ def test_what_is_kept_around_parts_is_told_only_where_each_row_is_in_one() -> No
 
 def test_workers_add_up_integers_only() -> None:
     """Sums of floats would depend on how rows lie on workers."""
-    assert holder._integers(np.array([1, 2])).tolist() == [1, 2]
+    assert cluster_worker._integers(np.array([1, 2])).tolist() == [1, 2]
     with pytest.raises(dpf.InputError, match="counts must be integers"):
-        holder._integers(np.array([1.0, 2.0]))
+        cluster_worker._integers(np.array([1.0, 2.0]))

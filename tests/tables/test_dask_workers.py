@@ -16,10 +16,10 @@ import pytest
 
 import dpframework as dpf
 from dpframework.facts.errors import NotOpened
-from dpframework.tables import cluster_reading, dask_client, dask_engine, holder, worker_shuffle
+from dpframework.tables import cluster_reading, cluster_worker, dask_client, dask_engine, worker_shuffle
 from dpframework.tables.cluster_rows import ClusterRows
+from dpframework.tables.cluster_worker import ClusterWorker, SampleOf
 from dpframework.tables.files import TableFiles
-from dpframework.tables.holder import Holder, SampleOf
 from dpframework.tables.read_in_pieces import shuffle_of
 from dpframework.tables.shuffle import IdFinding
 from dpframework.tables.shuffled_units import BoundedRows
@@ -60,7 +60,7 @@ class Cluster:
     live: list[str]
     before: Callable[[str, str, tuple[Any, ...]], Any] = lambda *_: None
     messages: list[tuple[str, str]] = attrs.field(factory=list)
-    workers: dict[str, Holder] = attrs.field(factory=dict)
+    workers: dict[str, ClusterWorker] = attrs.field(factory=dict)
     starts_at: float = 0.0
     clock: Clock = attrs.field(factory=Clock)
     gone_is: type[Exception] = TimeoutError
@@ -70,7 +70,7 @@ class Cluster:
         return dict.fromkeys(self.live, 1)
 
     def submit(self, kind: Any, *, actor: bool, workers: list[str], pure: bool, allow_other_workers: bool) -> Any:
-        assert (kind, actor, pure, allow_other_workers) == (Holder, True, False, False)
+        assert (kind, actor, pure, allow_other_workers) == (ClusterWorker, True, False, False)
         (address,) = workers
         return Starting(self, address)
 
@@ -88,7 +88,7 @@ class Starting:
         return self.cluster.clock.now >= self.cluster.starts_at
 
     def result(self) -> Any:
-        self.cluster.workers[self.address] = Holder()
+        self.cluster.workers[self.address] = ClusterWorker()
         return Actor(self.cluster, self.address)
 
 
@@ -99,7 +99,7 @@ class Actor:
 
     @property
     def key(self) -> str:
-        return f"holder of {self.address}"
+        return f"actor of {self.address}"
 
     def __getattr__(self, method: str) -> Any:
         def sent(*given: Any) -> Answer:
@@ -132,7 +132,7 @@ class Answer:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster(["a", "b"])
-    for module in (dask_engine, holder):
+    for module in (dask_engine, cluster_worker):
         monkeypatch.setattr(module, "versions", lambda packages: {"code": "of this test"})
     monkeypatch.setattr(dask_engine, "time", made.clock)
     return made
@@ -230,7 +230,7 @@ def test_a_worker_that_is_lost_changes_no_count(
 def test_a_worker_that_was_started_anew_reads_again(engine: dpf.Dask, cluster: Cluster, files: TableFiles) -> None:
     """Its address is the same, and it answers: that it holds no such piece."""
     rows = engine.open(files)
-    cluster.workers["a"] = Holder()
+    cluster.workers["a"] = ClusterWorker()
     assert counts(engine, rows) == expected(files)
     assert cluster.asked("read") == ["a", "b", "a", "b", "a", "a", "a", "a"]
 
@@ -282,12 +282,12 @@ def test_a_file_that_a_worker_cannot_open_is_not_opened_only_if_no_piece_was_rea
     first: str, engine: dpf.Dask, cluster: Cluster, files: TableFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = pack_answer(Failed("NotOpened", NotOpened("t.csv: cannot be read: denied")))
-    read = Holder.read
+    read = ClusterWorker.read
 
-    def reads_one(held: Holder, table: int, piece: int, given: bytes) -> bytes:
+    def reads_one(held: ClusterWorker, table: int, piece: int, given: bytes) -> bytes:
         return read(held, table, piece, given) if (first, piece) == ("read", 0) else refused
 
-    monkeypatch.setattr(Holder, "read", reads_one)
+    monkeypatch.setattr(ClusterWorker, "read", reads_one)
     if first == "lost":
         cluster.before = lambda address, method, given: (
             cluster.live.remove("a") if (address, method) == ("a", "read") else None
@@ -379,7 +379,7 @@ def test_workers_forget_what_is_dropped(engine: dpf.Dask, cluster: Cluster, file
     engine.drop(part)
     assert counts(engine, rows) == expected(files)
     assert all(held.keys() == {rows.number, other.number} for held in held_by(cluster, rows))
-    del engine._holders["a"]  # nobody knows it any more: it is not told
+    del engine._actors["a"]  # nobody knows it any more: it is not told
     engine.drop(rows)
     assert cluster.asked("drop") == ["b"]
     assert [len(held_by(cluster, one)) for one in (rows, first)] == [3, PIECES]
@@ -414,7 +414,7 @@ def test_what_cannot_be_sent_or_fails_there_is_one_sentence(engine: dpf.Dask, fi
 def test_a_worker_of_other_code_is_refused(
     engine: dpf.Dask, cluster: Cluster, files: TableFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(holder, "versions", lambda packages: {"code": "of another"})
+    monkeypatch.setattr(cluster_worker, "versions", lambda packages: {"code": "of another"})
     with pytest.raises(dpf.InputError) as caught:
         engine.open(files)
     assert str(caught.value) == (
@@ -424,7 +424,7 @@ def test_a_worker_of_other_code_is_refused(
 
 
 def test_a_failure_while_a_piece_is_read_tells_its_sentence_only_if_it_shows_no_row(files: TableFiles) -> None:
-    worker = Holder()
+    worker = ClusterWorker()
     assert answer_of(worker.read(1, 0, b"no pickle")) == Failed("an error of its own")
     other = cloudpickle.dumps(("no piece", b"", ()))
     assert answer_of(worker.read(1, 0, other)) == Failed("TypeError")
@@ -433,7 +433,7 @@ def test_a_failure_while_a_piece_is_read_tells_its_sentence_only_if_it_shows_no_
 def test_a_sentence_about_reading_is_told_by_who_reads_and_none_about_counting(
     of_people: dict[str, TableFiles], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files, worker = of_people["rows of people"], Holder()
+    files, worker = of_people["rows of people"], ClusterWorker()
     pieces = files.pieces(1)
     how = shuffle_of(files, pieces)
 
@@ -443,7 +443,7 @@ def test_a_sentence_about_reading_is_told_by_who_reads_and_none_about_counting(
     for method in ("spread", "gather", "settle"):
         monkeypatch.setattr(type(worker._shuffled), method, refuse)
     monkeypatch.setattr(type(pieces[0]), "read", refuse)
-    monkeypatch.setattr(Holder, "_of_pieces", refuse)
+    monkeypatch.setattr(ClusterWorker, "_of_pieces", refuse)
     told = [
         worker.read(1, 0, cloudpickle.dumps((pieces[0], b"key", ()))),
         worker.spread(1, 0, cloudpickle.dumps((how, pieces[0], 1))),
@@ -455,13 +455,15 @@ def test_a_sentence_about_reading_is_told_by_who_reads_and_none_about_counting(
 
 
 def test_a_worker_that_holds_some_of_the_pieces_only_says_so(files: TableFiles) -> None:
-    worker, (first, *_) = Holder(), files.pieces(1)
+    worker, (first, *_) = ClusterWorker(), files.pieces(1)
     assert answer_of(worker.read(1, 0, cloudpickle.dumps((first, b"key", ())))).found.rows == ROWS
-    asked = cloudpickle.dumps(((holder.CountRequest(1, (), (JOINT.count,)),), ()))
+    asked = cloudpickle.dumps(((cluster_worker.CountRequest(1, (), (JOINT.count,)),), ()))
     assert answer_of(worker.counts(1, [0], asked))[0].sum() == ROWS
     assert answer_of(worker.counts(1, [0, 1], asked)) == Absent()
     assert answer_of(worker.counts(1, [1, 0], asked)) == Absent()
-    sample = cloudpickle.dumps((holder.CountRequest(1, (), ()), 5, holder.Mask.of(np.ones(ROWS, dtype=bool))))
+    sample = cloudpickle.dumps(
+        (cluster_worker.CountRequest(1, (), ()), 5, cluster_worker.Mask.of(np.ones(ROWS, dtype=bool)))
+    )
     assert answer_of(worker.sample(1, 1, sample)) == Absent()
     assert answer_of(worker.sample(1, 0, sample)) == 5
 
@@ -470,7 +472,7 @@ def test_a_digest_is_of_every_code_and_value() -> None:
     schema = dpf.Schema([dpf.Boolean("ill"), dpf.Numeric("age", 0, 10, bins=2)])
 
     def digest(codes: Any, ages: Any, key: bytes = b"k") -> bytes:
-        return holder._digest(dpf.Table.from_codes(schema, codes, {"age": ages}), key)
+        return cluster_worker._digest(dpf.Table.from_codes(schema, codes, {"age": ages}), key)
 
     one = digest([[0, 1], [0, 1]], [1, 6])
     assert one == digest([[0, 1], [0, 1]], [1, 6])
@@ -479,8 +481,8 @@ def test_a_digest_is_of_every_code_and_value() -> None:
 
 
 def test_versions_of_all_that_counts_are_told() -> None:
-    found = holder.versions(["dpframework", "there_is_no_such_package"])
-    for name in holder.COMPARED:
+    found = cluster_worker.versions(["dpframework", "there_is_no_such_package"])
+    for name in cluster_worker.COMPARED:
         assert found[name] == importlib.metadata.version(name)
     assert found["the code of there_is_no_such_package"] == "not installed"
     assert len(found["the code of dpframework"]) >= 32
@@ -489,7 +491,7 @@ def test_versions_of_all_that_counts_are_told() -> None:
 @pytest.mark.parametrize("length", [0, 1, 7, 8, 9, 64])
 def test_a_mask_travels_as_bits(length: int) -> None:
     mask = np.random.default_rng(length).random(length) < 0.5
-    packed = holder.Mask.of(mask)
+    packed = cluster_worker.Mask.of(mask)
     assert len(packed.bits) == -(-length // 8)
     assert packed.mask().tolist() == mask.tolist()
 
@@ -524,11 +526,11 @@ def asking(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(place: WorkerPlace, *given: Any) -> Any:
         cluster.messages.append((place.address, "hand"))
         cluster.before(place.address, "hand", given)
-        holder_there = cluster.workers.get(place.address)
-        if place.address not in cluster.live or holder_there is None:
+        actor = cluster.workers.get(place.address)
+        if place.address not in cluster.live or actor is None:
             return None
-        assert place.actor == f"holder of {place.address}"
-        return holder_there.handed(*given)
+        assert place.actor == f"actor of {place.address}"
+        return actor.handed(*given)
 
     monkeypatch.setattr(worker_shuffle, "ask", ask)
 
@@ -603,12 +605,12 @@ def test_a_worker_that_was_started_anew_takes_part_again(
     """Its address is the same: before the count, and while the table is shuffled once more."""
     files = of_people[kind]
     rows = engine.open(files)
-    cluster.workers["a"] = Holder()
+    cluster.workers["a"] = ClusterWorker()
 
     def before(address: str, asked: str, given: tuple[Any, ...]) -> None:
         if asked == "settle" and address == "a":
             cluster.before = lambda *_: None
-            cluster.workers["a"] = Holder()
+            cluster.workers["a"] = ClusterWorker()
 
     cluster.before = before
     assert people(engine, rows, files) == in_memory(files)
@@ -685,7 +687,7 @@ def test_a_failure_while_a_bucket_is_gathered_tells_its_kind_only(monkeypatch: p
     def fail(self: Any, messages: Any) -> Any:
         raise dpf.InputError(f"there are {messages}")
 
-    worker = Holder()
+    worker = ClusterWorker()
     how = BoundedRows(TableFiles("t.csv", VISITS, unit=dpf.PrivacyUnit("person")), ("t.csv",), 0, b"key")
     monkeypatch.setattr(BoundedRows, "gather", fail)
     assert answer_of(worker.gather(1, 0, cloudpickle.dumps((how, [])))) == Failed("InputError")
@@ -714,4 +716,4 @@ def test_a_piece_is_settled_by_the_worker_that_spread_it(of_people: dict[str, Ta
     pieces = files.pieces(1)
     how = shuffle_of(files, pieces)
     asked = cloudpickle.dumps((how, pieces[0], b"key", (), []))
-    assert answer_of(Holder().settle(1, 0, asked)) == Unreached()
+    assert answer_of(ClusterWorker().settle(1, 0, asked)) == Unreached()

@@ -20,7 +20,7 @@ from dpframework_trees import DPID3Classifier
 import dpframework as dpf
 from dpframework.cli.progress import progress
 from dpframework.tables import NewRows, check_fit, kept_rows
-from dpframework.tables.holder import Holder
+from dpframework.tables.cluster_worker import ClusterWorker
 from dpframework.tables.progress import tell_share
 from dpframework.tables.silence import silenced
 
@@ -113,7 +113,7 @@ def ways_to_read(folder):
         **{f"people of {name}": partial(dpf.read_table, place, SCHEMA, unit=unit) for name, place in places.items()},
         **{f"frame of {name}": partial(dpf.table_from_frame, one, SCHEMA) for name, one in frames.items()},
         "files": files.read,
-        "worker": partial(Holder().read, 0, 0, piece),
+        "worker": partial(ClusterWorker().read, 0, 0, piece),
         "piece": files.pieces(1)[0].read,
         "views": partial(dpf.read_two_views, *sides, views, id="id"),
         "lists": partial(dpf.table_from_columns, cells, SCHEMA),

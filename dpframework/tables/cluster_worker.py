@@ -123,7 +123,7 @@ class CountRequest:
 
 
 @final
-class Holder:
+class ClusterWorker:
     """Holds pieces of tables in a worker's memory. It is an actor, so its methods are called one at a time."""
 
     def __init__(self) -> None:
