@@ -40,7 +40,7 @@ from dpframework.verify.reading import Cells, TablesReport, write_csv, write_par
 from dpframework.verify.tables import Universe
 
 MOST_ROWS = 9  # of a person
-MANY, FEW = 100, 4  # people of a larger table, and how many of them are left out, rows of nobody among them
+MANY, FEW = 2_500, 4  # people of a larger table, and how many of them are left out, rows of nobody among them
 MISSING = 0.1  # of the ids
 KEYS = 4
 PIECES, BUCKETS = 3, 2  # of a table that is read as several processes do
@@ -113,8 +113,8 @@ def check_bounding(
 
     The people's ids are easily mixed up: neighbours among whole numbers beyond 2^53, decimal numbers, floats, texts
     that differ in case or at their end, bytes and UUIDs. Some people's ids are written in several ways. A reader is
-    left at the first table on which something is wrong. At last it reads a table of a hundred people, and again without
-    some of them.
+    left at the first table on which something is wrong. At last it reads a table of 2,500 people, more than 10^4 rows,
+    and again without some of them.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def _tables_of_people(
     for turn in range(tables):
         kind = POOLS[turn % len(POOLS)]
         yield f"ids that are {kind}", _People.draw(universe, unit, people_of(kind, turn // len(POOLS)), rng), None
-    yield f"{MANY} people", _People.draw(universe, unit, [(k,) for k in range(MANY)], rng), FEW
+    yield f"{MANY:,} people", _People.draw(universe, unit, [(k,) for k in range(MANY)], rng), FEW
 
 
 @attrs.frozen(eq=False)

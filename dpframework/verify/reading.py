@@ -35,10 +35,7 @@ Cells: TypeAlias = Mapping[str, Sequence[Any]]
 """Columns of made-up cells, by name."""
 
 MOST_ROWS = 4
-LONG, MANY_ROWS = (
-    2,
-    2_500,
-)  # tables of very many rows: where a reader's first look at the cells, or its block, has ended
+LONG, MANY_ROWS = 2, 2_500  # tables of many rows: a reader's first look at the cells, or its block, has ended there
 SHOWN = 3  # violations
 
 
