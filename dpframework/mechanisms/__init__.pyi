@@ -1,3 +1,5 @@
+from .ball_moments import BallMoments as BallMoments, unit_ball_moments as unit_ball_moments
+from .balls import Balls as Balls
 from .base import (
     Calibration as Calibration,
     Mechanism as Mechanism,
@@ -23,6 +25,7 @@ from .partitions import (
     PartitionSelection as PartitionSelection,
     Shows as Shows,
 )
+from .radii import draw_from_balls as draw_from_balls
 from .randomness import (
     Noise as Noise,
     Randomness as Randomness,

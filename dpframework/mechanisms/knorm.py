@@ -53,6 +53,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.facts.unit import ONE_ROW, UnitChange
+from dpframework.mechanisms.ball_moments import unit_ball_moments
 from dpframework.mechanisms.balls import Balls, balls
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
 from dpframework.mechanisms.laplace import from_lattice, to_lattice
@@ -62,7 +63,6 @@ from dpframework.queries.base import Norm, QueryFacts
 
 LARGEST_DIMENSION = 1_000
 LARGEST_SCALE = 1 << 30  # of noise with a sum of its own, whose draw counts points by numbers that grow with it
-_NODES = 32  # of a quadrature
 _CONTINUOUS = 1000  # scale of an entry from which noise is taken for continuous
 _SPREADS = 2.3  # standard deviations within which noise of several lies with at least 95 %
 
@@ -244,7 +244,7 @@ def _cell_variances(space: Balls, scale: float) -> dict[int, float]:
     square = square_of_radius(space.h, space.dimension, scale)
     if space.same_rows:
         return {size: square * _second_moment(size) for size in space.sizes}
-    return {size: square * moment for size, moment in _moments_with_a_sum(space.sizes).items()}
+    return {size: square * moment for size, moment in unit_ball_moments(space.sizes).entries.items()}
 
 
 def _of_one(space: Balls, scale: float) -> tuple[float, NDArray[np.float64]]:
@@ -263,43 +263,3 @@ def _of_one(space: Balls, scale: float) -> tuple[float, NDArray[np.float64]]:
         chances *= np.fft.fft((base / base[0]) ** (1 - size)).real[: steps // 2].clip(0)
     chances[1:] *= 2
     return unit, chances / chances.sum()
-
-
-def _moments_with_a_sum(sizes: Sequence[int]) -> dict[int, float]:
-    """Return the second moment of an entry, by size, of a uniform point of the unit ball of parts with one sum t.
-
-    With p negative entries that add up to -n, and the others to n + t, parts are uniform on two simplices: the volume
-    is n**(p-1) / (p-1)! times that of the others, and the mean of the sum of squares of k numbers that add up to a is
-    2 a**2 / (k + 1).
-    """
-    at, weights = np.polynomial.legendre.leggauss(_NODES)
-    totals, weights = (at + 1) / 2, weights / 2
-    log_volumes, squares = {}, {}
-    for size in set(sizes):
-        found = [_volume_and_square(size, float(total), totals, weights) for total in totals]
-        log_volumes[size] = np.array([volume for volume, _ in found])
-        squares[size] = np.array([square for _, square in found])
-    log_all = sum(sizes.count(size) * log_volumes[size] for size in log_volumes)
-    chances = weights * np.exp(log_all - np.max(log_all))
-    chances /= chances.sum()
-    return {size: float(chances @ squares[size]) / size for size in squares}
-
-
-def _volume_and_square(
-    size: int, total: float, at: NDArray[np.float64], weights: NDArray[np.float64]
-) -> tuple[float, float]:
-    """Return the logarithm of the volume of a section, and the mean of the sum of squares on it."""
-    reach = (1 - total) / 2
-    negative = reach * at
-    logs = [np.array([(size - 1) * math.log(total) - math.lgamma(size)])]
-    square = [np.array([2 * total**2 / (size + 1)])]
-    for p in range(1, size):
-        ways = math.lgamma(size + 1) - math.lgamma(p + 1) - math.lgamma(size - p + 1)
-        positive = negative + total
-        of_parts = (size - p - 1) * np.log(positive) + (p - 1) * np.log(negative)
-        logs.append(np.log(weights * reach) + ways + of_parts - math.lgamma(size - p) - math.lgamma(p))
-        square.append(2 * positive**2 / (size - p + 1) + 2 * negative**2 / (p + 1))
-    every = np.concatenate(logs)
-    most = float(every.max())
-    chances = np.exp(every - most)
-    return most + math.log(chances.sum()), float(chances @ np.concatenate(square) / chances.sum())

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from dpframework_trees.additive import DPAdditive
 from dpframework_trees.additive.bands import most_deviations
-from dpframework_trees.additive.design import Design, Tuned
+from dpframework_trees.additive.design import Design
+from dpframework_trees.additive.tuning import Tuned
 from scipy.stats import chi2
 
 import dpframework as dpf
@@ -31,10 +32,25 @@ def contrasts(design):
     return found[:, :-1]
 
 
+def covariance(tuned):
+    """Return the covariance of the noise: in a group with one sum, of what blocks share and of the rest."""
+    design, found = tuned.design, np.diag(tuned.deviations**2)
+    for group, noise, scale in zip(design.groups, design.noises, tuned.scales, strict=True):
+        if noise.one_sum:
+            shared = np.zeros(design.columns)
+            for j in group:
+                part, width = design.columns_of(j), design.widths[j]
+                if width > 1 or j == len(design.widths) - 1:
+                    found[part, part] = tuned.deviations[part][0] ** 2 * (np.eye(width) - 1 / width)
+                    shared[part] = 1 / width
+            found += noise.square_of_sum * (scale * float(tuned.step)) ** 2 * np.outer(shared, shared)
+    return found
+
+
 def deviations(tuned, hessian, of):
     """Return the standard deviation of linear functions of the coefficients, for the Hessian of some rows."""
-    inverse = np.linalg.inv(hessian + np.diag(tuned.ridge))
-    return np.sqrt(((tuned.deviations[:, None] * (inverse @ of)) ** 2).sum(axis=0))
+    moved = np.linalg.inv(hessian + np.diag(tuned.ridge)) @ of
+    return np.sqrt((moved * (covariance(tuned) @ moved)).sum(axis=0))
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "2"])
@@ -53,14 +69,16 @@ def test_no_rows_leave_more_noise_than_the_wide_band(design, epsilon):
 def test_some_rows_leave_as_much(design, epsilon):
     """The Hessian whose N projects on the point v of the ball between 0 and u at which the variance is largest."""
     tuned = Tuned(design, Fraction(epsilon))
-    of, most, beta = contrasts(design), most_deviations(tuned, GIVEN)[:-1], tuned.deviations**2 / tuned.ridge
-    top, root = int(beta.argmax()), np.sqrt(tuned.ridge)
+    of, most, root = contrasts(design), most_deviations(tuned, GIVEN)[:-1], np.sqrt(tuned.ridge)
+    values, vectors = np.linalg.eigh(covariance(tuned) / np.outer(root, root))
+    largest, top = values[-1], vectors[:, -1]
+    assert tuned.largest_ratio == pytest.approx(largest)
     for cell in range(of.shape[1]):
         u = of[:, cell] / root
-        length, own = np.linalg.norm(u), beta[int(np.abs(u).argmax())]
-        along = length if beta[top] <= 2 * own else beta[top] * length / (2 * (beta[top] - own))
+        length, own = np.linalg.norm(u), (tuned.deviations**2 / tuned.ridge)[int(np.abs(u).argmax())]
+        along = length if largest <= 2 * own else largest * length / (2 * (largest - own))
         v = u * along / length
-        v[top] += np.sqrt(along * (length - along))
+        v += np.sqrt(along * (length - along)) * top
         n = (np.outer(v, v) / (v @ v) + 1e-7 * np.eye(len(v))) / (1 + 1e-7)
         hessian = root[:, None] * (np.linalg.inv(n) - np.eye(len(v))) * root
         assert deviations(tuned, hessian, of[:, [cell]])[0] == pytest.approx(most[cell], rel=1e-3)

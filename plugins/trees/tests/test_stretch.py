@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from dpframework_trees.additive import AdditiveModel, Design
 from dpframework_trees.additive.bands import expected_deviations
-from dpframework_trees.additive.design import Tuned, probabilities
+from dpframework_trees.additive.design import probabilities
 from dpframework_trees.additive.fitting import Loss, Rows, minimise
 from dpframework_trees.additive.perturbation import draw_noise
 from dpframework_trees.additive.shrinkage import shrunk
 from dpframework_trees.additive.stretch import MOST, _scores, centre, evidence_of, stretch_of
+from dpframework_trees.additive.tuning import Tuned
 
 from dpframework.facts import Boolean, Categorical
 from dpframework.mechanisms.randomness import SeededRandomness
@@ -67,10 +68,16 @@ def test_of_numbers_the_most_is_taken_off_that_an_attribute_could_leave(classes)
     # the intercept, which all rows have, is as sure as the scores are
     of_column = np.where(np.isin(np.arange(len(w)), last)[:, None], surer, 1) * tuned.curvatures[:, None]
     rng, found, share = np.random.default_rng(0), [], 1 if classes == 2 else 1 - 1 / classes
-    noise, ridge = tuned.deviations[:, None] ** 2, tuned.ridge[:, None]
+    between, ridge = tuned.deviations[:, None] ** 2, tuned.ridge[:, None]
+    of_means = np.append(np.repeat(tuned.variances_of_means[:-1], CELLS), between[-1])[:, None]
+    shared, one_sum = 0.0, tuned.design.noises[0].one_sum
+    if one_sum:  # the means and the intercept, whose noise is one number
+        (variance, gain), h = tuned.shared[0], tuned.curvatures[-1] * surer
+        shared, of_means, between[-1] = variance * gain / (1 + h * gain), np.zeros_like(of_means), 0
+    noise = between + np.where(np.arange(len(w)) < len(w) - 1, 1, 0)[:, None] * (of_means - between) / CELLS  # a column
     for shares in ([1, 0, 0], *rng.dirichlet(np.ones(CELLS), 50), [0, 0, 1]):
         in_cells = np.concatenate([np.tile(shares, ATTRIBUTES) * CELLS, [1.0]])  # times rows spread evenly
-        found.append((noise / (in_cells[:, None] * of_column + ridge)).sum(axis=0) * share)
+        found.append((noise / (in_cells[:, None] * of_column + ridge)).sum(axis=0) * share + shared)
     most = np.max(found, axis=0)
     assert most == pytest.approx(given - evidence(tuned, w).left)
     assert found[0] == pytest.approx(most)
@@ -79,7 +86,9 @@ def test_of_numbers_the_most_is_taken_off_that_an_attribute_could_leave(classes)
     others = Tuned(attrs.evolve(tuned.design, numeric=()), tuned.epsilon)
     h = surer * tuned.curvatures[:, None]
     h[:-1:CELLS] = 0  # the mean of an attribute's columns: the ridge alone tells it from the intercept
-    assert given - evidence(others, w).left == pytest.approx((noise / (h + ridge)).sum(axis=0) * share)
+    noise = between.copy()
+    noise[:-1:CELLS] = of_means[:-1:CELLS]
+    assert given - evidence(others, w).left == pytest.approx((noise / (h + ridge)).sum(axis=0) * share + shared)
 
 
 @pytest.mark.parametrize("numeric", [(), ALL])

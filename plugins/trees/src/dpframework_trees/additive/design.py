@@ -1,4 +1,4 @@
-"""The columns of an additive model, and the noise and ridge of its fit, all from public facts.
+"""The columns of an additive model, from public facts.
 
 The scores of a row are the sum of one function of each attribute, and an intercept. A function is a value for each cell
 of its attribute, and its columns are these: one for each cell (1 in a row of that cell, else 0), but a single one for
@@ -12,7 +12,6 @@ by the tree as a multiple of 1 / `GRAIN` in [-1, 1], and beside that the score h
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterable
 from fractions import Fraction
 
@@ -20,44 +19,18 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import InputError, float_above
+from dpframework.facts import InputError
+from dpframework_trees.additive.group_noise import GroupNoise
+from dpframework_trees.additive.grouping import groups_by_noise, groups_by_width, parts_of_norm
 
 Reals = NDArray[np.float64]
 
-CURVATURE = 0.15  # of a row of two classes: p (1 - p) as it is expected
-SPREAD = 0.25  # the most variance that an attribute's values are expected to have
-SPREAD_OF_MANY = 100.0  # that times the square of the number of attributes, where they are many
-SPREAD_OF_INTERCEPT = 1.0
 MOST_COLUMNS = 2_000  # times outputs: the Hessian has so many rows
-WIDER = 1.6  # than the smallest block of its group is no block
-BLUR = Fraction(1, 1024)  # of epsilon, for each of the two sides that the release's noise is compared on
-MULTICLASS = Fraction(1, 13)  # of epsilon, that the determinant may cost with several classes at most
-HALVED = 7  # times at most, where the ridge that is asked for costs less
-STEPS = 32  # bits: the noise's lattice is at most 2**-32 of one over epsilon
-LATTICE = Fraction(1, 1 << 21)  # of epsilon, that the noise's lattice costs at most
 GRAIN = 16  # steps of a leaf's value from 0 to 1: a power of two, so that a leaf's part of a score is exact
 LOG_ODDS = 4.0  # that are 1 in a leaf's value, and beyond which they are cut off
 OFFSET = 0.5  # of a leaf's log-odds is not fitted
-OF_NUMBERS = 0.2  # of the variance that is expected of classes' log-odds
 FINE = 256  # steps of a centre in 1
 MOST_WHOLE = 1 << 15  # steps of an outcome from 0 to 1, so that 16 bits hold it
-BELOW_ONE = Fraction(1) - Fraction(1, 1 << 20)
-BELOW = 1 - 2.0**-30
-
-
-def expected_spread(attributes: int, numeric: int = 0) -> float:
-    """Return the expected variance of the values of each attribute, given their number.
-
-    Many attributes together tell no more than few do, and each brings noise of its own. So the spread falls with their
-    number, beyond 20. Of these a numeric one counts twice: many measures of the same things are often alike. The rule
-    was compared with others on wide tables (`tests/benchmarks/additive_spread.py`).
-
-    Examples
-    --------
-    >>> expected_spread(20), expected_spread(40), expected_spread(20, numeric=20)
-    (0.25, 0.0625, 0.0625)
-    """
-    return min(SPREAD, SPREAD_OF_MANY / (attributes + numeric) ** 2)
 
 
 def _bins(given: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
@@ -184,201 +157,29 @@ class Design:
             found[self.starts[len(self.bins)]] = GRAIN
         return found
 
+    def columns_of(self, block: int) -> slice:
+        """Return the columns of an attribute, of the tree or of the intercept."""
+        return slice(self.starts[block], self.starts[block] + self.widths[block])
+
     @functools.cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Blocks whose noise has one radius, first the intercept's and one column's, then others of similar size."""
-        narrow = [j for j, width in enumerate(self.widths) if width == 1]
-        wide = sorted((j for j, width in enumerate(self.widths) if width != 1), key=lambda j: self.widths[j])
-        groups: list[list[int]] = [narrow]
-        for j in wide:
-            of_last = groups[-1]
-            if len(groups) == 1 or self.widths[j] > WIDER * self.widths[of_last[0]]:
-                groups.append([j])
-            else:
-                of_last.append(j)
-        return tuple(map(tuple, groups))
+        """Blocks whose noise has one radius (see `grouping`); the intercept is in the first."""
+        return groups_by_noise(self.widths) if self.outputs == 1 else groups_by_width(self.widths)
 
     @functools.cached_property
     def shares(self) -> tuple[Fraction, ...]:
         """Each group's share of the noise's norm. They add up to 1."""
-        return tuple(Fraction(part, sum(self._parts)) for part in self._parts)
+        parts = parts_of_norm(self.widths, self.groups, self.outputs)
+        return tuple(Fraction(part, sum(parts)) for part in parts)
 
     @functools.cached_property
-    def _parts(self) -> list[int]:
-        """Return whole numbers above 0 for the groups' shares of the norm, by the cost of their noise."""
-        costs = []
-        for group in self.groups:
-            d = len(group) * self.outputs
-            narrow = self.widths[group[0]] == 1 and self.outputs == 1
-            wide = sum(math.sqrt(2) * min(self.widths[j] * self.outputs, 12) for j in group)
-            costs.append(math.sqrt(d / 3) * (d + 1) if narrow else wide)
-        return [max(round(2**16 * cost ** (2 / 3)), 1) for cost in costs]
-
-    def blocks(self, group: int) -> list[int]:
-        """Return the number of coordinates of each block of a group."""
-        return [self.widths[j] * self.outputs for j in self.groups[group]]
-
-
-@attrs.frozen(eq=False)
-class Tuned:
-    """The noise and the ridge of a design at an epsilon (see `perturbation` for the conditions on them).
-
-    Attributes
-    ----------
-    design
-        The columns.
-    epsilon
-        What the fit may lose for a row that is added or removed.
-    determinant
-        The part of epsilon that is set aside for the Hessian's determinant: nothing for two classes. For more, by
-        default the least of `MULTICLASS` halved up to `HALVED` times at which the ridge that is asked for needs no
-        more. It follows from the design and epsilon, which are public.
-    """
-
-    design: Design
-    epsilon: Fraction
-    determinant: Fraction = attrs.field()
-
-    @determinant.default
-    def _least_that_is_enough(self) -> Fraction:
-        if self.design.classes == 2:
-            return Fraction(0)
-        for times in range(HALVED, 0, -1):
-            tried = Tuned(self.design, self.epsilon, MULTICLASS / 2**times)
-            if tried.curvature(tried.asked) <= float(tried.most_curvature) * BELOW:
-                return tried.determinant
-        return MULTICLASS
-
-    @functools.cached_property
-    def step(self) -> Fraction:
-        """The noise's lattice, a power of two of which the gradient's noise is a multiple.
-
-        It costs m_g / s_g for each group: at most the step times epsilon times the largest m_g, by the swing.
-        """
-        widest = max(self.design.widths) * self.design.outputs
-        of_cost = math.floor(math.log2(self.design.swing * LATTICE / widest))
-        return Fraction(2) ** min(-STEPS - math.floor(math.log2(self.epsilon)), of_cost)
-
-    @functools.cached_property
-    def of_gradient(self) -> Fraction:
-        """The part of epsilon for the gradient's noise, without blur, determinant and lattice."""
-        return self.epsilon * (1 - 2 * BLUR - self.determinant) * BELOW_ONE
-
-    @functools.cached_property
-    def scales(self) -> tuple[float, ...]:
-        """The scale of each group's noise, in steps of the lattice."""
-        swing = self.design.swing
-        return tuple(float_above(swing / (self.step * self.of_gradient * share)) for share in self.design.shares)
-
-    @property
-    def largest_noise(self) -> float:
-        """About the largest mean of a group's radius, in steps of the lattice."""
-        groups = range(len(self.design.groups))
-        return max((sum(self.design.blocks(g)) + 1) * self.scales[g] for g in groups)
-
-    @functools.cached_property
-    def most_curvature(self) -> Fraction:
-        """The bound on `max over rows x of x' R**-1 x` (see `perturbation`)."""
-        classes = self.design.classes
-        if classes == 2:
-            return self.spent_by_gradient
-        half = self.spent_by_gradient * (classes - 1) / 2
-        return min(half, self.determinant * self.epsilon * (classes - 1) / (classes - 2))
-
-    @functools.cached_property
-    def spent_by_gradient(self) -> Fraction:
-        """The exact cost of the gradient's noise at r = 1, without its lattice."""
-        return sum((Fraction(self.design.swing) / (self.step * Fraction(s)) for s in self.scales), Fraction(0))
-
-    @functools.cached_property
-    def claimed(self) -> Fraction:
-        """The exact loss for a row that is added or removed, at most epsilon."""
-        widest = (max(self.design.blocks(g)) for g in range(len(self.design.groups)))
-        lattice = sum((m / Fraction(s) for m, s in zip(widest, self.scales, strict=True)), Fraction(0))
-        classes = self.design.classes
-        determinant = self.most_curvature * Fraction(classes - 2, classes - 1)
-        return self.spent_by_gradient + lattice + determinant + 2 * self.epsilon * BLUR
-
-    @functools.cached_property
-    def deviations(self) -> Reals:
-        """About the standard deviation of the noise of each column's gradient, shape (columns,)."""
-        found = np.empty(self.design.columns)
-        for g, group in enumerate(self.design.groups):
-            blocks = self.design.blocks(g)
-            d, unit = sum(blocks), self.scales[g] * float(self.step)
-            for j, m in zip(group, blocks, strict=True):
-                start = self.design.starts[j]
-                # the mean square of a coordinate of an l1 ball of radius t is 2 t**2 / ((m + 1) (m + 2))
-                found[start : start + self.design.widths[j]] = unit * math.sqrt(
-                    (d + 1) * (d + 2) * 2 / ((m + 1) * (m + 2))
-                )
-        return found
-
-    @property
-    def curvatures(self) -> Reals:
-        """The expected second derivative by each column's coefficient, its ridge aside, shape (columns,)."""
-        classes, rows = self.design.classes, max(self.design.rows, 1.0)
-        of_row = 4 * CURVATURE * (classes - 1) / classes**2
-        return np.array([of_row * rows / width for width in self.design.widths for _ in range(width)])
-
-    @property
-    def asked(self) -> Reals:
-        """The ridge that noise and expected spread ask for, shape (columns,)."""
-        spread = np.full(self.design.columns, expected_spread(len(self.design.widths) - 1, len(self.design.numeric)))
-        spread[-1] = SPREAD_OF_INTERCEPT
-        if self.design.whole > 1:
-            spread *= OF_NUMBERS
-        return np.asarray(self.deviations**2 / (self.curvatures * spread))
-
-    @functools.cached_property
-    def ridge(self) -> Reals:
-        """The ridge of each column, shape (columns,), at least a floor."""
-        asked, most = self.asked, float(self.most_curvature) * BELOW
-        low, high = 0.0, len(self.design.widths) / most
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.curvature(asked + middle) <= most else (middle, high)
-        return np.asarray(asked + high)
-
-    def curvature(self, ridge: Reals) -> float:
-        """Return the largest x' R**-1 x of any row, for a ridge R."""
-        return float(np.maximum.reduceat(1 / ridge, self.design.starts).sum())
-
-    @functools.cached_property
-    def gradient_error(self) -> float:
-        """How large the gradient may be where the fit ends, in the norm of R**-1 (see `fitting`).
-
-        Any number above that of the noise's lattice would do.
-        """
-        lattice = math.sqrt(self.design.columns * self.design.outputs) * float(self.step)
-        return (lattice + self.within_reach) / math.sqrt(self.ridge.min())
-
-    @property
-    def within_reach(self) -> float:
-        """How small floats make the rows' gradient, for up to twice as many as are expected, unless scores are large.
-
-        Where they do not, `refinement` does.
-        """
-        design = self.design
-        coarse = float(design.grains.sum()) - design.columns + len(design.widths)
-        of_row = max(2.0**-45, design.units_of_row * 2.0**-52, coarse * 2.0**-47)
-        return 2 * max(design.rows, 1024.0) * of_row * math.sqrt(design.outputs * len(design.widths))
-
-    @functools.cached_property
-    def distance(self) -> float:
-        """The largest l1 distance of the computed minimiser from the exact one."""
-        return float(np.sqrt(self.design.outputs * (1 / self.ridge).sum())) * self.gradient_error * (1 + 2.0**-30)
-
-    @functools.cached_property
-    def release_step(self) -> float:
-        """The lattice of the release, a power of two."""
-        return 2.0 ** math.floor(math.log2(self.distance / (self.design.columns * self.design.outputs)))
-
-    @functools.cached_property
-    def release_scale(self) -> float:
-        """The scale of the release's noise, in steps of its lattice."""
-        moved = math.ceil(self.distance / self.release_step) + self.design.columns * self.design.outputs
-        return float_above(moved / (self.epsilon * BLUR))
+    def noises(self) -> tuple[GroupNoise, ...]:
+        """The noise of each group, for a scale of 1."""
+        last = len(self.widths) - 1
+        return tuple(
+            GroupNoise.of([self.widths[j] * self.outputs for j in group], self.outputs == 1, last in group)
+            for group in self.groups
+        )
 
 
 def probabilities(scores: Reals) -> Reals:

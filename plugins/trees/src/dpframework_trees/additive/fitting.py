@@ -30,8 +30,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework_trees.additive.design import Design, Reals, Tuned
+from dpframework_trees.additive.design import Design, Reals
 from dpframework_trees.additive.refinement import inverse_of, refine
+from dpframework_trees.additive.tuning import Tuned
 
 UNIT = 2.0**-53
 MOST_ON_LATTICE = 2.0**61
@@ -119,9 +120,7 @@ class Loss:
     @property
     def of_noise(self) -> float:
         """How far the real noise may be from its lattice, in the norm of R**-1."""
-        design = self.tuned.design
-        far = math.sqrt(design.columns * design.outputs) * float(self.tuned.step) / 2
-        return far / math.sqrt(self.tuned.ridge.min()) * (1 + 2.0**-30)
+        return self.tuned.lattice_error / math.sqrt(self.tuned.ridge.min()) * (1 + 2.0**-30)
 
     def hessian(self, coefficients: Reals) -> Reals:
         """Return the Hessian, shape (columns * outputs, columns * outputs), an output's columns side by side."""

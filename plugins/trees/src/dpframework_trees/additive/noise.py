@@ -1,7 +1,7 @@
 """Integer noise whose size is measured by the largest l1 norm of some blocks of its coordinates, drawn exactly.
 
 A group of blocks of m_1, ..., m_B coordinates, d in all, has the norm G(z) = max over blocks of the l1 norm of z's
-part. `group_noise` draws z with probability proportional to exp(-G(z) / s) on all integer vectors: the K-norm mechanism
+part. `free_noise` draws z with probability proportional to exp(-G(z) / s) on all integer vectors: the K-norm mechanism
 (Hardt and Talwar 2010) whose K is a product of l1 balls. Blocks of one coordinate make K a cube.
 
 **Exact, over integers.** With q = exp(-1 / s), q**G is (1 - q) times the sum of q**T over all T >= G. So z comes from
@@ -101,7 +101,7 @@ def _subset(largest: int, size: int, randomness: Randomness) -> set[int]:
     return chosen
 
 
-def group_noise(blocks: Sequence[int], scale: float, randomness: Randomness) -> NDArray[np.int64]:
+def free_noise(blocks: Sequence[int], scale: float, randomness: Randomness) -> NDArray[np.int64]:
     """Draw noise z for a group with probability proportional to exp(-G(z) / scale), block by block."""
     radius = draw_radius(blocks, scale, randomness)
     if set(blocks) == {1}:

@@ -29,6 +29,15 @@ The Hessian gains (diag(p) - p p') x x'. Let q be the largest x' R**-1 x of any 
   is concave in r, with the derivative e - 2 q / (K - 1) at 1: if q <= e (K - 1) / 2 then at most e + q (K - 2) / (K -
   1).
 
+**Noise with one sum.** With one output a row's gradient is r x, with a sum of r in each block of several columns and r
+for the intercept. So the rows' gradients of a group lie in the space S of vectors that have one sum, and so may noise
+(see `group_noise`). Then R w* = -(the rows' gradients) - b is in S, too: -b = grad(w) is one-to-one and smooth between
+the spaces R**-1 S and S. With R w as coordinates its derivative is the identity plus M R**-1 on S, M the Hessian of the
+rows' loss. A row adds r (1 - r) x x' to M, x in S, so the determinant grows by a factor of 1 + x' H**-1 x r (1 - r),
+as above. Coordinates of S are the sum, and each block's entries but the last; xi is uniform in a cube of side 1 in
+these, and so are the differences in [-1, 1]. The last entry differs by less than m, for m entries. So m_g is then 2 m -
+1 for the largest block (`GroupNoise.rounded`).
+
 **Numbers as outcomes.** With two classes let the outcome be any t in [0, 1], and a row's loss -t log p - (1 - t)
 log(1 - p), which is least in expectation where p is the mean of t (Papke and Wooldridge 1996). The gradient is (p - t)
 x and the curvature p (1 - p) x x', as before. Let m = max(p, 1 - p): then abs(p - t) <= m and p (1 - p) = m (1 - m).
@@ -51,7 +60,7 @@ columns plus 2 / R_g, and the rest is unchanged. `Design` has a tree for two cla
 ratio at most what the row that comes adds: so at most twice the above.
 
 **What is computed.** The draw of k is exact (see `noise`). From b~ = t k, which is within t / 2 of b in each
-coordinate, `fitting` computes w~ with a proven bound on the gradient of F at w~ with the real b: at most
+coordinate of its space, `fitting` computes w~ with a proven bound on the gradient of F at w~ with the real b: at most
 `Tuned.gradient_error` in the norm of R**-1. As the Hessian is at least R, (w~ - w*)' R (w~ - w*) <= grad F(w~)'(w~ -
 w*), so w~ - w* is no longer than that in the norm of R, and in the l1 norm than that times the root of the trace of
 R**-1: `Tuned.distance`. w~ is rounded to a lattice of step l, and discrete Laplace noise is added, of scale a in
@@ -81,9 +90,9 @@ import numpy as np
 from dpframework.facts import ByRelation, InputError
 from dpframework.mechanisms import Calibration, Preview, PureMechanism, Randomness
 from dpframework.queries import Norm, QueryFacts
-from dpframework_trees.additive.design import Design, Reals, Tuned
+from dpframework_trees.additive.design import Design, Reals
 from dpframework_trees.additive.fitting import Loss, Rows, fit_in_steps
-from dpframework_trees.additive.noise import group_noise
+from dpframework_trees.additive.tuning import Tuned
 
 CELL = 2.0**-30
 LARGEST_NOISE = 2.0**53  # steps of its lattice, on average: 512 times as much still fits into 64 bits
@@ -137,10 +146,11 @@ class ObjectivePerturbation(PureMechanism):
         if coefficients.shape != (rows.design.columns, rows.design.outputs) or not np.isfinite(coefficients).all():
             return -math.inf
         loss = Loss(rows, tuned, np.zeros(coefficients.shape))
-        cell = coefficients.size * math.log(CELL)
+        coefficients = into_space(tuned, coefficients)
+        cell = sum(of_group.dimension for of_group in rows.design.noises) * math.log(CELL)
         of_noise = noise_log_density(tuned, -loss.gradient(coefficients))
         sign, determinant = np.linalg.slogdet(loss.hessian(coefficients))
-        return float(of_noise + determinant + cell) if sign > 0 else -math.inf
+        return float(of_noise + determinant - _log_ridge_left_out(tuned) + cell) if sign > 0 else -math.inf
 
     def preview(self, calibration: Calibration) -> Preview:
         """State the noise's norm for each coordinate, and about how many rows a fit needs to be better than none.
@@ -183,23 +193,48 @@ def draw_noise(tuned: Tuned, randomness: Randomness) -> Reals:
     """Draw the linear term, a multiple of its lattice's step, shape (columns, outputs)."""
     design = tuned.design
     noise = np.empty((design.columns, design.outputs))
-    for g, group in enumerate(design.groups):
-        drawn, used = group_noise(design.blocks(g), tuned.scales[g], randomness), 0
-        for j in group:
-            start, size = design.starts[j], design.widths[j] * design.outputs
-            block = drawn[used : used + size].reshape(design.widths[j], design.outputs)
-            noise[start : start + design.widths[j]] = block * float(tuned.step)
-            used += size
+    for group, of_group, scale in zip(design.groups, design.noises, tuned.scales, strict=True):
+        drawn = of_group.draw(scale, randomness)
+        for j, own in zip(group, np.split(drawn, np.cumsum(of_group.blocks)[:-1]), strict=True):
+            noise[design.columns_of(j)] = own.reshape(design.widths[j], design.outputs) * float(tuned.step)
     return noise
 
 
 def noise_log_density(tuned: Tuned, noise: Reals) -> float:
-    """Return the log-density of the linear term in real numbers, exp(-norm) over its integral."""
+    """Return the log-density of the linear term in its space, exp(-norm) over its integral."""
     design, found = tuned.design, []
-    for g, group in enumerate(design.groups):
-        unit, blocks = tuned.scales[g] * float(tuned.step), design.blocks(g)
-        norms = (np.abs(noise[design.starts[j] : design.starts[j] + design.widths[j]]).sum() for j in group)
-        d = sum(blocks)
-        volume = d * math.log(2) - sum(map(math.lgamma, (m + 1 for m in blocks)))
-        found.append(-max(norms) / unit - d * math.log(unit) - math.lgamma(d + 1) - volume)
+    for group, of_group, scale in zip(design.groups, design.noises, tuned.scales, strict=True):
+        unit = scale * float(tuned.step)
+        norms = (np.abs(noise[design.columns_of(j)]).sum() for j in group)
+        found.append(-max(norms) / unit - of_group.dimension * math.log(unit) - of_group.log_volume)
     return math.fsum(found)
+
+
+def _log_ridge_left_out(tuned: Tuned) -> float:
+    """Return the logarithm of the product of R over the columns that are no coordinates of minimisers.
+
+    With R w as coordinates, the density of R w has det H / det R in place of det H. In a group with one sum, w has the
+    intercept and all of a block's entries but the last as coordinates, or all of the first block's without it.
+    """
+    design, found = tuned.design, []
+    for group, of_group in zip(design.groups, design.noises, strict=True):
+        wide = [j for j in group if design.widths[j] > 1] if of_group.one_sum else []
+        found += [math.log(tuned.ridge[design.starts[j]]) for j in wide[not of_group.intercept :]]
+    return math.fsum(found)
+
+
+def into_space(tuned: Tuned, coefficients: Reals) -> Reals:
+    """Return the coefficients in the space of minimisers that are next to some, shape (columns, outputs).
+
+    A release has noise of its own beside the minimiser, in all columns. In a group with one sum the ridge times the
+    minimiser has one sum, too (see the module).
+    """
+    design, found = tuned.design, coefficients.copy()
+    for group, of_group in zip(design.groups, design.noises, strict=True):
+        if of_group.one_sum:
+            summed = [j for j in group if design.widths[j] > 1 or j == len(design.widths) - 1]
+            sums = [float((tuned.ridge[:, None] * coefficients)[design.columns_of(j)].sum()) for j in summed]
+            for j, own in zip(summed, sums, strict=True):
+                part = design.columns_of(j)
+                found[part] += (np.mean(sums) - own) / design.widths[j] / tuned.ridge[part, None]
+    return found

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from dpframework.facts import Attribute, InputError, Numeric
 from dpframework.queries import Norm, Query, Sensitivity
 from dpframework.tables import Block
-from dpframework_trees.additive.design import Design, Reals, Tuned
+from dpframework_trees.additive.design import Design, Reals
 from dpframework_trees.additive.fitting import Loss, Rows
 from dpframework_trees.additive.perturbation import FITS
+from dpframework_trees.additive.tuning import Tuned
 
 PROBED = 32  # signs of the norm's dual, for each of the coefficients that gradients are compared at
 FAR = 12.0

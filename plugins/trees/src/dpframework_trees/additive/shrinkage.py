@@ -25,7 +25,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpframework_trees.additive.design import Reals, Tuned, expected_spread
+from dpframework_trees.additive.design import Reals
+from dpframework_trees.additive.tuning import Tuned, expected_spread
 
 LEAST, LARGEST = -4, 2  # powers of 4
 

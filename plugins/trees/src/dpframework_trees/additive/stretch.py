@@ -21,6 +21,10 @@ attribute:
 - Of other attributes what rows leave that are spread evenly over cells. A row's part of h is the mean of p_c (1 - p_c)
   by the released scores: the surer these are, the more noise there is. The mean of an attribute's columns is told apart
   from the intercept, and from other attributes' means, by the ridge alone: there h is 0.
+- Of what a group's blocks share (noise with one sum, see `perturbation`) what rows leave that tell nothing else. Let r
+  be that sum, of variance V, and c the sum of R w in each of the blocks: their means and the intercept add g c to the
+  score, g the group's `Tuned.shared` gain. With h the intercept's curvature, and G the sum of the groups' gains,
+  c = - h times (what all groups add) - r. So -E[w'b] is g V (1 - h g / (1 + h G)).
 
 What is left of D is evidence that scores are too small; where nothing is left, nothing is stretched. (Where attributes
 tell the same, noise may leave more than is taken off.)
@@ -45,7 +49,8 @@ import functools
 import attrs
 import numpy as np
 
-from dpframework_trees.additive.design import CURVATURE, Design, Reals, Tuned, probabilities
+from dpframework_trees.additive.design import Design, Reals, probabilities
+from dpframework_trees.additive.tuning import CURVATURE, Tuned
 
 SPREAD = 1.0  # of the factor, as it is expected
 ALIKE = 0.8  # the correlation of two outputs' factors, as it is expected
@@ -157,18 +162,23 @@ def evidence_of(tuned: Tuned, coefficients: Reals, scores: Reals) -> Evidence:
     classes, p = design.classes, _of_outputs(scores)
     of_centred = 1.0 if design.outputs == 1 else 1 - 1 / design.outputs
     surer = (p * (1 - p)).mean(axis=0) * classes**2 / (classes - 1) / (4 * CURVATURE)  # than is expected: below 1
+    shared = {j for group, noise in zip(design.groups, design.noises, strict=True) if noise.one_sum for j in group}
     taken = np.empty((len(design.widths), design.outputs))
     for j, (start, width) in enumerate(zip(design.starts, design.widths, strict=True)):
         even, own = tuned.curvatures[start], ridge[start]
+        between, of_mean = variances[start], 0.0 if j in shared else tuned.variances_of_means[j]
         if j in design.numeric:
-            columns = (width - 1) / own + 1 / (even * width + own)
+            of_column = between if width == 1 else ((width - 1) * between + of_mean) / width
+            taken[j] = of_column * ((width - 1) / own + 1 / (even * width + own))
         else:
-            columns = max(width - 1, 1) / (even * surer + own) + (width > 1) / own
-        taken[j] = of_centred * variances[start] * columns
+            taken[j] = between * max(width - 1, 1) / (even * surer + own) + (width > 1) * of_mean / own
+        taken[j] *= of_centred * (j < len(design.bins) or j not in shared)
     covariance = np.diag((of_centred * variances[:, None] * coefficients**2).sum(axis=0))
-    for g, group in enumerate(design.groups):
+    all_gains, h = sum(gain for _, gain in tuned.shared), tuned.curvatures[-1] * surer
+    for group, noise, (variance, gain) in zip(design.groups, design.noises, tuned.shared, strict=True):
+        taken[group[0]] += variance * gain * (1 - h * gain / (1 + h * all_gains))
         of_group = taken[list(group)].sum(axis=0)
-        covariance += 4 / (sum(design.blocks(g)) + 1) * np.outer(of_group, of_group)
+        covariance += 4 / (noise.dimension + 1) * np.outer(of_group, of_group)
     return Evidence((ridge[:, None] * coefficients**2).sum(axis=0) - taken.sum(axis=0), covariance)
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from dpframework.facts import Attribute, InputError, Numeric, attribute_from_dict
 from dpframework.tables import NewRows
 from dpframework_trees.additive.bands import expected_deviations, most_deviations
-from dpframework_trees.additive.design import Reals, Tuned
+from dpframework_trees.additive.design import Reals
+from dpframework_trees.additive.tuning import Tuned
 
 DIGITS = 6
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpframework.facts import Boolean, Categorical, Numeric, Schema
 from dpframework.mechanisms import Calibration
@@ -46,10 +47,15 @@ def columns_of(design: Design, codes: Sequence[int]) -> Reals:
 
 
 def witness_of_added(target: str, **released: object) -> Witness:
-    """Return a witness for the red row against none, with coefficients that make its class nearly impossible."""
+    """Return a witness for the red row against none, with coefficients that make its class nearly impossible.
+
+    R times these is a multiple of the row's columns, so that the noise lies in its space.
+    """
 
     def output(answer: Rows, calibration: Calibration) -> Reals:
-        return -FAR * np.outer(columns_of(answer.design, CODES[target][0]), _towards(answer.design))
+        ridge = tune_for(answer.design, calibration).ridge
+        row = columns_of(answer.design, CODES[target][0]) / ridge
+        return np.asarray(-FAR / row.max() * np.outer(row, _towards(answer.design)))
 
     return Witness([], None, RED, {"fit": output, **released})
 
@@ -68,12 +74,20 @@ def witness_of_replaced(target: str, size: int = 7, **released: object) -> Witne
         design = answer.design
         ridge = tune_for(design, calibration).ridge
         one, two = (columns_of(design, codes) for codes in CODES[target])
-        apart = (two - one) * APART / ridge
-        apart[[start for start, width in zip(design.starts, design.widths, strict=True) if width == 1]] = 0
+        place, narrow = design.starts[ripe], _narrow(design)
+        if design.outputs == 1:
+            # half of what the rows share is in the cells of either: both scores are lowered by the sum, as by `others`
+            lowers = np.where(narrow, 0, (one + two) / 2)
+            lowers[-1] = 1
+            others = (LOW + APART / ridge[place]) / (float((lowers**2 / ridge).sum()) - 1 / ridge[place])
+            apart = -others * lowers / ridge
+            apart[place] = -(others + APART) / ridge[place]
+            return np.asarray(apart[:, None])
+        apart = np.where(narrow, 0, (two - one) * APART / ridge)
         others = LOW + np.abs(apart).sum()
-        of_ripe, of_all = ridge[design.starts[ripe]], ridge[-1]
+        of_ripe, of_all = ridge[place], ridge[-1]
         largest = (of_all * others + APART) / (of_ripe - of_all)
-        apart[design.starts[ripe]], apart[-1] = -largest, -(others + largest)
+        apart[place], apart[-1] = -largest, -(others + largest)
         return np.outer(apart, _towards(design))
 
     return Witness([], RED, other, {"fit": output, **released})
@@ -82,8 +96,8 @@ def witness_of_replaced(target: str, size: int = 7, **released: object) -> Witne
 def row_of_other_outcome() -> Witness:
     """Return the red row against one of the other outcome, with each outcome impossible at the coefficients.
 
-    The noise is positive at the cells of both rows, and at `ripe`, which they share, and less at the intercept: all
-    that leaves and comes moves its norm down. The intercept's coefficient is high, so that the other row's score is.
+    The rows share `ripe`, where the noise is largest: all that leaves and comes moves its norm down. What `ripe` adds
+    to both scores the intercept takes off, and what the cells have that the rows do not share sets the scores apart.
     """
     other = {**RED, "colour": "blue", "size": 7, "grade": "good"}
 
@@ -91,17 +105,21 @@ def row_of_other_outcome() -> Witness:
         design = answer.design
         ridge = tune_for(design, calibration).ridge
         one, two = (columns_of(design, codes) for codes in ((0, 0, 1), (2, 2, 1)))
-        ripe = design.starts[2]
-        apart = -two * APART / ridge
-        apart[ripe] = apart[-1] = 0
-        high = 3 * LOW + np.abs(apart).sum()
-        of_ripe, of_all = ridge[ripe], ridge[-1]
-        most = (high + APART / of_all) / (1 / of_all - 1 / of_ripe)
-        apart[(one != two) & (one != 0)] = -(2 * high + LOW)
-        apart[ripe], apart[-1] = -one[ripe] * most / of_ripe, (most - APART) / of_all
-        return np.outer(apart, _towards(design))
+        ripe, narrow = design.starts[2], _narrow(design)
+        apart = np.where(narrow, 0, (two - one) / 2)
+        shared = np.where(narrow, 0, (one + two) / 2)
+        shared[-1] = 1
+        largest = 2 + 3 * LOW / float((apart * two / ridge).sum())
+        found = (largest - 2) * apart - largest / ridge[ripe] / float((shared * two / ridge).sum()) * shared
+        found[ripe] = largest
+        return np.asarray(found / ridge)[:, None]
 
     return Witness([], RED, other, {"fit": output})
+
+
+def _narrow(design: Design) -> NDArray[np.bool_]:
+    """Tell which columns are the only one of their block, shape (columns,)."""
+    return np.repeat([width == 1 for width in design.widths], design.widths)
 
 
 def _towards(design: Design) -> Reals:

@@ -1,0 +1,87 @@
+"""The second moments of a uniform point of the unit ball of histograms with one sum (see `balls`), by quadrature."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+_NODES = 32  # of a quadrature
+
+
+@final
+@attrs.frozen
+class BallMoments:
+    """Mean squares of what a uniform point of the unit ball consists of.
+
+    Attributes
+    ----------
+    total
+        That of the sum, which all histograms share.
+    entries
+        That of an entry, by its histogram's size.
+    """
+
+    total: float
+    entries: Mapping[int, float]
+
+    def difference(self, size: int) -> float:
+        """Return that of a linear function of a histogram's entries whose coefficients have the sum 0 and the length 1.
+
+        Entries are alike, so that their covariance has the same value in all such directions. The entries' squares add
+        up to that of size - 1 of them and that of the mean, total**2 / size.
+        """
+        return (size * self.entries[size] - self.total / size) / (size - 1)
+
+
+@functools.lru_cache(maxsize=256)
+def unit_ball_moments(sizes: tuple[int, ...]) -> BallMoments:
+    """Return the moments for histograms of some sizes, each 2 or more, whose sums are equal and free.
+
+    With p negative entries that add up to -n, and the others to n + t, parts are uniform on two simplices: the volume
+    is n**(p-1) / (p-1)! times that of the others, and the mean of the sum of squares of k numbers that add up to a is
+    2 a**2 / (k + 1).
+
+    Examples
+    --------
+    >>> square = unit_ball_moments((2, 2))  # the sum and the difference of each pair are uniform between -1 and 1
+    >>> round(square.total, 6), round(square.difference(2), 6)
+    (0.333333, 0.166667)
+    """
+    at, weights = np.polynomial.legendre.leggauss(_NODES)
+    totals, weights = (at + 1) / 2, weights / 2
+    log_volumes, squares = {}, {}
+    for size in set(sizes):
+        found = [_volume_and_square(size, float(total), totals, weights) for total in totals]
+        log_volumes[size] = np.array([volume for volume, _ in found])
+        squares[size] = np.array([square for _, square in found])
+    log_all = sum(sizes.count(size) * log_volumes[size] for size in log_volumes)
+    chances = weights * np.exp(log_all - np.max(log_all))
+    chances /= chances.sum()
+    entries = {size: float(chances @ squares[size]) / size for size in squares}
+    return BallMoments(float(chances @ totals**2), entries)
+
+
+def _volume_and_square(
+    size: int, total: float, at: NDArray[np.float64], weights: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Return the logarithm of the volume of a section, and the mean of the sum of squares on it."""
+    reach = (1 - total) / 2
+    negative = reach * at
+    logs = [np.array([(size - 1) * math.log(total) - math.lgamma(size)])]
+    square = [np.array([2 * total**2 / (size + 1)])]
+    for p in range(1, size):
+        ways = math.lgamma(size + 1) - math.lgamma(p + 1) - math.lgamma(size - p + 1)
+        positive = negative + total
+        of_parts = (size - p - 1) * np.log(positive) + (p - 1) * np.log(negative)
+        logs.append(np.log(weights * reach) + ways + of_parts - math.lgamma(size - p) - math.lgamma(p))
+        square.append(2 * positive**2 / (size - p + 1) + 2 * negative**2 / (p + 1))
+    every = np.concatenate(logs)
+    most = float(every.max())
+    chances = np.exp(every - most)
+    return most + math.log(chances.sum()), float(chances @ np.concatenate(square) / chances.sum())
