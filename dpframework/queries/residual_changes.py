@@ -13,7 +13,8 @@ its value; times the weight k of the block. So with t = n (n - 1) for a centred 
 
 It depends on D alone. Which D is worst follows from the sizes and weights, but by no formula known to us: for eight
 attributes of two values, all pairs and equal weights, four that differ change 2.5 times as much as all eight. So all D
-are tried.
+are tried, unless no attribute is in two sets: then each block has its largest change with some D that leaves the other
+blocks theirs, and these add up.
 Where the workload is the same for any two attributes of equal size, the numbers of them in D suffice. Where there are
 more than 65,536 choices even so, the largest change of each block is added up: never too small, but a bound.
 """
@@ -50,7 +51,7 @@ def change_by_replacement(sizes: tuple[int, ...], sets: Sets, weights: tuple[int
     """Return the largest change by a row that is replaced, in the same norms, over all attributes that may differ."""
     if norm is Norm.BLOCKS:
         return max((2 * k for of, k in zip(sets, weights, strict=True) if of), default=0)
-    differing = _choices(sizes, sets, weights)
+    differing = None if _are_disjoint(sets) else _choices(sizes, sets, weights)
     if differing is None:
         return sum(_largest(tuple(sizes[a] for a in of), k, norm) for of, k in zip(sets, weights, strict=True))
     squared = norm is Norm.SQUARED_L2
@@ -71,7 +72,13 @@ def change_by_replacement(sizes: tuple[int, ...], sets: Sets, weights: tuple[int
 
 def is_bound(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...]) -> bool:
     """Return whether `change_by_replacement` is a bound, because there are too many neighbours to try."""
-    return _choices(sizes, sets, weights) is None
+    return not _are_disjoint(sets) and _choices(sizes, sets, weights) is None
+
+
+def _are_disjoint(sets: Sets) -> bool:
+    """Return whether no attribute is in two sets: their largest changes happen together, and need no search."""
+    used = [a for of in sets for a in of]
+    return len(used) == len(set(used))
 
 
 def _own(size: int) -> int:

@@ -55,6 +55,7 @@ CASES = [
     ((2, 2, 2, 2, 2), all_sets(5, 2)),
     ((5,), [(0,)]),
     ((2,), [()]),
+    ((2, 3, 4, 2), [(0,), (1,), (2,), (3,)]),
 ]
 
 
@@ -100,21 +101,32 @@ def test_the_worst_neighbour_is_found_by_number_or_bounded(norm: Norm, monkeypat
     assert equal == 80  # four or five differ; eight that differ change 32
 
 
-@pytest.mark.parametrize("sizes", [(2, 3), (3, 3), (3, 4, 5), (2, 2, 2), (7,), (2, 6, 4)])
+@pytest.mark.parametrize(
+    ("sizes", "sets"),
+    [
+        *((sizes, [tuple(range(len(sizes)))]) for sizes in ((2, 3), (3, 3), (3, 4, 5), (2, 2, 2), (7,), (2, 6, 4))),
+        ((2, 5, 3, 2, 9), [(0,), (1,), (2,), (3,), (4,)]),
+        ((2, 5, 3, 2, 3, 4), [(0, 2), (3, 4, 5), (1,)]),
+        ((2, 2, 2, 2), [(0, 1), (2, 3)]),
+    ],
+)
 @pytest.mark.parametrize("norm", [Norm.L1, Norm.SQUARED_L2])
-def test_of_one_block_the_bound_is_the_change(
-    sizes: tuple[int, ...], norm: Norm, monkeypatch: pytest.MonkeyPatch
+def test_of_blocks_that_share_no_attribute_the_largest_changes_add_up(
+    sizes: tuple[int, ...], sets: list[tuple[int, ...]], norm: Norm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The attribute of fewest values differs alone: of n values that adds the (n - 1)-th of what all others leave."""
-    facts = (sizes, (tuple(range(len(sizes))),), (3,), norm)
+    facts = (sizes, tuple(sets), (3, 1, 4, 1, 5)[: len(sets)], norm)
     change_by_replacement.cache_clear()
-    exact = change_by_replacement(*facts)
+    added_up = change_by_replacement(*facts)
+    with_rows = (sizes, ((), *facts[1]), (9, *facts[2]), norm)  # a row that is replaced changes no number of rows
+    assert change_by_replacement(*with_rows) == added_up
+    assert not is_bound(*facts[:3])
     monkeypatch.setattr(residual_changes, "MOST_TRIED", 1)
+    assert not is_bound(*facts[:3])
+    monkeypatch.undo()
+    monkeypatch.setattr(residual_changes, "_are_disjoint", lambda _: False)
     change_by_replacement.cache_clear()
-    assert is_bound(*facts[:3])
-    assert change_by_replacement(*facts) == exact
-    with_rows = (sizes, ((), *facts[1]), (9, 3), norm)  # a row that is replaced changes no number of rows
-    assert change_by_replacement(*with_rows) == exact
+    assert change_by_replacement(*facts) == added_up  # all that may differ is tried
     change_by_replacement.cache_clear()
 
 
