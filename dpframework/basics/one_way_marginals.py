@@ -1,7 +1,20 @@
 """One-way marginals of several attributes, planned and released as part of a miner's budget.
 
-By K-norm noise in groups of attributes by size (see `dpframework.mechanisms.KNorm`), or, in zCDP, by one release with
-Gaussian noise.
+In pure epsilon they have K-norm noise in groups of attributes by size (see `dpframework.mechanisms.KNorm`).
+
+In zCDP one release with Gaussian noise holds their residuals (see `workloads`): the number of rows, once for all
+attributes, and what each histogram says beyond it. Noise on each count by itself would measure the number of rows by
+every histogram, for 1/n of the budget with n values each. All histograms now have one sum, with one noise. A public
+number of rows is not released.
+
+Of the residuals, all have noise of one variance T per count, and the sum has S = T / sqrt(sum of 1 / n**2), which
+makes the mean variance of a count least if every histogram matters as much. With noise of variance N on each count,
+for the same rho, no count is more exact:
+
+- a row added or removed costs 1 / S + sum of (1 - 1/n) / T, which is (sqrt(sum of 1 / n**2) + sum of (1 - 1/n)) / T,
+  at most the number of histograms over T, since a root of squares is at most their sum: T <= N. One that is replaced
+  costs 2 / T for each histogram, as counts do: T = N;
+- a count's variance is (1 - 1/n) T + S / n**2, and S / n**2 <= T / n.
 """
 
 from __future__ import annotations
@@ -14,6 +27,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.basics.workloads import Set, Workload, cell_variance, marginal_of
 from dpframework.facts.attributes import Attribute
 from dpframework.mechanisms import (
     Calibration,
@@ -25,9 +39,17 @@ from dpframework.mechanisms import (
     groups_by_size,
 )
 from dpframework.plan.nodes import Step, step
+from dpframework.plan.parts import PlannedPart
 from dpframework.plan.plan import Plan
 from dpframework.queries.marginals import Marginals
+from dpframework.queries.residual_changes import LARGEST_WEIGHT
+from dpframework.queries.residuals import Residuals
+from dpframework.results.error_bounds import ErrorBound
+from dpframework.results.noisy import Noisy
 from dpframework.run.private_table import PrivateTable
+
+STEP = "histograms"
+_MOST_VALUES = LARGEST_WEIGHT // 100  # of a histogram: its weight is 100 or more, and rounding it changes little
 
 
 @final
@@ -35,22 +57,52 @@ from dpframework.run.private_table import PrivateTable
 class NoisyHistogram:
     """A histogram with noise.
 
+    Noise on the sum moves all counts alike, and is independent of what noise adds to their differences.
+
     Attributes
     ----------
     counts
         In rows, shape (codes,).
     variance
         The variance of the noise of each count.
+    sum_variance
+        The variance of the noise of their sum, by default that of independent counts. Histograms of one release may
+        have one sum between them, so a mean of their sums may be no better than any of them.
     """
 
     counts: NDArray[np.float64]
     variance: float
+    sum_variance: float = attrs.field()
 
-    def with_another(self, counts: NDArray[np.float64], variance: float) -> NoisyHistogram:
-        """Return the mean of two independent ones, weighted by the inverse of their variances."""
-        weight = variance / max(self.variance + variance, 1e-300)
-        combined = self.variance * variance / max(self.variance + variance, 1e-300)
-        return NoisyHistogram(weight * self.counts + (1 - weight) * counts, combined)
+    @sum_variance.default
+    def _of_independent(self) -> float:
+        return len(self.counts) * self.variance
+
+    @property
+    def residual_variance(self) -> float:
+        """The variance of independent noise on each count that leaves as much in their differences.
+
+        What noise adds to a count beside the mean of all has 1 - 1 / codes of it.
+        """
+        codes = len(self.counts)
+        if codes == 1:
+            return self.variance
+        return max(codes * self.variance - self.sum_variance / codes, 0.0) / (codes - 1)
+
+    def with_another(self, other: NoisyHistogram) -> NoisyHistogram:
+        """Return the mean of two independent ones: their sums, and the rest, weighted by the inverse of variances."""
+        codes = len(self.counts)
+        weight, residual = _mean(self.residual_variance, other.residual_variance)
+        of_sum, total = _mean(self.sum_variance, other.sum_variance)
+        counts = weight * self.counts + (1 - weight) * other.counts
+        counts = counts + (of_sum - weight) * (self.counts.sum() - other.counts.sum()) / codes
+        return NoisyHistogram(counts, residual * (1 - 1 / codes) + total / codes**2, total)
+
+
+def _mean(variance: float, other: float) -> tuple[float, float]:
+    """Return the weight of the first of two numbers in the mean of least variance, and that variance."""
+    both = max(variance + other, 1e-300)
+    return other / both, variance * other / both
 
 
 @final
@@ -64,18 +116,25 @@ class OneWayMarginals:
         The attributes.
     zcdp
         Whether the budget is a rho.
+    rows
+        The public number of rows, if there is one.
     """
 
     among: Sequence[Attribute]
     zcdp: bool
+    rows: int | None = None
 
     def plan(self, amount: Fraction) -> dict[str, Step]:
         """Plan the histograms with an epsilon or a rho, by the names of their steps."""
+        if self.zcdp:
+            residuals = self._residuals()
+            query = Marginals(self.among) if residuals is None else residuals.query
+            return {STEP: step(STEP, query, Gaussian(amount))}
         groups = self._groups()
         nodes: dict[str, Step] = {}
         for number, (members, part) in enumerate(groups):
-            name, query = _step_of(number, len(groups)), Marginals([self.among[k] for k in members])
-            nodes[name] = step(name, query, self._mechanism(query, amount * part))
+            name, counts = _step_of(number, len(groups)), Marginals([self.among[k] for k in members])
+            nodes[name] = step(name, counts, _k_norm(counts, amount * part))
         return nodes
 
     def variances(self, amount: Fraction, plan: Plan) -> list[float] | None:
@@ -88,11 +147,14 @@ class OneWayMarginals:
         plan
             Any plan of the table, for the unit and the relation that the noise is for.
         """
+        calibrations = [plan.calibration(node) for node in self.plan(amount).values()]
+        known = [own for own in calibrations if own is not None]
+        if len(known) < len(calibrations):
+            return None
+        if (residuals := self._residuals()) is not None:
+            return residuals.variances(known[0])
         found: dict[int, float] = {}
-        for (members, _), node in zip(self._groups(), self.plan(amount).values(), strict=True):
-            calibration = plan.calibration(node)
-            if calibration is None:
-                return None
+        for (members, _), calibration in zip(self._groups(), known, strict=True):
             found |= zip(members, _variances(calibration, len(members)), strict=True)
         return [found[k] for k in range(len(self.among))]
 
@@ -100,32 +162,113 @@ class OneWayMarginals:
         """Release the histograms, in the order of the attributes."""
         groups = self._groups()
         names = [_step_of(number, len(groups)) for number in range(len(groups))]
-        released = table.release_many((table, name, {}) for name in names)
+        released = [np.asarray(own) for own in table.release_many((table, name, {}) for name in names)]
+        if (residuals := self._residuals()) is not None:
+            return residuals.histograms(released[0], table.calibration(STEP))
         found: dict[int, NoisyHistogram] = {}
         for (members, _), name, own in zip(groups, names, released, strict=True):
-            counts, variances = np.asarray(own, dtype=np.float64), _variances(table.calibration(name), len(members))
+            counts, variances = own.astype(np.float64), _variances(table.calibration(name), len(members))
             ends = np.cumsum([self.among[k].size for k in members])
             for k, part, variance in zip(members, np.split(counts, ends[:-1]), variances, strict=True):
                 found[k] = NoisyHistogram(part, variance)
         return [found[k] for k in range(len(self.among))]
+
+    def total(self, histograms: Sequence[NoisyHistogram]) -> Noisy:
+        """Return the number of rows by the histograms of a release, or by the means of several releases'.
+
+        Those of residuals have one sum, once. Others have a sum each, with noise that is uncorrelated.
+        """
+        if self._residuals() is not None:
+            return Noisy(float(histograms[0].counts.sum()), histograms[0].sum_variance)
+        weights = np.array([1 / max(one.sum_variance, 1e-12) for one in histograms])
+        sums = np.array([one.counts.sum() for one in histograms])
+        return Noisy(float(weights @ sums / weights.sum()), float(1 / weights.sum()))
+
+    def error_bounds(self, part: PlannedPart) -> list[ErrorBound]:
+        """Return the error of the least exact count where residuals are released: their own noise is not one of rows.
+
+        Counts that are released as they are have the bounds of their steps.
+        """
+        residuals = self._residuals()
+        alike = [one for one in part.steps if residuals is not None and one.step.query == residuals.query]
+        known = [one.calibration for one in alike if one.calibration is not None]
+        if residuals is None or not known:
+            return []
+        variances = residuals.variances(max(known, key=lambda one: one.variance))
+        worst, mean = self.among[int(np.argmax(variances))], Noisy.margin_of(float(np.mean(variances)))
+        bound = part.counts_bound(Marginals(self.among).text, Noisy.margin_of(max(variances)), worst.size)
+        note = f"the worst, {worst.name}; ±{mean:.3g} for a count of mean variance"
+        return [attrs.evolve(bound, steps=[one.path for one in alike], note=note)]
+
+    def _residuals(self) -> ResidualHistograms | None:
+        """Return the residuals that are released, or None where counts are released as they are.
+
+        Those of one attribute without a public number of rows would be no better than its counts. Weights are whole
+        numbers, which for many values are too small to be in proportion.
+        """
+        alone = len(self.among) == 1 and self.rows is None
+        if not self.zcdp or alone or max(a.size for a in self.among) > _MOST_VALUES:
+            return None
+        return ResidualHistograms.of(self.among, self.rows)
 
     def _groups(self) -> list[tuple[tuple[int, ...], Fraction]]:
         if self.zcdp:
             return [(tuple(range(len(self.among))), Fraction(1))]
         return groups_by_size([attribute.size for attribute in self.among])
 
-    def _mechanism(self, query: Marginals, amount: Fraction) -> Mechanism:
-        if self.zcdp:
-            return Gaussian(amount)
-        best = KNorm(amount)
-        return best if best.misfit(query.facts()) is None else DiscreteLaplace(best.epsilon)
+
+@final
+@attrs.frozen
+class ResidualHistograms:
+    """The residuals that several histograms are the sums of.
+
+    Attributes
+    ----------
+    query
+        Residuals of single attributes, all in turn, after that of none where the number of rows is not public.
+    rows
+        The public number of rows, if there is one.
+    """
+
+    query: Residuals
+    rows: int | None
+
+    @classmethod
+    def of(cls, among: Sequence[Attribute], rows: int | None) -> ResidualHistograms:
+        """Return those of least noise, if every histogram matters as much, by the mean variance of its counts."""
+        wanted: dict[Set, float] = {(k,): 1 / a.size for k, a in enumerate(among)}
+        return cls(Workload(tuple(among), wanted, rows_known=rows is not None).gaussian().query, rows)
+
+    def variances(self, calibration: Calibration) -> list[float]:
+        """Return the variance of a count of each histogram."""
+        known = self._variances(calibration)
+        return [cell_variance((k,), self.query.sizes, known) for k in range(len(self.query.sizes))]
+
+    def histograms(self, released: NDArray[np.int64], calibration: Calibration) -> list[NoisyHistogram]:
+        """Return the histograms of a release."""
+        residuals = dict(zip(self.query.sets, self.query.residuals(released), strict=True))
+        sizes, rows, total = self.query.sizes, float(self.rows or 0), self._variances(calibration).get((), 0.0)
+        return [
+            NoisyHistogram(marginal_of((k,), sizes, residuals, rows), variance, total)
+            for k, variance in enumerate(self.variances(calibration))
+        ]
+
+    def _variances(self, calibration: Calibration) -> dict[Set, float]:
+        """Return the variance of a number of each residual, in rows."""
+        each = [calibration.variance] * len(self.query.sets)
+        return dict(zip(self.query.sets, self.query.cell_variances(each), strict=True))
+
+
+def _k_norm(counts: Marginals, epsilon: Fraction) -> Mechanism:
+    best = KNorm(epsilon)
+    return best if best.misfit(counts.facts()) is None else DiscreteLaplace(best.epsilon)
 
 
 def _variances(calibration: Calibration, histograms: int) -> Sequence[float]:
-    """Return the variance of a count of each histogram of one release."""
+    """Return the variance of a count of each histogram of one release of counts."""
     exact = isinstance(calibration.mechanism, KNorm)
     return cell_variances(calibration) if exact else (calibration.variance,) * histograms
 
 
 def _step_of(number: int, groups: int) -> str:
-    return "histograms" if groups == 1 else f"histograms {number + 1} of {groups}"
+    return STEP if groups == 1 else f"{STEP} {number + 1} of {groups}"

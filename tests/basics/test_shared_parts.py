@@ -43,12 +43,12 @@ def test_bounds_are_two_numbers_or_a_step_of_the_same_attribute() -> None:
 
 
 def test_two_independent_histograms_are_weighted_by_the_inverse_of_their_variances() -> None:
-    both = NoisyHistogram(np.array([3.0, 8.0]), 1.0).with_another(np.array([7.0, 4.0]), 3.0)
+    both = NoisyHistogram(np.array([3.0, 8.0]), 1.0).with_another(NoisyHistogram(np.array([7.0, 4.0]), 3.0))
     assert both.counts.tolist() == [4.0, 7.0]
     assert both.variance == 0.75
-    exact = NoisyHistogram(np.array([3.0]), 0.0).with_another(np.array([7.0]), 2.0)
+    exact = NoisyHistogram(np.array([3.0]), 0.0).with_another(NoisyHistogram(np.array([7.0]), 2.0))
     assert (exact.counts.tolist(), exact.variance) == ([3.0], 0.0)
-    none = NoisyHistogram(np.array([5.0]), 0.0).with_another(np.array([5.0]), 0.0)
+    none = NoisyHistogram(np.array([5.0]), 0.0).with_another(NoisyHistogram(np.array([5.0]), 0.0))
     assert np.isfinite(none.counts).all()
 
 
@@ -73,7 +73,9 @@ def test_histograms_are_one_step_in_zcdp_and_one_of_each_size_in_pure_epsilon() 
     plan = study.plan()
     of_ill, of_cost, of_new, of_town = pure.variances(Fraction(2), plan) or ()
     assert of_cost < of_ill == of_town < of_new  # K-norm noise is smaller where a histogram has more cells
-    assert OneWayMarginals(among, zcdp=True).variances(Fraction(2), plan) == [1.0] * 4  # a row moves four: 4 over 2 rho
+    of_rho = OneWayMarginals(among, zcdp=True).variances(Fraction(2), plan)
+    assert of_rho is not None
+    assert 0.5 < min(of_rho) < max(of_rho) < 1  # which noise on each count would have: a row moves four, 4 over 2 rho
 
 
 def test_counts_say_where_values_without_a_cell_of_their_own_go() -> None:

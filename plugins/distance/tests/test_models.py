@@ -164,7 +164,7 @@ def test_no_noise_is_too_much_for_an_estimate(counts: list[float]) -> None:
 
 
 def test_two_estimates_are_weighted_by_the_inverse_of_their_variances() -> None:
-    both = NoisyHistogram(np.array([10.0]), 1.0).with_another(np.array([20.0]), 3.0)
+    both = NoisyHistogram(np.array([10.0]), 1.0).with_another(NoisyHistogram(np.array([20.0]), 3.0))
     assert (both.counts[0], both.variance) == (pytest.approx(12.5), pytest.approx(0.75))
 
 
@@ -560,3 +560,20 @@ def test_noise_is_drawn_again_as_often_as_asked_and_always_the_same() -> None:
         assert one.mean.sum() == pytest.approx(200)
         assert np.abs(one.mean - known.mean).max() < 6 * 2  # standard deviations: a fixed sequence
         assert one.variance == pytest.approx(np.full(3, 4.0), rel=1e-3)
+
+
+def test_noise_that_all_counts_have_in_common_changes_no_estimate() -> None:
+    """The sum is given: what counts is the noise in their differences."""
+    counts = np.array([90.0, 50.0, 6.0])
+    noisy = [NoisyHistogram(counts, 40 * (1 - 1 / 3) + of_sum / 9, of_sum) for of_sum in (120.0, 0.0, 900.0)]
+    known = [estimate_rows(one, 150) for one in noisy]
+    again = [redrawn(one, known[0], 2)[1] for one in noisy]
+    for found, expected in [*((one, known[0]) for one in known), *((one, again[0]) for one in again)]:
+        assert found.mean == pytest.approx(expected.mean, rel=1e-9)
+        assert found.variance == pytest.approx(expected.variance, rel=1e-9)
+
+
+def test_one_sum_of_all_histograms_is_the_number_of_rows() -> None:
+    few, many = NoisyHistogram(np.array([60.0, 41.0]), 9.0, 4.0), NoisyHistogram(np.full(8, 12.0), 2.5, 5.0)
+    assert number_of_rows([many, few], None) == 101
+    assert number_of_rows([many, NoisyHistogram(few.counts, 1.0, 6.0)], None) == 96

@@ -12,6 +12,7 @@ import pytest
 from dpframework_tables import SyntheticRows, SyntheticTable
 
 import dpframework as dpf
+from dpframework.basics import NoisyHistogram
 from dpframework.facts import exact
 
 SCHEMA = dpf.Schema(
@@ -424,7 +425,8 @@ def planned_and_run(sizes, rows, **parameters):
 
 def share_by_noise(found, sizes, rho):
     """The share of a budget that one-way marginals had, by their noise."""
-    return len(sizes) / (2 * rho * found.measured[0].variance)
+    whole = facts_of(sizes, None, rho=rho)
+    return whole.alone.variances(whole.budget.amount, whole.plan)[0] / found.measured[0].variance
 
 
 def test_where_one_way_marginals_stay_noisy_they_get_half_of_the_rounds_again():
@@ -545,3 +547,24 @@ def test_a_tree_has_no_more_cells_than_planned_and_leaves_out_pairs_that_have_no
 def test_a_model_without_room_is_refused_when_it_is_planned(parameters, sentence):
     with pytest.raises(dpf.InputError, match=sentence):
         dpf.Study(SCHEMA, epsilon=20).add("rows", SyntheticTable(20, **parameters))
+
+
+@pytest.mark.parametrize("method", ["tree", "rounds", "adaptive", "independent"])
+@pytest.mark.parametrize("budget", [{"rho": "0.05"}, {"epsilon": 2}])
+def test_the_number_of_rows_is_the_mean_of_all_that_was_measured(method, budget):
+    """The sums of one-way marginals in zCDP are one number; those in pure epsilon are one for each attribute."""
+    schema = attrs.evolve(SCHEMA, about_rows=ROWS)
+    found = run(schema=schema, method=method, delta="1e-6", **budget)
+    alone = [NoisyHistogram(one.counts, one.variance) for one in found.measured[: len(SCHEMA)]]
+    several = found.measured[len(SCHEMA) :]
+    assert bool(several) == (method != "independent")
+    if "rho" in budget:
+        sizes = np.array([one.counts.size for one in alone])
+        squares, added = np.sqrt((1 / sizes**2).sum()), (1 - 1 / sizes)
+        alone = [
+            attrs.evolve(one, sum_variance=one.variance / (added[0] * squares + 1 / sizes[0] ** 2)) for one in alone[:1]
+        ]
+    weights = [1 / one.sum_variance for one in alone] + [1 / (one.variance * one.counts.size) for one in several]
+    sums = [one.counts.sum() for one in [*alone, *several]]
+    assert found.total == pytest.approx(np.average(sums, weights=weights), rel=1e-6)
+    assert not several or abs(found.total - sums[0]) > 0.01

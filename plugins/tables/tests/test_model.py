@@ -15,8 +15,7 @@ from dpframework_tables.sampling import sample_rows
 from dpframework_tables.shrinkage import parts_kept
 from hypothesis import given, settings, strategies as st
 
-from dpframework.basics import NoisyHistogram
-from dpframework.results import nearest_on_simplex
+from dpframework.results import Noisy, nearest_on_simplex
 
 SIZES = (2, 3, 2, 4, 2)
 SETS = [(0,), (1,), (2,), (3,), (4,), (0, 1), (1, 2), (2, 3), (0, 3), (2, 4)]  # a loop of four, and one more
@@ -316,15 +315,13 @@ def test_what_was_expected_is_adjusted_to_what_is_known_of_each_attribute():
 
 
 def test_the_number_of_rows_is_public_or_the_mean_of_sums_weighted_by_their_noise():
-    singles = [
-        NoisyHistogram(np.array(counts), variance) for counts, variance in (([4.0, 8.0], 3.0), ([20.0, 0, 2, 8], 1.0))
-    ]
-    mean = (12 / 6 + 30 / 4) / (1 / 6 + 1 / 4)  # the variance of a sum is that of a count times their number
-    assert number_of_rows(singles, None, None) == pytest.approx(mean)
-    assert number_of_rows(singles, None, 22) == 22
-    assert number_of_rows(singles, None, 23) == pytest.approx(mean)
-    exact = [NoisyHistogram(one.counts, 0.0) for one in singles]
-    assert number_of_rows([*exact, *singles], None, None) == pytest.approx(21)
-    assert number_of_rows([NoisyHistogram(np.array([-7.0, 1]), 1.0)], None, 5) == 1
+    totals = [Noisy(12, 6.0), Noisy(30, 4.0)]
+    mean = (12 / 6 + 30 / 4) / (1 / 6 + 1 / 4)
+    assert number_of_rows(totals, None, None) == pytest.approx(mean)
+    assert number_of_rows(totals, None, 22) == 22
+    assert number_of_rows(totals, None, 23) == pytest.approx(mean)
+    exact = [Noisy(one.value, 0.0) for one in totals]
+    assert number_of_rows([*exact, *totals], None, None) == pytest.approx(21)
+    assert number_of_rows([Noisy(-6, 1.0)], None, 5) == 1
     for rows, number in ((0, 1), (1, 1), (2, 2), (10**6, 10**6)):
-        assert number_of_rows(singles, rows, 5) == number
+        assert number_of_rows(totals, rows, 5) == number

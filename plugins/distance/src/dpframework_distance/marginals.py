@@ -36,7 +36,7 @@ def number_of_rows(histograms: Sequence[NoisyHistogram], rows: int | None) -> fl
     """Return the public number of rows, or else the sum of the histogram with least noise."""
     if rows is not None:
         return float(rows)
-    best = min(histograms, key=lambda one: one.variance * len(one.counts))
+    best = min(histograms, key=lambda one: one.sum_variance)
     return max(float(best.counts.sum()), 1.0)
 
 
@@ -50,7 +50,7 @@ def estimate_rows(histogram: NoisyHistogram, rows: float) -> EstimatedRows:
     from scipy.optimize import brentq
     from scipy.special import erfcx
 
-    deviation = max(histogram.variance, 1e-12) ** 0.5
+    deviation = max(histogram.residual_variance, 1e-12) ** 0.5
 
     def cut_off(shift: float) -> tuple[Array, Array]:
         start = (shift - histogram.counts) / deviation  # where it is cut off
@@ -71,7 +71,7 @@ def estimate_rows(histogram: NoisyHistogram, rows: float) -> EstimatedRows:
 def redrawn(histogram: NoisyHistogram, known: EstimatedRows, draws: int) -> list[EstimatedRows]:
     """Return estimates again, from the estimated numbers of rows with noise as large as the released."""
     rng = np.random.default_rng(0)  # fixed: what follows from releases is the same for everybody
-    noise = rng.normal(0.0, np.sqrt(histogram.variance), (draws, len(known.mean)))
+    noise = rng.normal(0.0, np.sqrt(histogram.residual_variance), (draws, len(known.mean)))
     rows = float(known.mean.sum())
     return [estimate_rows(attrs.evolve(histogram, counts=known.mean + one), rows) for one in noise]
 

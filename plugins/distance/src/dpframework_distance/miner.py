@@ -259,7 +259,9 @@ class DPDilca(Miner):
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the errors of the released counts and scores: for the distances, no bound is known."""
         distances = ErrorBound("distances", None, "", note=NO_BOUND, size=part.size)
-        return [distances, *part.bounds_of_steps()]
+        learner = None if part.schema is None else DistanceLearner.of(self, part.schema)
+        alone = [] if learner is None or learner.model is None else learner.model.alone.error_bounds(part)
+        return [distances, *alone, *part.bounds_of_others(alone)]
 
     def mine(self, table: PrivateTable) -> LearnedDistances:
         """Make the releases, and turn them into distances by post-processing."""

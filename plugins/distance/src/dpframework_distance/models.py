@@ -77,7 +77,7 @@ class DistanceModel:
     def plan(self) -> Node:
         """Plan the marginals, then the edges and their joint histograms."""
         share = self._share if self.number else Fraction(1)
-        nodes = self._alone.plan(self.budget.amount * share)
+        nodes = self.alone.plan(self.budget.amount * share)
         if not self.number:
             return sequential(*nodes.values(), post("distances", list(nodes)))
         chosen = edges.plan(self.among, self.number, self.budget, EDGES_SHARE, list(nodes))
@@ -88,7 +88,7 @@ class DistanceModel:
 
     def mine(self, table: PrivateTable) -> LearnedDistances:
         """Make the releases, and read distances off the model."""
-        alone = self._alone.release(table)
+        alone = self.alone.release(table)
         rows = marginals.number_of_rows(alone, self.schema.rows)
         pairs = {}
         if self.number:
@@ -97,7 +97,7 @@ class DistanceModel:
             pairs = dict(zip(chosen, histograms.release(table, self.among, chosen, self.number), strict=True))
         for (a, b), pair in pairs.items():
             for k in (a, b):
-                alone[k] = alone[k].with_another(*pair.marginal(self.among[k].name))
+                alone[k] = alone[k].with_another(NoisyHistogram(*pair.marginal(self.among[k].name)))
         known = [marginals.estimate_rows(one, rows) for one in alone]
         forest = Forest.of([one.mean for one in known], pairs)
         attributes = self._attributes
@@ -118,8 +118,9 @@ class DistanceModel:
         return self.among if self.number else tuple(self.among[t] for t in self.targets)
 
     @property
-    def _alone(self) -> OneWayMarginals:
-        return OneWayMarginals(self._attributes, self.budget.zcdp)
+    def alone(self) -> OneWayMarginals:
+        """The one-way marginals, of all attributes or of the targets."""
+        return OneWayMarginals(self._attributes, self.budget.zcdp, self.schema.rows)
 
     def _beyond_noise(
         self, target: int, forest: Forest, others: Sequence[Forest], known: EstimatedRows, histogram: NoisyHistogram

@@ -62,23 +62,31 @@ class ChoiceFacts:
         How many rows there are, about or at most; None if nobody says.
     plan
         Any plan of the table: noise is as large as its unit and relation ask for.
+    exact_rows
+        The public number of rows, if there is one.
     """
 
     among: tuple[Attribute, ...]
     budget: TableBudget
     rows: int | None
     plan: Plan
+    exact_rows: int | None
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """The numbers of codes of the attributes."""
         return tuple(a.size for a in self.among)
 
+    @property
+    def alone(self) -> OneWayMarginals:
+        """The one-way marginals."""
+        return OneWayMarginals(self.among, self.budget.zcdp, self.exact_rows)
+
     def noise_of_singles(self, share: Fraction) -> float | None:
         """Return about the noise share of a one-way marginal, if all of them get that share of the budget."""
         if self.rows is None:
             return None
-        variances = OneWayMarginals(self.among, self.budget.zcdp).variances(self.budget.amount * share, self.plan)
+        variances = self.alone.variances(self.budget.amount * share, self.plan)
         if variances is None:
             return None
         errors = [size * self.budget.size_of_noise(own) for size, own in zip(self.sizes, variances, strict=True)]

@@ -49,20 +49,19 @@ class MergedModel:
     @classmethod
     def of_alone(cls, alone: Sequence[NoisyHistogram], merging: Merging, rows: float) -> MergedModel:
         """Return the model of one-way marginals alone."""
-        given = [((a,), residuals_of((a,), one.counts), one.variance) for a, one in enumerate(alone)]
+        given = [((a,), residuals_of((a,), one.counts), one.residual_variance) for a, one in enumerate(alone)]
         pool = Pool.of(given, [len(one.counts) for one in alone]).shrunk({}, rows)
         likely = [pool.table((a,), rows) for a in range(len(alone))]
         measured = [_of_groups(a, one, merging, own) for a, (one, own) in enumerate(zip(alone, likely, strict=True))]
         values = _shrink_groups(alone, merging, [nearest_on_simplex(own, rows) for own in likely])
         return cls(tuple(alone), merging, values, _independent(measured, rows))
 
-    def with_more(self, again: Sequence[NoisyHistogram], measured: Iterable[Measurement]) -> MergedModel:
-        """Return the model of the means of the one-way marginals and others, once some marginals were measured.
+    def with_more(self, means: Sequence[NoisyHistogram], measured: Iterable[Measurement], rows: float) -> MergedModel:
+        """Return the model of more exact one-way marginals, once some marginals were measured.
 
         Only the values of their attributes stay merged: others have nothing to gain from it.
         """
-        means = [one.with_another(new.counts, new.variance) for one, new in zip(self.alone, again, strict=True)]
-        return self.of_alone(means, self.merging.only({a for one in measured for a in one.of}), self.model.rows)
+        return self.of_alone(means, self.merging.only({a for one in measured for a in one.of}), rows)
 
     def with_model(self, model: Model) -> MergedModel:
         """Return the same with a model that more was measured for."""
@@ -86,16 +85,19 @@ def _independent(measured: Sequence[Measurement], rows: float) -> Model:
 def _of_groups(a: int, one: NoisyHistogram, merging: Merging, likely: Floats) -> Measurement:
     """Return the groups' counts of a one-way marginal, with a variance that is the same for each of them.
 
+    The model's number of rows is given, so what counts is their differences.
+
     Of a group of k of n values with noise of variance s, the best estimate, given the number of rows, has the variance
     k (1 - k / n) s. On average over the g = n - k + 1 groups that is (1 + (k - 1) / n) s (1 - 1 / g), as if each count
     had noise of variance (1 + (k - 1) / n) s.
     """
     if not merging.merges(a):
-        return Measurement.alone(a, one.counts, one.variance)
+        return Measurement.alone(a, one.counts, one.residual_variance)
     number = len(one.counts)
     counts = merging.table(one.counts + (likely.sum() - one.counts.sum()) / number, (a,))
     merged = number - len(counts) + 1
-    return Measurement.alone(a, counts, one.variance * (1 + (merged - 1) / number), merging.table(likely, (a,)))
+    variance = one.residual_variance * (1 + (merged - 1) / number)
+    return Measurement.alone(a, counts, variance, merging.table(likely, (a,)))
 
 
 def _shrink_groups(alone: Sequence[NoisyHistogram], merging: Merging, likely: list[Floats]) -> list[Floats]:
@@ -106,7 +108,7 @@ def _shrink_groups(alone: Sequence[NoisyHistogram], merging: Merging, likely: li
     inside = [merging.groups[a] == merging.sizes[a] - 1 for a in merged]
     rows = [max(float(likely[a][own].sum()), 1.0) for a, own in zip(merged, inside, strict=True)]
     off = [alone[a].counts[own] - alone[a].counts[own].mean() for a, own in zip(merged, inside, strict=True)]
-    kept = shrink_to_noise(off, [alone[a].variance for a in merged], rows)
+    kept = shrink_to_noise(off, [alone[a].residual_variance for a in merged], rows)
     for a, own, number, moved, part in zip(merged, inside, rows, off, kept, strict=True):
         likely[a][own] = nearest_on_simplex(number / len(moved) + part * moved, number)
     return likely

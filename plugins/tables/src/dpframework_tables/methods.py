@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from dpframework.basics import NoisyHistogram, OneWayMarginals
 from dpframework.facts import Attribute
 from dpframework.plan import Node, either, repeat, sequential, step
+from dpframework.results import Noisy
 from dpframework.run import PrivateTable
 from dpframework_tables.budgets import CHOOSE, MEASURE, TableBudget
 from dpframework_tables.candidates import candidate_sets, join_parts, rank, room_for, tree_for
@@ -168,7 +169,7 @@ class TableMethod:
 
     @property
     def _alone(self) -> OneWayMarginals:
-        return OneWayMarginals(self.among, self.budget.zcdp)
+        return OneWayMarginals(self.among, self.budget.zcdp, self.rows)
 
     def _shares(self, cost: Fraction) -> tuple[Fraction, Fraction]:
         """Return the shares of the selection and the measurement of a round that has a share of the budget."""
@@ -178,7 +179,7 @@ class TableMethod:
     def mine(self, table: PrivateTable) -> MergedModel:
         """Make the releases, and fit the model."""
         alone = self._alone.release(table)
-        rows = number_of_rows(alone, self.rows, self.most_rows)
+        rows = self._count(alone, [])
         if not self.times:
             return MergedModel.of_alone(alone, Merging.none(self.sizes), rows)
         merging = Merging.of_rare([one.counts for one in alone], [math.sqrt(one.variance) for one in alone])
@@ -200,7 +201,9 @@ class TableMethod:
             found += [one_round(InPlan(table, first.merging), len(found) + k) for k in range(size)]
             more = len(found) < self.times
             if not any(one.told for one in found[-size:]) if more else self.given_back:
-                return first.with_more(self._alone.release(table.scope(AGAIN)), found)
+                again = self._alone.release(table.scope(AGAIN))
+                means = [one.with_another(new) for one, new in zip(first.alone, again, strict=True)]
+                return first.with_more(means, found, self._count(means, found))
         return first
 
     def _tree(self, table: PrivateTable, first: MergedModel) -> MergedModel:
@@ -218,7 +221,7 @@ class TableMethod:
             return found[-1]
 
         after = self._in_stages(table, first, one_round)
-        return _fit_again(after, found[len(self.among) :])
+        return self._fit_again(after, found[len(self.among) :])
 
     def _rounds(self, table: PrivateTable, first: MergedModel) -> MergedModel:
         """Make as many rounds as are planned."""
@@ -227,13 +230,13 @@ class TableMethod:
         def one_round(asks: InPlan, turn: int) -> Measurement:
             nonlocal now
             most, last = self.max_cells * (turn + 1) / self.times, turn == self.times - 1
-            now = self._round(table, asks, now, most, TURNS if last else FEW_TURNS)
+            now = self._round(table, asks, first, now, most, TURNS if last else FEW_TURNS)
             return now.measured[-1]
 
         after = self._in_stages(table, first, one_round)
         if after is first:
             return first.with_model(now)
-        return _fit_again(after, now.measured[len(self.among) :])
+        return self._fit_again(after, now.measured[len(self.among) :])
 
     def _adaptive(self, table: PrivateTable, first: MergedModel) -> MergedModel:
         """Make rounds until the block is spent, the last one with all that is left."""
@@ -246,12 +249,14 @@ class TableMethod:
             cost = left if last else cost
             asks = InBlock(block, self.budget, cost * ROUNDS_CHOOSE, cost * (1 - ROUNDS_CHOOSE), first.merging)
             most = float(self.max_cells * (whole - left + cost) / whole)
-            model = self._round(table, asks, model, most, TURNS if last else FEW_TURNS)
+            model = self._round(table, asks, first, model, most, TURNS if last else FEW_TURNS)
             if not model.measured[-1].told:
                 cost *= 4 if self.budget.zcdp else 2
         return first.with_model(model)
 
-    def _round(self, table: PrivateTable, asks: InPlan | InBlock, model: Model, most: float, turns: int) -> Model:
+    def _round(
+        self, table: PrivateTable, asks: InPlan | InBlock, first: MergedModel, model: Model, most: float, turns: int
+    ) -> Model:
         """Select and measure the marginal that the model describes worst, and fit."""
         known, sizes = [one.of for one in model.measured], model.tree.sizes
         noise = round(self.budget.size_of_noise(asks.calibration.variance))
@@ -260,7 +265,23 @@ class TableMethod:
         one = self._positions(asks.choose(drawn=drawn, rows_meant=total, possible=possible, noise=noise))
         new = self._measure(asks, one, _expect(model, one, drawn), model)
         tree = tree_for(sizes, known, model.tree, one)
-        return fit(tree, [*model.measured, new], model.rows, model, turns)
+        measured = [*model.measured, new]
+        return fit(tree, measured, self._count(first.alone, measured[len(self.among) :]), model, turns)
+
+    def _fit_again(self, alone: MergedModel, several: Sequence[Measurement]) -> MergedModel:
+        """Return the model of one-way marginals and those of several attributes."""
+        measured = [*alone.model.measured, *several]
+        tree = JunctionTree.of(alone.merging.sizes, [one.of for one in measured])
+        return alone.with_model(fit(tree, measured, self._count(alone.alone, several), alone.model))
+
+    def _count(self, alone: Sequence[NoisyHistogram], several: Sequence[Measurement]) -> float:
+        """Return the number of rows by all that was measured.
+
+        A model scales what each table says by it. So an error of it is one of all shares, the larger the less even they
+        are, and each table that is measured makes it smaller.
+        """
+        sums = [Noisy(float(one.counts.sum()), one.variance * one.counts.size) for one in several]
+        return number_of_rows([self._alone.total(alone), *sums], self.rows, self.most_rows)
 
     def _draw(self, table: PrivateTable, model: Model) -> NDArray[Any]:
         """Return rows of the model, about as many as there are, in the smallest type."""
@@ -277,13 +298,6 @@ class TableMethod:
         return Measurement.of_several(one, counts.reshape(expected.shape), asks.calibration.variance, expected, model)
 
 
-def _fit_again(alone: MergedModel, several: Sequence[Measurement]) -> MergedModel:
-    """Return the model of one-way marginals and those of several attributes."""
-    measured = [*alone.model.measured, *several]
-    tree = JunctionTree.of(alone.merging.sizes, [one.of for one in measured])
-    return alone.with_model(fit(tree, measured, alone.model.rows, alone.model))
-
-
 def _expect(model: Model, one: Set, drawn: NDArray[Any]) -> Array:
     """Return a marginal by the model, from rows drawn of it where no clique holds the marginal."""
     try:
@@ -295,11 +309,10 @@ def _expect(model: Model, one: Set, drawn: NDArray[Any]) -> Array:
         return np.asarray(counts * (model.rows / len(drawn)))
 
 
-def number_of_rows(singles: Sequence[NoisyHistogram], rows: int | None, most: int | None) -> float:
-    """Return the public number of rows, or else the mean of the marginals' sums, by their noise, from 1 to `most`."""
+def number_of_rows(totals: Iterable[Noisy], rows: int | None, most: int | None) -> float:
+    """Return the public number of rows, or else the mean of released ones, by their noise, from 1 to `most`."""
     if rows is not None:
         return float(max(rows, 1))
-    weights = np.array([1 / max(one.variance * len(one.counts), 1e-12) for one in singles])
-    sums = np.array([one.counts.sum() for one in singles])
-    found = float(weights @ sums / weights.sum())
+    weights, values = np.array([(1 / max(one.variance, 1e-12), one.value) for one in totals]).T
+    found = float(weights @ values / weights.sum())
     return max(found if most is None else min(found, most), 1.0)

@@ -176,7 +176,7 @@ class SyntheticTable(Miner):
             raise InputError("no attribute has two values or more; there is nothing to count")
         budget = TableBudget(self.epsilon or self.rho or Fraction(0), self.rho is not None)
         about = next((n for n in (schema.rows, schema.about_rows, schema.max_rows) if n is not None), None)
-        return ChoiceFacts(among, budget, about, self._plan_of_noise(schema))
+        return ChoiceFacts(among, budget, about, self._plan_of_noise(schema), schema.rows)
 
     def made_by(self, schema: Schema) -> TableMethod:
         """Return the method with its parameters on a schema."""
@@ -232,7 +232,8 @@ class SyntheticTable(Miner):
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the errors of measured marginals; for others, no bound is known."""
         rest = ErrorBound("marginals that are not measured", None, "", note=_INFERRED, size=part.size)
-        return [*part.bounds_of_steps(), rest]
+        alone = [] if part.schema is None else self.facts(part.schema).alone.error_bounds(part)
+        return [*alone, *part.bounds_of_others(alone), rest]
 
     def mine(self, table: PrivateTable) -> SyntheticRows:
         """Make the releases, fit the model, and draw rows from it."""

@@ -32,7 +32,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.basics import NoisyHistogram
 from dpframework.results import nearest_on_simplex
 from dpframework_tables.junction import JunctionTree, Set
 from dpframework_tables.pooling import Pool, residuals_of
@@ -126,11 +125,6 @@ class Measurement:
         start = likely + moved * (likely * varies / (likely * varies + variance + 1e-9))
         start = np.log(np.maximum(start, 0) + _FEW) - np.log(np.maximum(likely, 0) + _FEW)
         return cls(of, counts, variance, varies, start, gain, residuals_of(of, likely))
-
-    def with_another(self, other: NoisyHistogram) -> Measurement:
-        """Return the mean of this measurement of one attribute and another, by their variances."""
-        mean = other.with_another(self.counts, self.variance)
-        return attrs.evolve(self, counts=mean.counts, variance=mean.variance)
 
     @functools.cached_property
     def residuals(self) -> dict[Set, Array]:
