@@ -22,8 +22,9 @@ from scipy import integrate, stats
 
 import dpframework as dpf
 from dpframework.accountant import ZCDPAccountant
-from dpframework.basics import NoisyHistogram
+from dpframework.basics import NoisyHistogram, OneWayMarginals
 from dpframework.facts import ByRelation
+from dpframework.results import Noisy
 from dpframework.verify import search_sensitivity
 
 A, B, C = (dpf.Categorical(name, ["x", "y", "z"]) for name in "abc")
@@ -577,3 +578,19 @@ def test_one_sum_of_all_histograms_is_the_number_of_rows() -> None:
     few, many = NoisyHistogram(np.array([60.0, 41.0]), 9.0, 4.0), NoisyHistogram(np.full(8, 12.0), 2.5, 5.0)
     assert number_of_rows([many, few], None) == 101
     assert number_of_rows([many, NoisyHistogram(few.counts, 1.0, 6.0)], None) == 96
+
+
+@pytest.mark.parametrize("rows", [None, 900])
+def test_in_zcdp_marginals_are_residuals_with_errors_in_rows(rows: int | None) -> None:
+    """A public number of rows is not released."""
+    schema = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])], rows=rows)
+    study = dpf.Study(schema, epsilon=9, delta="1e-6")
+    study.add("d", DPDilca(rho="0.01", context="none"))
+    plan = study.plan()
+    ((_, released),) = plan.placed_steps()
+    assert released.query.sets == (((),) if rows is None else ()) + ((0,), (1,))  # type: ignore[attr-defined]
+    variances = OneWayMarginals(tuple(schema), zcdp=True, rows=rows).variances(Fraction(1, 100), plan)
+    distances, bound = plan.error_bounds()["d"]
+    assert variances is not None
+    assert (distances.what, bound.what, bound.steps) == ("distances", "histograms of ill, town", ("histograms",))
+    assert bound.amount == Noisy.margin_of(max(variances))
