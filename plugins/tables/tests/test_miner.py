@@ -308,6 +308,21 @@ def test_noise_is_predicted_as_it_is_drawn():
             assert facts.noise_of_singles(2 * share) == pytest.approx(error / (2 * 500))
 
 
+@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
+def test_a_public_number_of_rows_is_not_released_and_predicted_noise_is_without_it(relation):
+    schema = dpf.Schema(list(facts_of([4, 6], 500, rho="0.5").among), rows=500)
+    miner = SyntheticTable(rho="0.5", method="independent", relation=relation)
+    study = dpf.Study(schema, epsilon=100, delta="1e-6", relation=relation)
+    study.add("rows", miner)
+    found = study.run(dpf.Table.from_codes(schema, [[0] * 500] * 2), seed=1)["rows"]
+    assert [one.counts.sum() for one in found.measured] == pytest.approx([500, 500], abs=1e-6)
+    facts = miner.facts(schema)
+    error = sum(len(one.counts) * facts.budget.size_of_noise(one.variance) for one in found.measured) / 2
+    assert facts.noise_of_singles(exact(1, "a share")) == pytest.approx(error / (2 * 500))
+    secret = miner.facts(attrs.evolve(schema, rows=None, about_rows=500))
+    assert facts.noise_of_singles(exact(1, "a share")) < secret.noise_of_singles(exact(1, "a share"))
+
+
 def sets_of(epsilon, about_rows, **parameters):
     """The numbers of cells of the marginals that rounds may select."""
     schema = dpf.Schema([dpf.Categorical(f"a{k}", list("abcdef")[: k + 2]) for k in range(5)], about_rows=about_rows)
