@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from dpframework.accountant import AccountedPlan
@@ -167,6 +168,6 @@ def _parts(root: NodeDrawing) -> Iterator[tuple[int, int, Mark | None]]:
 
 
 def _uses(root: NodeDrawing) -> list[tuple[int, int, Mark | None]]:
-    """Return the edges from releases to the nodes that they are given to, in order."""
+    """Return the edges from releases to the nodes that they are given to, in order of the releases."""
     edges = [(use.source, node.number, use.mark) for node in root.walk() for use in node.uses]
-    return sorted(edges, key=lambda edge: edge[:2])
+    return sorted(edges, key=itemgetter(0))

@@ -75,16 +75,20 @@ def fit_prose(text: str, width: int | None, indent: str = "") -> str:
 def fit_facts(rows: Iterable[tuple[str, str]], width: int | None) -> list[tuple[str, str]]:
     """Return names and values as lines, a long value below its name."""
     facts = list(rows)
-    left = max((len(name) for name, _ in facts), default=0) + 2
+    if not facts:
+        return []
+    left = max(len(name) for name, _ in facts) + 2
+    if width is None:
+        return [(name.ljust(left), value) for name, value in facts]
+    room = width - left
     lines: list[tuple[str, str]] = []
     for name, value in facts:
-        room = None if width is None else width - left
-        if room is None or len(value) <= room:
+        if len(value) <= room:
             lines.append((name.ljust(left), value))
-        elif max(map(len, value.split()), default=0) <= room and room >= _LEAST:
-            parts = textwrap.wrap(value, room, break_long_words=False, break_on_hyphens=False)
+        elif max(map(len, value.split(" "))) <= room and room >= _LEAST:
+            parts = textwrap.wrap(value, room, break_on_hyphens=False)
             lines += [((name if k == 0 else "").ljust(left), part) for k, part in enumerate(parts)]
         else:
-            parts = textwrap.wrap(value, max(width or 0, _LEAST) - 4, break_long_words=False, break_on_hyphens=False)
+            parts = textwrap.wrap(value, max(width, _LEAST) - 4, break_long_words=False, break_on_hyphens=False)
             lines += [(name, ""), *(("    ", part) for part in parts)]
     return lines

@@ -180,6 +180,14 @@ def test_changes_are_told_if_and_only_if_the_plans_differ(
     assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
 
 
+def test_arrows_of_uses_are_in_the_order_of_the_releases_that_are_used(plan_of: Planner) -> None:
+    plan = plan_of(dpf.sequential(count("a"), count("b"), dpf.post("c", ["b"]), dpf.post("d", ["a"])), SCHEMA)
+    dashed = [line.split()[:3] for line in drawing.dot(plan).splitlines() if "style=dashed" in line]
+    dotted = [line.split() for line in drawing.mermaid(plan).splitlines() if "-.->" in line]
+    assert dashed == [["n1", "->", "n4"], ["n2", "->", "n3"]]
+    assert dotted == [["n1", "-.->", "n4"], ["n2", "-.->", "n3"]]
+
+
 @given(pair=pairs)
 @SLOW
 def test_drawings_hold_every_node_with_its_mark_in_words_or_signs(plan_of: Planner, pair: tuple[Node, Node]) -> None:

@@ -163,6 +163,19 @@ def test_long_values_of_facts_stand_beside_or_below_their_names() -> None:
     assert long == [("n", ""), ("    ", "x" * 50)]
 
 
+def test_values_of_facts_are_wrapped_at_spaces_and_only_where_they_must_be() -> None:
+    assert fit_facts([("n", "0123456789")], 13) == [("n  ", "0123456789")]  # it fits, to the last column
+    assert fit_facts([("n", "0123456789")], 12) == [("n", ""), ("    ", "0123456789")]
+    word = "x" * 24
+    assert fit_facts([("n", f"{word} y")], 27) == [("n  ", word), ("   ", "y")]
+    assert fit_facts([("n", f"{'x' * 20} yy-zz")], 27) == [("n  ", "x" * 20), ("   ", "yy-zz")]
+    value = f"{'x' * 30} {'y' * 20} {'z' * 15} {'a' * 20} {'b' * 16}"
+    below = fit_facts([("the name of it", value)], 40)  # 36 columns, 4 from the left
+    assert [text for _, text in below] == ["", "x" * 30, f"{'y' * 20} {'z' * 15}", "a" * 20, "b" * 16]
+    below = fit_facts([("a long name of it", f"{'y' * 20} {'z' * 4}-{'x' * 12}")], 30)
+    assert [text for _, text in below] == ["", "y" * 20, f"{'z' * 4}-{'x' * 12}"]
+
+
 # Blocks and steps
 
 
