@@ -72,7 +72,8 @@ def _intervals(parts: Sequence[Description]) -> dict[Description, str]:
     for pair in cuts.values():
         low = [one.part for one in pair if isinstance(one, Not) and isinstance(one.part, Below)]
         high = [one for one in pair if isinstance(one, Below)]
-        if len(low) == len(high) == 1 and low[0].threshold < high[0].threshold:
-            ends = threshold_text(low[0].threshold), threshold_text(high[0].threshold)
-            found |= {pair[0]: f"{ends[0]} <= {low[0].attribute} < {ends[1]}", pair[1]: ""}
+        match low, high:
+            case [start], [end] if start.threshold < end.threshold:
+                text = f"{threshold_text(start.threshold)} <= {start.attribute} < {threshold_text(end.threshold)}"
+                found |= {pair[0]: text, pair[1]: ""}
     return found

@@ -17,6 +17,8 @@ from hypothesis import given, strategies as st
 
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric, View
 from dpframework.facts.canonical import of_text
+from dpframework.facts.choices import Choice
+from dpframework.facts.descriptions import And, Equals, Not, Or, fixes
 from dpframework.facts.errors import InputError
 from dpframework.facts.printable import is_printable
 from dpframework.facts.schema import Schema
@@ -173,6 +175,37 @@ def test_a_domain_is_told_by_its_first_six_values() -> None:
     assert Categorical("c", list("abcdef")).domain_text == "a, b, c, d, e, f"
     assert Categorical("c", list("abcdefg")).domain_text == "a, b, c, d, e, f, and 1 more"
     assert Categorical("c", list("abcdefgh"), missing=True).domain_text == "a, b, c, d, e, f, and 3 more"
+
+
+def test_a_formula_fixes_a_value_where_one_of_its_joined_tests_does() -> None:
+    town, here, ill = Categorical("town", ["A", "B", "C"]), Equals("town", "B"), Equals("ill", "true")
+    assert fixes(And([ill, here]), town)
+    assert not fixes(Or([ill, here]), town)
+    assert not fixes(Or([ill, here]), town, holds=False)  # where neither holds it is one of two other towns
+    assert fixes(Or([ill, Not(here)]), town, holds=False)  # where neither holds it is B
+    assert not fixes(And([ill, Not(here)]), town, holds=False)
+    assert fixes(Not(Or([ill, Not(here)])), town)
+    assert fixes(Or([here, ill]), Boolean("ill"), holds=False)
+    assert not fixes(And([here, ill]), Boolean("ill"), holds=False)
+
+
+class Pace(Choice, what="pace"):
+    SLOW = "slow"
+    FAST = "fast"
+
+
+class Size(Choice, what="size"):
+    SMALL = "small"
+    MIDDLE = "middle"
+    LARGE = "large"
+
+
+def test_an_unknown_choice_is_told_of_both_names_or_of_the_nearest_of_more() -> None:
+    assert (Pace.parse("fast"), Size.parse("large")) == (Pace.FAST, Size.LARGE)
+    with pytest.raises(InputError, match=r"^pace 'fasd' is unknown; accepted are 'slow' and 'fast'$"):
+        Pace.parse("fasd")
+    with pytest.raises(InputError, match=r"^size 'lage' is unknown; did you mean 'large'\?$"):
+        Size.parse("lage")
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ WRITTEN: list[tuple[Description, str]] = [
     (Or([And([FROM_2, BELOW_5, ILL]), OLD]), "(2 <= x < 5 and ill) or old"),
     (And([Or([BELOW_2, Not(BELOW_5)]), ILL]), "(x < 2 or x >= 5) and ill"),  # no interval
     (And([Not(BELOW_5), BELOW_2]), "x >= 5 and x < 2"),  # nothing is between them
+    (And([FROM_2, BELOW_2]), "x >= 2 and x < 2"),
     (And([FROM_2, Below("y", 5)]), "x >= 2 and y < 5"),
     (And([FROM_2, BELOW_5, Below("x", 4)]), "x >= 2 and x < 5 and x < 4"),
     (And([]), "always"),

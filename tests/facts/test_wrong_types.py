@@ -150,6 +150,26 @@ def test_fields_are_compared_and_values_not_shown() -> None:
         require_field_types(Widths((), None, "a secret"), "here")
 
 
+def test_a_field_is_of_the_type_of_the_class_that_annotates_it_last() -> None:
+    @attrs.frozen
+    class Chain:
+        following: Chain | None = None
+        share: Ratio | None = None  # type: ignore[name-defined]  # noqa: F821
+
+    @attrs.frozen
+    class Longer(Chain):
+        following: Longer | None = None
+        share: Fraction | None = None
+
+    Chain.__module__ = "nowhere"
+    require_field_types(Longer(Longer(), Fraction(1)), "here")
+    with pytest.raises(dpf.InputError, match="here: following is a Chain; Longer or None is needed"):
+        require_field_types(Longer(Chain()), "here")
+    with pytest.raises(dpf.InputError, match="here: share is a str; Fraction or None is needed"):
+        require_field_types(Longer(None, "a secret"), "here")
+    require_field_types(Chain(None, "anything"), "here")  # nobody can read what its annotation names
+
+
 @typechecked
 def add_all(first: int, *more: int, **named: str) -> int:
     return first + sum(more) + len(named)
