@@ -42,7 +42,7 @@ class DistinctCells:
     counts: NDArray[np.int64]
     numbers: NDArray[np.float64]
     strange: NDArray[np.bool_]
-    missing: bool = False
+    missing: bool
 
     @classmethod
     def of(cls, series: pl.Series) -> DistinctCells:
@@ -88,7 +88,7 @@ class DistinctCells:
 
     def head(self, most: int) -> DistinctCells:
         """Return the first texts."""
-        return self if len(self.texts) <= most else self.only(np.arange(len(self.texts)) < most)
+        return self.only(np.arange(len(self.texts)) < most)
 
     def by_frequency(self) -> list[str]:
         """Return the texts, the most frequent first."""
@@ -113,8 +113,8 @@ def distinct_cells(columns: Mapping[str, pl.Series]) -> dict[str, DistinctCells]
     frame = pl.DataFrame([series.alias(f"c{k}") for k, series in enumerate(columns.values())])
     distinct = frame.select_seq(pl.all().unique(maintain_order=True).implode())
     numbers_of_cells = frame.select_seq(pl.all().unique_counts().implode())
-    parts = [distinct[name][0] for name in frame.columns]
-    counts = [numbers_of_cells[name][0].to_numpy().astype(np.int64) for name in frame.columns]
+    parts = [distinct[name].item() for name in frame.columns]
+    counts = [numbers_of_cells[name].item().to_numpy().astype(np.int64) for name in frame.columns]
     text = pl.col("text").str.strip_chars()
     long = pl.DataFrame({"text": pl.concat(parts)}).select_seq(
         text,

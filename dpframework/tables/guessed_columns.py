@@ -191,7 +191,7 @@ def _with_symbols(cells: DistinctCells, nulls: DistinctCells, number: int) -> Gu
     if not symbols or not all(sample) or not symbols <= _SYMBOLS:
         return None
     texts = without_symbols(cells.texts, sorted(symbols))
-    alone = DistinctCells(texts, cells.counts, *as_numbers(texts))
+    alone = DistinctCells(texts, cells.counts, *as_numbers(texts), cells.missing)
     inner = (
         _guess_styled(alone, nulls, number)
         if alone.strange.any()

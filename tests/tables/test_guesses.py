@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import gzip
 from collections.abc import Sequence
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 from dpframework.facts.column_options import ColumnOptions
+from dpframework.facts.read_options import ReadOptions
 from dpframework.tables.distinct_cells import DistinctCells
 from dpframework.tables.guessed_columns import (
     Guess,
@@ -20,7 +23,7 @@ from dpframework.tables.guessed_columns import (
     with_groups,
     yes_and_no,
 )
-from dpframework.tables.guessed_file import _lines_above, _rows_above, _separator
+from dpframework.tables.guessed_file import _lines_above, _rows_above, _separator, guess_file
 
 
 def cells(*texts: str) -> DistinctCells:
@@ -224,6 +227,19 @@ def test_lines_above_the_names_of_a_file() -> None:
 )
 def test_the_separator_is_the_one_of_most_fields_by_which_lines_agree(text: bytes, separator: str) -> None:
     assert _separator(text) == separator
+
+
+def test_of_several_files_the_first_is_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a;b\n1;2\n", encoding="utf-8")
+    (tmp_path / "b.csv").write_text("a|b\n1|2\n", encoding="utf-8")
+    (tmp_path / "c.csv.gz").write_bytes(gzip.compress("a\tb\ngr\u00fcn\t2\n".encode("windows-1252")))
+    (tmp_path / "d.txt").write_text("a;b\n", encoding="utf-8")
+    assert guess_file(tmp_path / "[ac].csv*") == ReadOptions(separator=";")
+    assert guess_file(tmp_path / "[bc].csv*") == ReadOptions(separator="|")
+    assert guess_file(str(tmp_path / "c.csv.gz")) == ReadOptions(separator="\t", encoding="windows-1252")
+    assert guess_file(tmp_path / "[ad].*") == ReadOptions(separator=";")
+    assert guess_file(tmp_path / "d.txt") is None
+    assert guess_file(pl.DataFrame({"a": [1]})) is None
 
 
 def test_a_twentieth_of_a_long_column_may_be_no_dates() -> None:

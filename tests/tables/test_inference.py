@@ -15,7 +15,7 @@ from dpframework.facts.attributes import Boolean, Categorical, Numeric, View
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
 from dpframework.tables.distinct_cells import distinct_cells
-from dpframework.tables.inference import CutMode, infer_schema, infer_two_view_schema
+from dpframework.tables.inference import CutMode, draft_schema, infer_schema, infer_two_view_schema
 from dpframework.tables.reading import read_table, table_from_frame
 from dpframework.tables.views import read_two_views
 
@@ -180,6 +180,20 @@ def test_what_gives_no_schema(frame, choices, sentence) -> None:
 def test_too_many_observed_cuts() -> None:
     with pytest.raises(InputError, match="more than 1000000 distinct values"):
         infer_schema(pl.DataFrame({"x": np.arange(1_000_002)}), numeric="observed")
+
+
+def test_a_hundred_values_and_sixteen_bins_are_drafted_unless_more_are_asked_for() -> None:
+    labels = [f"v{k:03}" for k in range(101)]
+    few, many = pl.DataFrame({"c": labels[:100], "x": range(100)}), pl.DataFrame({"c": labels, "x": range(101)})
+    more = few.rename({"c": "d", "x": "y"})
+    for schema in (infer_schema(few), draft_schema(few).schema, infer_two_view_schema(few, more)):
+        assert schema["c"].size == 100
+        assert schema["x"].size == 16
+    assert infer_schema(many, max_categories=101)["c"].size == 101
+    assert draft_schema(many).schema.names == ("x",)
+    for refused in (lambda: infer_schema(many), lambda: infer_two_view_schema(many, more.head(1).vstack(more))):
+        with pytest.raises(InputError, match="'c' has more than 100 distinct values"):
+            refused()
 
 
 def test_two_views(tmp_path) -> None:
