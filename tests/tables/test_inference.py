@@ -160,7 +160,9 @@ def test_texts_give_a_schema_that_fits_their_column(column) -> None:
         ),
         ({"x": [1, 2]}, {"numeric": "kmeans"}, "'kmeans' is unknown; did you mean 'k-means'"),
         ({"x": [1, 2]}, {"bins": 0}, "bins must be from 1"),
+        ({"x": [1, 2]}, {"bins": 1_000_001}, "bins must be from 1 to 1000000"),
         ({"x": [1, 2]}, {"max_categories": 0}, "max_categories must be at least 1"),
+        ({"x": ["\x1f", "a", "b", "c"]}, {"max_categories": 2}, "more than 2 distinct values"),  # and a blank one
         ({"rain": [1, 2]}, {"exclude": ["rian"]}, "exclude: there is no 'rian'; did you mean 'rain'"),
         ({"rain": [1, 2]}, {"categorical": ["rian"]}, "there is no 'rian'; did you mean 'rain'"),
         ({"rain": [1, 2]}, {"views": {"rian": "left"}}, "there is no 'rian'; did you mean 'rain'"),
@@ -175,6 +177,13 @@ def test_what_gives_no_schema(frame, choices, sentence) -> None:
         infer_schema(pl.DataFrame(frame), **choices)
     assert "s3cr3t" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_the_least_and_the_most_of_bins_and_of_values() -> None:
+    assert infer_one([1, 2], bins=1).bins == 1
+    assert infer_one([1, 2], numeric="observed", bins=1_000_000).interior_cuts == (1.5,)
+    assert infer_one(["a", "a"], max_categories=1).values == ("a",)
+    assert infer_one(["\x1f", "a", "b"], max_categories=2) == Categorical("x", ["a", "b"], missing=True)
 
 
 def test_too_many_observed_cuts() -> None:
