@@ -85,6 +85,20 @@ def test_nemenyi_agrees_with_its_critical_difference():
             assert found.differ(one, other, alpha) == (apart >= found.critical_difference(alpha))
 
 
+def test_methods_are_written_from_the_best_on():
+    told = str(friedman(RANKS, NAMES, larger_is_better=False)).splitlines()
+    assert told[0].startswith("Friedman: chi-squared = ")
+    assert told[0].endswith(" (14 data sets)")
+    assert told[1:] == [
+        "C4.5+m+cf  mean rank 1.96",
+        "C4.5+m     mean rank 2.00",
+        "C4.5+cf    mean rank 2.89",
+        "C4.5       mean rank 3.14",
+        "Nemenyi: ranks differ from 1.25 on (level 0.05)",
+        "Not private: measured on the rows themselves.",
+    ]
+
+
 def test_methods_in_one_order_everywhere():
     found = friedman([[3, 2, 1]] * 6)
     assert found.f_statistic == math.inf

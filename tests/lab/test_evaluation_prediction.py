@@ -58,7 +58,9 @@ def test_one_class_has_no_area_and_an_absent_one_no_share():
     found = prediction_of(Fixed(["yes"] * 3, yes=[1, 1, 1]), alone, "y")
     assert (found.accuracy, found.f_measure) == (1, 1)
     assert math.isnan(found.auc)
-    assert math.isnan(prediction_of(Fixed(["yes"] * 6, yes=[0.5] * 6), TABLE, "y", positive="maybe").auc)
+    absent = prediction_of(Fixed(["yes"] * 6, yes=[0.5] * 6), TABLE, "y", positive="maybe")
+    assert absent.f_measure == 0  # neither there nor predicted
+    assert math.isnan(absent.auc)
 
 
 def test_a_tree_of_the_project_and_a_tree_of_scikit_learn():

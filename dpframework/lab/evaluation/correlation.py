@@ -73,10 +73,10 @@ def correlations(measured: Mapping[str, Sequence[float]]) -> Correlations:
     lengths = {len(values) for values in measured.values()}
     if len(lengths) != 1 or min(lengths) < 3:
         raise InputError("each measure needs one value a level of noise: none, and at least two more")
-    values = np.array(list(measured.values()), dtype=np.float64)
-    changes = values[:, 1:] - values[:, :1]
-    centred = changes - changes.mean(axis=1, keepdims=True)
+    # a correlation of values is that of their differences from the value without noise
+    values = np.array(list(measured.values()), dtype=np.float64)[:, 1:]
+    centred = values - values.mean(axis=1, keepdims=True)
     norms = np.sqrt((centred**2).sum(axis=1))
-    norms[norms <= 1e-12 * np.abs(changes).max(axis=1)] = np.nan  # constant, but for rounding
+    norms[norms <= 1e-12 * np.abs(values).max(axis=1)] = np.nan  # constant, but for rounding
     matrix = np.clip((centred @ centred.T) / np.outer(norms, norms), -1, 1)
     return Correlations(tuple(measured), matrix)

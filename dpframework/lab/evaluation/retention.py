@@ -88,7 +88,8 @@ class Retention:
     @property
     def support_distances(self) -> Floats:
         """How far the supports of each pattern are apart, as shares of the rows of D, shape (patterns,)."""
-        return np.asarray(np.abs(np.diff(self.supports, axis=1))[:, 0] / self.rows)
+        before, after = self.supports.T
+        return np.asarray(np.abs(after - before) / self.rows)
 
     @property
     def label_distances(self) -> Floats:
