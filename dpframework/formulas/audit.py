@@ -28,6 +28,7 @@ from dpframework.formulas.smt import UnprovableError, divisions
 from dpframework.formulas.solvers import SOLVERS, solve
 
 PAIRS = 150  # random neighbours of each claim
+_TABLE_ROWS = (1, 2, 3, 9, 40, 1000)  # of tables for which a replacement's goal is evaluated
 
 
 def audit(argument: Argument, effort: int = 1) -> Iterator[str]:
@@ -128,7 +129,7 @@ def _of_replaced(one: Argument) -> Iterator[str]:
         yield "the rule covers one row that is replaced"
         return
     (goal,) = map(GroundGoal, one.goals)
-    for number in (1, 2, 3, 9, 40, 1000):
+    for number in _TABLE_ROWS:
         both = sum(bound_of(part.claim, {"rows": number}) for part in one.parts)
         said = goal.compare({"rows": number})
         if said is None or not np.allclose(

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from html import escape
 
 from dpframework.formulas.formula import Formula, Operation
 from dpframework.formulas.shapes import Adds, Parts, Shape
+
+#: What stands in brackets below the sign of a sum, beside another factor, and below a power.
+_IN_SUM = frozenset({Operation.ADD})
+_IN_PRODUCT = _IN_SUM | {Operation.SUM, Operation.LARGEST}
+_IN_POWER = _IN_PRODUCT | {Operation.MULTIPLY, Operation.DIVIDE, Operation.X_LOG_X}
 
 
 def mathml(formula: Formula) -> str:
@@ -25,7 +31,7 @@ def shape_mathml(shape: Shape) -> str:
     """Return a score as a MathML element: a sum over parts or rows, or its formula alone."""
     match shape:
         case Parts():
-            inner = _row("<munder><mo>&#x2211;</mo><mtext>parts</mtext></munder>", _bracket(shape.body))
+            inner = _row("<munder><mo>&#x2211;</mo><mtext>parts</mtext></munder>", _bracket(shape.body, _IN_SUM))
         case Adds():
             entries = [part for entry in shape.entries for part in ("<mo>,</mo>", _element(entry))][1:]
             inner = _row("<munder><mo>&#x2211;</mo><mtext>rows</mtext></munder>", "<mo>(</mo>", *entries, "<mo>)</mo>")
@@ -44,13 +50,14 @@ def _element(formula: Formula) -> str:
         case Operation.ADD:
             return _row(parts[0], "<mo>+</mo>", parts[1])
         case Operation.MULTIPLY if formula.parts[0] == formula.parts[1]:
-            return f"<msup>{_bracket(formula.parts[0])}<mn>2</mn></msup>"
+            return f"<msup>{_bracket(formula.parts[0], _IN_POWER)}<mn>2</mn></msup>"
         case Operation.MULTIPLY:
-            return _row(_bracket(formula.parts[0]), "<mo>&#x2062;</mo>", _bracket(formula.parts[1]))
+            one, other = (_bracket(part, _IN_PRODUCT) for part in formula.parts)
+            return _row(one, "<mo>&#x2062;</mo>", other)
         case Operation.ROOT:
             return f"<mroot>{parts[0]}<mn>{formula.value}</mn></mroot>"
         case Operation.X_LOG_X:
-            held = _bracket(formula.parts[0])
+            held = _bracket(formula.parts[0], _IN_PRODUCT)
             return _row(held, "<msub><mi>log</mi><mn>2</mn></msub>", held)
         case Operation.AT_LEAST:
             return _row("<mo>[</mo>", parts[0], "<mo>&#x2265;</mo>", parts[1], "<mo>]</mo>")
@@ -59,7 +66,7 @@ def _element(formula: Formula) -> str:
             return _row(f"<mi>{formula.operation}</mi>", inside)
         case Operation.SUM | Operation.LARGEST:
             sign = "<mo>&#x2211;</mo>" if formula.operation is Operation.SUM else "<mi>max</mi>"
-            return _row(f"<munder>{sign}<mtext>classes</mtext></munder>", _bracket(formula.parts[0]))
+            return _row(f"<munder>{sign}<mtext>classes</mtext></munder>", _bracket(formula.parts[0], _IN_SUM))
         case _:
             return f"<mi>{escape(str(formula))}</mi>"
 
@@ -68,7 +75,7 @@ def _row(*elements: str) -> str:
     return f"<mrow>{''.join(elements)}</mrow>"
 
 
-def _bracket(formula: Formula) -> str:
-    """Return a formula's element, in brackets if it is a sum."""
+def _bracket(formula: Formula, loose: Collection[Operation]) -> str:
+    """Return a formula's element, in brackets if its operation is one of those that bind less."""
     element = _element(formula)
-    return _row("<mo>(</mo>", element, "<mo>)</mo>") if formula.operation is Operation.ADD else element
+    return _row("<mo>(</mo>", element, "<mo>)</mo>") if formula.operation in loose else element

@@ -19,6 +19,7 @@ from dpframework.formulas.small_totals import refuting_rows, refuting_totals
 
 CLASSES = 3  # of the small tables of a part
 PART_ROWS, CELL_ROWS = 9, 6
+FEW_CELLS, MANY_CELL_ROWS = 5, 4  # of a score of more cells, smaller tables
 SLACK = 1e-9
 MOST_ROWS = 20_000  # of a table that a climb reaches
 MOVES = (1, 2, 5, 20, 100, 1000)  # rows that a step of a climb adds to a cell, or takes from it
@@ -171,7 +172,7 @@ def climb(shape: Cells, change: Change, start: NDArray[Any], group: int = 1, mos
 def search_change(shape: Cells, change: Change, group: int = 1) -> Neighbours:
     """Return the neighbours with the largest change found: all small tables, random ones, and climbs from the best."""
     cells = len(shape.cells)
-    small = tables_of(CELL_ROWS if cells <= 5 else 4, cells)
+    small = tables_of(CELL_ROWS if cells <= FEW_CELLS else MANY_CELL_ROWS, cells)
     random = np.random.default_rng(SEEDS[1])
     large = np.floor(np.exp(random.uniform(0, LOG_ROWS, (DRAWN, cells)))).astype(np.int64)
     drawn = large * (random.random((DRAWN, cells)) < FILLED)

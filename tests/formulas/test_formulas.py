@@ -49,6 +49,9 @@ from dpframework.formulas import (
     sum_over_classes,
 )
 from dpframework.formulas.derivation import fit_bound
+from dpframework.formulas.formula import Formula, at_least, largest_over_classes, least, x_log2_x
+from dpframework.formulas.mathml import shape_mathml
+from dpframework.formulas.shapes import Adds, Shape
 from dpframework.formulas.small_tables import tables_of
 from dpframework.queries import FormulaScores, Norm
 
@@ -72,6 +75,69 @@ TEXTS = [
 def test_a_formula_prints_as_a_person_writes_it(formula: Any, text: str) -> None:
     assert str(formula) == text
     ElementTree.fromstring(mathml(formula).replace("&#x", "&#x"))
+
+
+def _read(element: ElementTree.Element) -> str:
+    """Return MathML as a line of text."""
+    parts = [_read(part) for part in element]
+    match element.tag:
+        case "math" | "mrow":
+            return "".join(parts)
+        case "mfrac":
+            return "{{{} over {}}}".format(*parts)
+        case "msup":
+            return "{}^{}".format(*parts)
+        case "msub" | "munder":
+            return "{}_{}".format(*parts)
+        case "mroot":
+            return "root{1}({0})".format(*parts)
+    text = element.text or ""
+    return {"\u2062": "*", "\u2211": "sum", "\u2265": ">="}.get(text, text)
+
+
+@pytest.mark.parametrize(
+    ("formula", "text"),
+    [
+        (2 * a, "2*a"),
+        (a - b, "a+-1*b"),
+        ((a + b) * c, "(a+b)*c"),
+        (c * (a + b), "c*(a+b)"),
+        (a / (a + b), "{a over a+b}"),
+        ((a + b) ** 2, "(a+b)^2"),
+        (a * a, "a^2"),
+        ((2 * a) ** 2, "(2*a)^2"),
+        ((a / b) ** 2, "({a over b})^2"),
+        (sum_over_classes(n) ** 2, "(sum_classesn)^2"),
+        (sum_over_classes(n**2), "sum_classesn^2"),
+        (sum_over_classes(n + 1), "sum_classes(n+1)"),
+        (sum_over_classes(n) * rows, "(sum_classesn)*R"),
+        (rows * largest_over_classes(n), "R*(max_classesn)"),
+        (largest_over_classes(n) + 1, "max_classesn+1"),
+        (x_log2_x(a + b) - x_log2_x(a), "(a+b)log_2(a+b)+-1*alog_2a"),
+        (x_log2_x(a) ** 2, "(alog_2a)^2"),
+        (root(a + b, 3), "root3(a+b)"),
+        (at_least(a, b + 1), "[a>=b+1]"),
+        (most(2 * a, b), "max(2*a,b)"),
+        (least(a, b), "min(a,b)"),
+    ],
+    ids=str,
+)
+def test_mathml_has_the_brackets_that_a_reader_needs(formula: Formula, text: str) -> None:
+    assert _read(ElementTree.fromstring(mathml(formula))) == text
+
+
+@pytest.mark.parametrize(
+    ("shape", "text"),
+    [
+        (GINI, "sum_parts{sum_classesn^2 over N}"),
+        (Parts(rows_of_part + 1), "sum_parts(N+1)"),
+        (Cells((a, b), a / b), "{a over b}"),
+        (Adds([a + 1, 2 * b]), "sum_rows(a+1,2*b)"),
+    ],
+    ids=str,
+)
+def test_mathml_of_a_score(shape: Shape, text: str) -> None:
+    assert _read(ElementTree.fromstring(shape_mathml(shape))) == text
 
 
 def test_a_formula_that_prints_alike_is_worth_alike() -> None:

@@ -42,6 +42,7 @@ from dpframework.formulas import (
     table_rows,
     x_log2_x,
 )
+from dpframework.formulas.cache import cache_folder, write_kept
 from dpframework.formulas.claims import LAST_INCREMENT, Neighbours
 from dpframework.formulas.derivation import _plus, _simple_above, derive, fit_bound
 from dpframework.formulas.evaluation import is_rational, value_of
@@ -383,9 +384,25 @@ def test_kernels_are_kept_where_a_file_can_be_written(monkeypatch: pytest.Monkey
     assert written == [(path, "a text")] * 2
 
 
+def test_a_file_of_the_cache_is_written_whole_where_it_can_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder("proofs") == tmp_path / "dpframework" / "proofs"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder("proofs") == Path.home() / ".cache" / "dpframework" / "proofs"
+    folder = tmp_path / "new" / "folder"
+    for name, text in (("a.py", "one"), ("b.py", "two"), ("a.py", "three"), ("a.py", "three")):
+        assert write_kept(folder / name, text)
+    assert {file.name: file.read_text() for file in folder.iterdir()} == {"a.py": "three", "b.py": "two"}
+    assert not write_kept(folder / "a.py" / "c.py", "below a file")
+
+
 def test_solvers_are_asked_by_name_and_for_their_usual_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solvers, "_by_z3", lambda text, effort: (("z3", text, effort), None))
     monkeypatch.setattr(solvers, "_by_cvc5", lambda text, effort: ("cvc5", text, effort))
     for name in solvers.SOLVERS:
         assert solvers.solve(name, "goal") == (name, "goal", 1)
         assert solvers.solve(name, "goal", 7) == (name, "goal", 7)
+    asked: list[Any] = []
+    monkeypatch.setattr(solvers, "_by_z3", lambda *given: asked.append(given) or ("unknown", None))
+    assert solvers.model("goal", ("x",)) is None
+    assert asked == [("goal", 1)]
