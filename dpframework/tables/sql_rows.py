@@ -144,7 +144,7 @@ def _text(cell: Any) -> str | None:
         return bytes(cell).decode("utf-8", "replace")
     if isinstance(cell, datetime.date | datetime.time):
         return cell.isoformat()
-    return repr(cell) if isinstance(cell, float) else str(cell)
+    return str(cell)
 
 
 def _sqlite(path: str) -> tuple[Callable[[], Any], Callable[[str], str]]:

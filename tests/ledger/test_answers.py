@@ -18,6 +18,7 @@ from dpframework.facts.privacy import ByRelation
 from dpframework.ledger import GroupBy, LedgerTampered, OutsideKind, grouped, remainder
 from dpframework.ledger.answers import _cost
 from dpframework.ledger.chain import Chain
+from dpframework.ledger.subjects import RecordedResult
 from dpframework.mechanisms import DiscreteLaplace, Gaussian
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("smokes")])
@@ -263,6 +264,24 @@ def test_revoke_says_that_it_revoked(ledger: dpf.Ledger, capsys: pytest.CaptureF
     ledger.approve("people", plan, by="b")
     assert main(["ledger", "revoke", str(ledger.path), plan.hash[:12], "--data-set", "people", "--by", "b"]) == 0
     assert capsys.readouterr().out.startswith(f"revoked: plan {plan.hash}; no run of it is opened or resumed")
+
+
+@pytest.mark.parametrize("relation", dpf.Relation)
+def test_a_run_that_was_refused_adds_nothing_to_its_attributes(relation: dpf.Relation) -> None:
+    """The attribute's own releases cost less than the runs that they are in, so that they are what is charged."""
+    half, nothing = ByRelation(Fraction(1, 2), Fraction(1, 2)), ByRelation(Fraction(0), Fraction(0))
+    results = (
+        RecordedResult("ill", "histogram", ("ill",), Fraction(1, 10)),
+        RecordedResult("smokes", "histogram", ("smokes",), Fraction(2, 5)),
+    )
+    subject = SimpleNamespace(results=results, purpose="", by="")
+    charged = SimpleNamespace(id="1", amount=PlanCharge(half), subject=subject)
+    refused = SimpleNamespace(id="2", amount=PlanCharge(nothing), subject=subject)
+    held: Any = SimpleNamespace(
+        relation=relation, epsilon=Fraction(5), delta=Fraction(0), runs={"1": charged, "2": refused}
+    )
+    found = [(group.name, group.runs, group.epsilon) for group in grouped(held, GroupBy.ATTRIBUTE)]
+    assert found == [("smokes", 2, Fraction(2, 5)), ("ill", 2, Fraction(1, 10))]
 
 
 @pytest.mark.parametrize("relation", dpf.Relation)

@@ -14,6 +14,7 @@ import dpframework as dpf
 from dpframework.cli import main
 from dpframework.ledger import LedgerTampered
 from dpframework.ledger.chain import canonical, hash_entry
+from dpframework.ledger.signers import Signers
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
 
@@ -126,6 +127,11 @@ def test_what_cannot_sign_is_said_in_a_sentence(tmp_path, ledger, plan, keys):
     with pytest.raises(dpf.InputError, match="cannot sign with it"):
         ledger.approve("patients", plan, by="R", key=broken)
     assert ledger.data_set("patients").approvals == []
+
+
+def test_signers_are_named_in_order():
+    for names, text in (("a", "a"), ("ba", "a or b"), ("cab", "a, b or c")):
+        assert str(Signers(dict.fromkeys(names, "ssh-ed25519 AAAA"))) == text
 
 
 def test_the_commands_sign_verify_and_report(tmp_path, ledger, plan, keys, capsys):

@@ -107,6 +107,24 @@ def test_a_form_that_nobody_wrote_is_refused_in_a_sentence(form: object) -> None
 
 
 @pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [("O", [1]), ("<i4,<i4", [1]), ("<i8", [-1]), ("<i8", [True]), ("<i8", [1.0]), ("<i8", ["1"]), ("i8", None)],
+)
+def test_an_array_is_of_numbers_and_of_lengths(dtype: str, shape: object) -> None:
+    with pytest.raises(dpf.InputError, match="holds an array of a type or shape that this dpframework does not know"):
+        from_json({"array": "AAAAAAAAAAA=", "dtype": dtype, "shape": shape})
+    with pytest.raises(dpf.InputError, match="holds an array of another length than its shape"):
+        from_json({"array": "AAAAAAAAAAA=", "dtype": "<i8", "shape": [2]})
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (2, 0), (1, 3)])
+def test_an_array_of_any_lengths_is_read_back(shape: tuple[int, ...]) -> None:
+    array = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    back = from_json(to_json(array))
+    assert (back.shape, back.dtype, back.tolist()) == (shape, array.dtype, array.tolist())
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "[" * (MOST_DEEP + 2) + "]" * (MOST_DEEP + 2),

@@ -325,6 +325,15 @@ def test_of_what_is_nested_a_member_stays_if_it_changes_more_rows_beyond_the_noi
         assert (left == flat) == stays or len(left.members) == 1
 
 
+def test_what_a_member_changes_is_the_rows_of_all_cells_that_it_changes() -> None:
+    """Without match 0 the rows of two cells change, each of which has too few of them alone."""
+    both = Joined(And, ((0, True), (1, True)))
+    for share, stays in ((0.012, True), (0.006, False)):
+        shares = np.array([0.2, 0.2, share, 0.2, 0.1, 0, share, 0.3 - 2 * share])  # by cells of the matches 2, 1 and 0
+        left = _without_empty(both, shares, (0, 1, 2), 0.0)
+        assert left == (both if stays else both.without(0))
+
+
 def test_of_sentences_that_hold_for_nearly_the_same_rows_the_first_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the joint of the exact tables, whose blocks are compared with each other too."""
     monkeypatch.setattr(joint_reading, "AT_ONCE", 32)

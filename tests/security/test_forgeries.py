@@ -697,6 +697,18 @@ def test_only_the_first_entry_names_the_ledger(world: World) -> None:
         dpf.Ledger(world.path).records()
 
 
+@pytest.mark.parametrize("entries", [0, -1, True, "1", 1.5, None])
+def test_a_pin_notes_how_many_entries_there_are(tmp_path: Path, entries: object) -> None:
+    def written(number: object) -> Path:
+        form = {"ledger": "a" * 64, "entries": number, "head": "b" * 64}
+        (tmp_path / "pin").write_text(json.dumps(form), encoding="utf-8")
+        return tmp_path / "pin"
+
+    assert Pin(written(1)).holds_a_ledger
+    with pytest.raises(dpf.InputError, match="is not a pin of a ledger"):
+        Pin(written(entries))
+
+
 def test_a_pin_is_needed_where_it_is_named_and_follows_the_ledger(world: World, tmp_path: Path) -> None:
     with pytest.raises(dpf.InputError, match="there is no such pin"):
         Pin(tmp_path / "none")

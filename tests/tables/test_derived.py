@@ -71,6 +71,7 @@ def cells_of(text: str, **columns) -> list:
         ("a in [1, -2, 3]", {"a": [1, -2, 0]}, [True, True, False]),
         ("missing(sex) or missing(b)", {"sex": ["f", None, "m"], "b": [1, 1, None]}, [False, True, True]),
         ("sex + '-' + text(ill)", {"sex": ["f", "m", None], "ill": [True, False, True]}, ["f-true", "m-false", None]),
+        ("text(round(b) - 3)", {"b": [2, None, 5]}, ["-1", None, "2"]),
         ("fill(sex, 'other')", {"sex": ["f", None]}, ["f", "other"]),
         ("cut(a, [0, 2], ['low', 'mid', 'high'])", {"a": [-1, 0, 1.9, 2]}, ["low", "mid", "mid", "high"]),
         ("'big' if a > 2 else sex", {"a": [3, 0, 0], "sex": ["f", "m", None]}, ["big", "m", None]),
@@ -82,6 +83,16 @@ def cells_of(text: str, **columns) -> list:
 )
 def test_an_expression_means_what_it_says(text, columns, expected):
     assert cells_of(text, **columns) == expected
+
+
+def test_whole_numbers_of_a_small_range_are_labels_however_large_they_are() -> None:
+    years = [str(year) for year in range(2001, 2006)]
+    schema = schema_of(dpf.derive("d", "round(b) + 2000", values=years))
+    assert schema["d"] == dpf.Categorical("d", years, missing=True)
+    found = table_of(schema, b=[1, 5, None]).columns[schema.index("d")].tolist()
+    assert [schema["d"].labels[code] for code in found] == ["2001", "2005", "missing"]
+    with pytest.raises(dpf.InputError, match="may be another number than those in values"):
+        schema_of(dpf.derive("d", "round(b) * 1000", values=["1000"]))
 
 
 @st.composite

@@ -472,3 +472,19 @@ def test_a_tree_counts_the_smaller_part_of_each_cut(monkeypatch: pytest.MonkeyPa
     study.run(held, seed=1)
     below = int((numbers[0] < 8).sum())  # is cut off first, and is the larger part
     assert counted == [(4000, 2), (4000 - below, 2)]
+
+
+def test_the_caches_around_a_part_are_those_of_the_whole_and_of_the_other_parts() -> None:
+    schema = dpf.Schema([dpf.Categorical("c", ["x", "y", "z"])])
+    engine = dpf.InMemory()
+    rows = engine.load(dpf.Table.from_codes(schema, [[0, 1, 2, 1]]))
+    parts = engine.split(rows, schema["c"])
+    assert engine.kept_around(rows) is None
+    for k, part in enumerate(parts):
+        around = engine.kept_around(part)
+        assert around is not None
+        whole, others = around
+        assert whole is engine.kept(rows)
+        assert [id(one) for one in others] == [id(engine.kept(other)) for j, other in enumerate(parts) if j != k]
+    some = engine.split(rows, (dpf.Equals("c", "x"),))  # of which not every row is in one
+    assert engine.kept_around(some[0]) is None

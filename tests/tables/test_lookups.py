@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
+from dpframework.facts import public_files
 from dpframework.facts.public_files import rows_of_public_file
 from dpframework.study.study_file import load_study
 from dpframework.verify import check_derivation
@@ -226,6 +227,16 @@ def test_cells_of_parquet_are_written_as_a_csv_file_holds_them(tmp_path):
     assert rows_of_public_file(tmp_path / "t.parquet") == [
         ["a", "b", "c", "d"], ["true", "0.1", "7", "x"], ["false", "", "", ""], ["", "", "-1", ""]
     ]  # fmt: skip
+
+
+def test_a_public_table_is_as_large_as_may_be_and_no_larger(tmp_path, monkeypatch):
+    file = tmp_path / "t.parquet"
+    pl.DataFrame({"a": [1]}).write_parquet(file)
+    monkeypatch.setattr(public_files, "MOST_BYTES", file.stat().st_size)
+    assert rows_of_public_file(file) == [["a"], ["1"]]
+    monkeypatch.setattr(public_files, "MOST_BYTES", file.stat().st_size - 1)
+    with pytest.raises(dpf.InputError, match="large"):
+        rows_of_public_file(file)
 
 
 def test_parquet_and_excel_files_are_the_same_tables_as_csv(tmp_path):

@@ -189,6 +189,7 @@ def test_a_narrow_number_is_the_shortest_decimal_that_rounds_to_it():
     assert numbers_of(0.1) == (0.1, float(np.float32(0.1)))
     assert (numbers_of(3.0), numbers_of(math.inf), numbers_of(0.5)) == ((3.0,), (math.inf,), (0.5,))
     assert numbers_of(0.1 + 2**-50) == (0.1 + 2**-50,)
+    assert (numbers_of(1e300), numbers_of(-math.inf)) == ((1e300,), (-math.inf,))  # no 32-bit float is near the first
 
 
 def test_a_column_of_objects_is_of_their_one_type_or_of_texts_that_spell_each():
