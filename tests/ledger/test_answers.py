@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
@@ -275,8 +276,9 @@ def test_a_run_that_was_refused_adds_nothing_to_its_attributes(relation: dpf.Rel
         RecordedResult("smokes", "histogram", ("smokes",), Fraction(2, 5)),
     )
     subject = SimpleNamespace(results=results, purpose="", by="")
+    other = SimpleNamespace(results=[attrs.evolve(one, epsilon=Fraction(1, 4)) for one in results], purpose="", by="")
     charged = SimpleNamespace(id="1", amount=PlanCharge(half), subject=subject)
-    refused = SimpleNamespace(id="2", amount=PlanCharge(nothing), subject=subject)
+    refused = SimpleNamespace(id="2", amount=PlanCharge(nothing), subject=other)
     held: Any = SimpleNamespace(
         relation=relation, epsilon=Fraction(5), delta=Fraction(0), runs={"1": charged, "2": refused}
     )

@@ -108,7 +108,16 @@ def test_a_form_that_nobody_wrote_is_refused_in_a_sentence(form: object) -> None
 
 @pytest.mark.parametrize(
     ("dtype", "shape"),
-    [("O", [1]), ("<i4,<i4", [1]), ("<i8", [-1]), ("<i8", [True]), ("<i8", [1.0]), ("<i8", ["1"]), ("i8", None)],
+    [
+        ("O", [1]),
+        ("<i4,<i4", [1]),
+        ("<i8", [-1]),
+        ("<i8", [True]),
+        ("<i8", [1, -1]),
+        ("<i8", [1.0]),
+        ("<i8", ["1"]),
+        ("i8", None),
+    ],
 )
 def test_an_array_is_of_numbers_and_of_lengths(dtype: str, shape: object) -> None:
     with pytest.raises(dpf.InputError, match="holds an array of a type or shape that this dpframework does not know"):

@@ -10,7 +10,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.plan.nodes import Node, Sequential
-from dpframework.run.chain import MinerChain, mine_part, require_sources
+from dpframework.run.chain import MinerChain, mine_part, require_sources, shown_miner
 from dpframework.run.miner import Miner
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
@@ -85,3 +85,9 @@ def test_a_miner_is_given_the_results_it_asks_for_and_no_others() -> None:
     found = {"a": 1, "b": 2, "c": 3}
     assert mine_part("d", MINERS["d"], table, found) == ("d", {"b": 2, "c": 3})
     assert mine_part("a", MINERS["a"], table, found) == ("a", {})
+
+
+def test_of_a_chain_the_last_miner_is_shown() -> None:
+    chain = MinerChain({name: MINERS[name] for name in "abcd"})
+    assert shown_miner(chain) is MINERS["d"]
+    assert shown_miner(MINERS["b"]) is MINERS["b"]

@@ -201,6 +201,13 @@ def test_a_cut_from_a_release_depends_on_what_the_plan_names(
             derived.partition(by)
 
 
+def test_partitions_are_made_in_any_order(opened: Callable[..., Any]) -> None:
+    node = dpf.sequential(dpf.parallel(counting(), by=SCHEMA["order"]), dpf.parallel(counting("m"), by=SCHEMA["ill"]))
+    table, _ = opened(node, TABLE)
+    assert [part.release("m") for part in table.partition("ill")] == [3, 4]
+    assert [part.release("n") for part in table.partition("order")] == [3, 2, 1, 1]
+
+
 def test_a_refused_partition_is_told_of_the_one_that_comes_near(opened: Callable[..., Any]) -> None:
     """From a release, by other attributes; if none of its name or number of parts is planned, that alone is told."""
     of_ill = dpf.parallel(counting(), by=dpf.FromRelease("r", attributes=["ill"]), name="made")
@@ -516,6 +523,36 @@ def test_partitions_and_derivations_show_no_private_value(opened: Callable[..., 
             call()
         assert SECRET not in str(failed.value)
         assert failed.value.__context__ is None
+
+
+class FailingOnRows(Peeking):
+    """A description that fails wherever there is a row."""
+
+    def holds(self, columns: Any) -> Any:
+        if columns.rows:
+            raise ValueError(SECRET)
+        return np.zeros(0, dtype=np.bool_)
+
+
+class FailingAnywhere(Peeking):
+    """A description that fails on no rows, too."""
+
+    def holds(self, columns: Any) -> Any:
+        raise ValueError(SECRET)
+
+
+def test_a_cut_that_fails_on_rows_ends_the_run_and_one_that_fails_without_rows_does_not(
+    opened: Callable[..., Any],
+) -> None:
+    for description, ends in ((FailingOnRows(), True), (FailingAnywhere(), False)):
+        table, _ = opened(counting(), TABLE, seed=None)
+        with pytest.raises(dpf.InputError, match="failed with ValueError"):
+            table.partition(dpf.Cases([description]))
+        if ends:
+            with pytest.raises(dpf.InputError, match="a partition failed with ValueError"):
+                table.release("n")
+        else:
+            assert abs(table.release("n") - 7) < 1  # without noise
 
 
 @attrs.frozen

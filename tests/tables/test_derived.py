@@ -91,8 +91,15 @@ def test_whole_numbers_of_a_small_range_are_labels_however_large_they_are() -> N
     assert schema["d"] == dpf.Categorical("d", years, missing=True)
     found = table_of(schema, b=[1, 5, None]).columns[schema.index("d")].tolist()
     assert [schema["d"].labels[code] for code in found] == ["2001", "2005", "missing"]
-    with pytest.raises(dpf.InputError, match="may be another number than those in values"):
-        schema_of(dpf.derive("d", "round(b) * 1000", values=["1000"]))
+    numbers = [str(number) for number in range(1000)]
+    for highest, listed in ((999, True), (1000, False)):
+        columns = [dpf.Numeric("n", 0, highest, bins=1)]
+        column = dpf.derive("d", "floor(n)", values=[*numbers, *([] if listed else ["1000"])])
+        if listed:
+            assert schema_of(column, columns=columns)["d"].size == 1000
+        else:
+            with pytest.raises(dpf.InputError, match="may be another number than those in values"):
+                schema_of(column, columns=columns)
 
 
 @st.composite
