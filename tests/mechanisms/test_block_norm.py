@@ -95,6 +95,17 @@ def test_stated_variances_are_those_of_the_noise(sizes: tuple[int, ...]) -> None
         assert math.isclose(float(weights @ moments), stated, rel_tol=1e-9 if size == 1 else 0.02)
 
 
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(2)])
+def test_the_noisiest_block_is_previewed(epsilon: Fraction) -> None:
+    calibration = calibrated(epsilon, 1, 3, 6)
+    variances = block_variances(calibration)
+    deviation, preview = math.sqrt(max(variances)), BlockNorm(epsilon).preview(calibration)
+    assert preview.within == math.ceil(2.3 * deviation)
+    assert preview.expected == pytest.approx(math.sqrt(2 / math.pi) * deviation)
+    mean = sum(size * one for size, one in zip((1, 3, 6), variances, strict=True)) / 10
+    assert BlockNorm(epsilon).variance(calibration) == pytest.approx(mean)
+
+
 def test_only_blocks_of_whole_numbers_fit() -> None:
     mechanism = BlockNorm(1)
     assert mechanism.misfit(facts(1, 2)) is None

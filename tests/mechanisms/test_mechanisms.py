@@ -104,6 +104,19 @@ def test_discrete_laplace_density_of_several_numbers_is_their_product() -> None:
     assert total_over(calibration, np.array([3, 0]), map(np.array, grid)) == pytest.approx(1, abs=1e-10)
 
 
+@pytest.mark.parametrize("mechanism", [DiscreteLaplace("0.5"), Laplace("0.5"), Gaussian("0.02")], ids=str)
+def test_the_log_density_of_several_numbers_is_the_sum_of_theirs(mechanism: Mechanism) -> None:
+    calibration = calibrated(mechanism, TWO_CELLS)
+
+    def density(*moved: int) -> float:
+        exact = np.arange(len(moved)) + 5
+        return float(calibration.mechanism.log_density(exact, exact + np.array(moved), calibration))
+
+    for one, other in ((3, -4), (0, 2), (5, 5)):
+        assert density(one, other) == pytest.approx(density(one) + density(other))
+    assert density(1, 1) < density(0, 1) < density(0, 0)
+
+
 @pytest.mark.parametrize("mechanism", [Laplace(2**19), Gaussian(2**37)])
 def test_lattice_density_of_reals_sums_to_one(mechanism: Mechanism) -> None:
     # With so much budget the noise is a few lattice steps, and its support can be listed.
