@@ -198,6 +198,18 @@ def test_columns_that_lack_or_occur_twice_are_one_sentence(asked: str, sentence:
     assert str(caught.value).startswith(sentence)
 
 
+def test_a_line_is_as_long_as_may_be_and_no_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_file, "MOST_LINE_BYTES", 10)
+    (tmp_path / "t.csv").write_text("a,b\n12345,789\n1,2\n")  # ten bytes, with its end
+    assert [column.to_list() for column in open_source(tmp_path / "t.csv").take(["a", "b"]).values()] == [
+        ["12345", "1"],
+        ["789", "2"],
+    ]
+    (tmp_path / "t.csv").write_text("a,b\n123456,789\n1,2\n")
+    with pytest.raises(dpf.InputError, match="a line is longer than"):
+        open_source(tmp_path / "t.csv").take(["a", "b"])
+
+
 def test_what_is_read_once_is_kept_to_be_read_again(tmp_path: Path) -> None:
     read: list[Any] = []
 
@@ -215,6 +227,8 @@ def test_what_is_read_once_is_kept_to_be_read_again(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a\n1\n")
     assert open_source(tmp_path / "t.sqlite", read=ReadOptions(table="t")).once  # no order of rows is promised
     assert not open_source(tmp_path / "t.csv").once
+    both = open_source([tmp_path / "t.csv", tmp_path / "t.sqlite"], read=ReadOptions(table="t"))
+    assert both.once  # as any of the files is
     assert [open_source(frame).once for frame in (pl.LazyFrame({"a": [1]}), pl.DataFrame({"a": [1]}))] == [True, False]
     assert [once.take(["a"]), once.take(["c", "a"])] == [{"a": [1, 0]}, {"c": [1, 2], "a": [1, 0]}]
     assert read == [[2, 0]]
