@@ -83,7 +83,7 @@ def _rows_above(rows: Sequence[Sequence[str]]) -> int:
     """Return how many rows at the beginning have far fewer cells than the others: titles, dates of exports, notes."""
     filled = [sum(bool(cell.strip()) for cell in row) for row in rows]
     most = max(filled, default=0)
-    return next((k for k, own in enumerate(filled) if 2 * own > most), 0) if most > 2 else 0
+    return next(k for k, own in enumerate(filled) if 2 * own > most) if most > 2 else 0
 
 
 def _encoding(head: bytes, stream: Any) -> str:
@@ -106,9 +106,9 @@ def _separator(text: bytes) -> str:
     best, fields_of_best = ",", 0
     for separator in _SEPARATORS:
         _, fields, blank = lines_of(whole, separator)
-        fields = fields[~blank]
-        if len(fields) and int(fields[0]) > max(fields_of_best, 1) and bool(np.all(fields == fields[0])):
-            best, fields_of_best = separator, int(fields[0])
+        match np.unique(fields[~blank]).tolist():
+            case [number] if number > max(fields_of_best, 1):
+                best, fields_of_best = separator, number
     if fields_of_best:
         return best
     for separator in _SEPARATORS:  # lines of another kind may stand above the names

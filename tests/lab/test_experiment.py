@@ -807,3 +807,11 @@ def test_joblibs_configuration_chooses_the_backend(folder: Path) -> None:
 def test_a_cell_names_itself() -> None:
     cell = Cell("adult", {}, "tree", {}, Fraction(1, 2), 3, 4)
     assert str(cell) == "'tree' on 'adult', epsilon 1/2, repetition 3, fold 4"
+
+
+@pytest.mark.parametrize("part", ["data", "method", "measure"])
+def test_an_experiment_needs_one_of_each_part(tmp_path: Path, part: str) -> None:
+    others = [other for other in ("data", "method", "measure") if other != part]
+    (tmp_path / "e.toml").write_text("\n".join(f'[[{other}]]\nname = "x"' for other in others), encoding="utf-8")
+    with pytest.raises(dpf.InputError, match=rf"has no \[\[{part}\]\]; an experiment needs at least one"):
+        load_experiment(tmp_path / "e.toml")

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from dpframework.facts.column_options import ColumnOptions
+from dpframework.facts.errors import InputError
 from dpframework.facts.read_options import ReadOptions
 from dpframework.tables.distinct_cells import DistinctCells
 from dpframework.tables.guessed_columns import (
@@ -23,7 +24,7 @@ from dpframework.tables.guessed_columns import (
     with_groups,
     yes_and_no,
 )
-from dpframework.tables.guessed_file import _lines_above, _rows_above, _separator, guess_file
+from dpframework.tables.guessed_file import _lines_above, _rows_above, _separator, guess_file, guess_skip
 
 
 def cells(*texts: str) -> DistinctCells:
@@ -206,6 +207,7 @@ def test_lines_above_the_names_of_a_file() -> None:
     assert _lines_above(f'"two\nlines"\n{table}', ",") == 0
     assert _lines_above("note\n" * 29 + table, ",") == 29
     assert _lines_above("note\n" * 30 + table, ",") == 0
+    assert _lines_above("note\n" + "x" * 140_000 + "\n" + table, ",") == 0  # a field that Python's reader refuses
 
 
 @pytest.mark.parametrize(
@@ -223,10 +225,31 @@ def test_lines_above_the_names_of_a_file() -> None:
         (b"title\na;b;c\n1;2;3\n", ","),
         (b"a;b\n1;2\n1\n", ";"),
         (b"a,b;c;d\n1\n", ";"),
+        (b"a;b,c\n1;\n", ";"),  # by which the last line has two fields, too
+        (b"a;b,c\n1;2\n3", ";"),  # the last line may be cut off
+        (b"a,b;c\n1;2\n", ";"),
+        (b"a,b;c\n\n1;2\n", ";"),  # blank lines have no fields
+        (b"title\na;b\n" + b"1;2\n" * 9, ","),  # two fields are too few to tell
+        (b"title\n" + b"1;2;3\n" * 4, ","),  # four fifths of the lines are too few
+        (b"title\n" + b"1;2;3\n" * 5, ";"),
+        (b"title\n" + b"1,2,3;4;5\n" * 9, ","),  # of two with as many fields the first
+        (b"title\n" + b"1,2,3;4;5;6\n" * 9, ";"),
+        (b"a;b;c,d,e,f\n" + b"1;2;3\n" * 10 + b"1;2\n", ","),  # nothing stands above, so that the first line decides
     ],
 )
 def test_the_separator_is_the_one_of_most_fields_by_which_lines_agree(text: bytes, separator: str) -> None:
     assert _separator(text) == separator
+
+
+def test_rows_above_are_looked_for_in_sheets_of_which_nobody_says_how_many(tmp_path: Path) -> None:
+    for data, read in (
+        (pl.DataFrame({"a": [1]}), ReadOptions()),
+        (tmp_path / "nowhere.csv", ReadOptions()),
+        (tmp_path / "nowhere.xlsx", ReadOptions(skip=1)),
+    ):
+        assert guess_skip(data, read) is read
+    with pytest.raises(InputError, match=r"nowhere\.xlsx"):
+        guess_skip(tmp_path / "nowhere.xlsx", ReadOptions())
 
 
 def test_of_several_files_the_first_is_looked_at(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def median_interval(ordered: Sequence[float] | NDArray[np.float64]) -> tuple[flo
     (2.0, 8.0)
     """
     n, below, k = len(ordered), 0.0, 0
-    while k < n // 2 and below + math.comb(n, k) / 2**n <= (1 - CONFIDENCE) / 2:
+    while below + math.comb(n, k) / 2**n <= (1 - CONFIDENCE) / 2:  # before the middle, where the sum is a half
         below += math.comb(n, k) / 2**n
         k += 1
     return (float(ordered[k - 1]), float(ordered[n - k])) if k else (math.nan, math.nan)
