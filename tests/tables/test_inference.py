@@ -13,8 +13,9 @@ from hypothesis import given, strategies as st
 
 from dpframework.facts.attributes import Boolean, Categorical, Numeric, View
 from dpframework.facts.errors import InputError
+from dpframework.facts.limits import MOST_CELL_BYTES
 from dpframework.facts.schema import Schema
-from dpframework.tables.distinct_cells import distinct_cells
+from dpframework.tables.distinct_cells import DistinctCells, distinct_cells
 from dpframework.tables.inference import CutMode, draft_schema, infer_schema, infer_two_view_schema
 from dpframework.tables.reading import read_table, table_from_frame
 from dpframework.tables.views import read_two_views
@@ -245,6 +246,15 @@ def test_numbers_as_texts_are_cut_where_the_numbers_are(mode) -> None:
     numbers = [0.0] * 60 + [1.0] * 20 + [2.0, 3.0, 5.0, 8.0, 13.0] * 4
     texts = [f" {number} " if number == 2 else str(number) for number in numbers]
     assert infer_one(pl.Series(texts), numeric=mode, bins=4) == infer_one(numbers, numeric=mode, bins=4)
+
+
+def test_a_column_with_a_text_that_is_longer_than_any_label_is_left_out_and_others_are_not() -> None:
+    longest = "é" * (MOST_CELL_BYTES // 2)
+    columns = {"a": [longest, "x"], "b": [longest + "x", "x"], "c": ["x", "x"]}
+    found = distinct_cells({name: pl.Series(cells) for name, cells in columns.items()})
+    assert {name: cells.texts.to_list() for name, cells in found.items()} == {"a": [longest, "x"], "c": ["x"]}
+    alone = DistinctCells.of(pl.Series([longest, longest + "x", "x", None]))
+    assert (alone.texts.to_list(), alone.counts.tolist(), alone.missing) == ([longest, "x"], [1, 1], True)
 
 
 def test_cells_that_only_differ_by_the_space_around_them_are_one() -> None:
