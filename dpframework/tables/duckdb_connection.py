@@ -20,6 +20,7 @@ T = TypeVar("T")
 #: What the database of the owner is called.
 SOURCE = "source"
 FEW_CELLS = 16  # that are looked up in a list
+_POLL = 0.05  # seconds between two interrupts
 #: Nothing is written but tables in memory, and no code is fetched.
 _SETTINGS = (
     "set temp_directory = ''",
@@ -186,7 +187,7 @@ class DuckDBConnection(SqlConnection):
         finally:  # after Ctrl-C, too
             while not done.is_set():  # once more, if it had not begun
                 self._connection.interrupt()
-                done.wait(0.05)
+                done.wait(_POLL)
         if failed:
             raise failed[0]
         return found[0]

@@ -226,7 +226,7 @@ class CellNumbers:
         name = connection.new_name("cells")
         each = f"select distinct {cell} as cell from ({source}) as s where {cell} is not null"
         connection.run(f"create temp table {name} as select cell, row_number() over () as k from ({each}) as t")
-        found = [row[0] for row in connection.rows(f"select {kind.asked('cell')} from {name} order by k")]
+        found = [one for (one,) in connection.rows(f"select {kind.asked('cell')} from {name} order by k")]
         return cls(connection, name, (kind.values(found), kind.missing()))
 
     def mapped(self, numbers: Mapping[str, NDArray[Any]]) -> str:
