@@ -192,6 +192,14 @@ def test_too_many_observed_cuts() -> None:
         infer_schema(pl.DataFrame({"x": np.arange(1_000_002)}), numeric="observed")
 
 
+def test_of_a_column_of_another_type_no_cells_are_counted() -> None:
+    frame = pl.DataFrame({"x": pl.Series(["a", [2], "b"], dtype=pl.Object), "y": [1, 2, 3]})
+    (note,) = draft_schema(frame).notes
+    assert (note.column, note.left_out) == ("x", True)
+    assert note.found == "holds neither numbers, texts nor booleans"
+    assert note.proposal == "left out; to count its values that several people share, declare it open"
+
+
 def test_a_hundred_values_and_sixteen_bins_are_drafted_unless_more_are_asked_for() -> None:
     labels = [f"v{k:03}" for k in range(101)]
     few, many = pl.DataFrame({"c": labels[:100], "x": range(100)}), pl.DataFrame({"c": labels, "x": range(101)})
