@@ -192,6 +192,20 @@ def test_too_many_observed_cuts() -> None:
         infer_schema(pl.DataFrame({"x": np.arange(1_000_002)}), numeric="observed")
 
 
+def test_two_files_are_written_alike(tmp_path) -> None:
+    (tmp_path / "a.csv").write_text("x;y\n1;u\n2;v\n")
+    (tmp_path / "b.csv").write_text("z;w\n1;u\n2;v\n")
+    (tmp_path / "c.csv").write_text("z|w\n1|u\n2|v\n")
+    assert infer_two_view_schema(tmp_path / "a.csv", tmp_path / "b.csv").names == ("x", "y", "z", "w")
+    for sides in ((tmp_path / "a.csv", tmp_path / "c.csv"), (tmp_path / "c.csv", tmp_path / "a.csv")):
+        with pytest.raises(InputError, match="the two files have different separators or encodings"):
+            infer_two_view_schema(*sides)
+    frame = pl.DataFrame({"f": [1, 2]})
+    assert infer_two_view_schema(tmp_path / "a.csv", frame).names == ("x", "y", "f")
+    assert infer_two_view_schema(frame, tmp_path / "c.csv").names == ("f", "z", "w")
+    assert infer_two_view_schema(frame, frame.rename({"f": "g"})).names == ("f", "g")
+
+
 def test_of_a_column_of_another_type_no_cells_are_counted() -> None:
     frame = pl.DataFrame({"x": pl.Series(["a", [2], "b"], dtype=pl.Object), "y": [1, 2, 3]})
     (note,) = draft_schema(frame).notes
