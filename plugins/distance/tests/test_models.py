@@ -413,24 +413,43 @@ def test_trees_are_told_apart() -> None:
 
 def test_distances_that_are_noise_are_those_of_shares_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two runs at a small epsilon some distances are noise: these, and no others, are those of shares."""
-    miner, asked = DPDilca("0.06", context="tree", context_size=2), doubt.is_noise
+    miner, asked, spread = DPDilca("0.06", context="tree", context_size=2), doubt.is_noise, doubt.spread
     study = dpf.Study(chain_table(3_000).schema, epsilon=1, relation="replace-one")
     study.add("d", miner)
+    falling = itertools.count(0, -1)  # what is looked at first differs more: shares
     found: dict[str, list[Any]] = {}
-    for rule, says in {"asked": asked, "never": lambda *_: False, "always": lambda *_: True}.items():
+    for rule, says, differs in (
+        ("asked", asked, spread),
+        ("never", lambda *_: False, spread),
+        ("always", lambda *_: True, spread),
+        ("shares", lambda *_: True, lambda _: float(next(falling))),
+    ):
         monkeypatch.setattr(doubt, "is_noise", says)
+        monkeypatch.setattr(doubt, "spread", differs)
         runs = [study.run(chain_table(3_000), seed=seed)["d"] for seed in (1, 7)]
         found[rule] = [run[name] for run in runs for name in run]
     dropped = 0
-    for one, kept, other in zip(found["asked"], found["never"], found["always"], strict=True):
-        of_shares = one.context != kept.context
-        dropped += of_shares
-        if of_shares:  # which differ more, too
-            assert not one.context
-            assert doubt.spread(one.matrix**2) > doubt.spread(kept.matrix**2)
-        np.testing.assert_array_equal(one.matrix, (other if of_shares else kept).matrix)
+    for one, kept, other, of_shares in zip(*found.values(), strict=True):
+        assert not of_shares.context
+        more = not kept.context or spread(of_shares.matrix**2) > spread(kept.matrix**2)
+        np.testing.assert_array_equal(other.matrix, (of_shares if more else kept).matrix)
+        dropped += one.context != kept.context
+        np.testing.assert_array_equal(one.matrix, (other if one.context != kept.context else kept).matrix)
     assert 0 < dropped < sum(bool(kept.context) for kept in found["never"])
     assert any(other.context for other in found["always"])  # shares that differ less are not taken
+
+
+def test_the_tables_of_edges_tell_of_their_attributes_rows_too() -> None:
+    """A tenth of the budget is the marginals', whose squared errors alone would add up to 60 and more: seeded."""
+    table = chain_table(3_000, 2)
+    study = dpf.Study(table.schema, epsilon=5, relation="replace-one")
+    study.add("d", DPDilca(5, context="tree", context_size=1))
+    off = np.zeros(2)
+    for seed in range(20):
+        found = study.run(table, seed=seed)["d"]
+        for k in range(2):
+            off[k] += np.square(found[f"a{k}"].shares * 3_000 - np.bincount(table.codes[k])).sum() / 20
+    assert (off < 10).all()
 
 
 def test_distances_are_noise_if_their_squares_move_by_as_much_as_they_differ_as_a_mean() -> None:

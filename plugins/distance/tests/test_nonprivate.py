@@ -58,6 +58,32 @@ def test_relevant_redundant(codes, table):
         assert f"a{order[0]}" in found
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_contexts_of_attributes_of_several_sizes_and_uneven_shares(seed):
+    rng = np.random.default_rng(seed)
+    sizes = [2, 3, 5, 2, 4, 6]
+    base = rng.random(400) ** 2
+    codes = np.array(
+        [
+            np.minimum((base + rng.random(400) * w) ** rng.choice([0.4, 3]) / (1 + w) ** 3 * size, size - 1).astype(int)
+            for size, w in zip(sizes, np.linspace(0.05, 0.8, 6), strict=True)
+        ]
+    )
+    table = dpf.Table.from_codes(
+        dpf.Schema([dpf.Categorical(f"a{k}", list("uvwxyz")[:size]) for k, size in enumerate(sizes)]), codes
+    )
+    means, others = dilca(table), dilca(table, context="relevant-redundant")
+    for t in range(6):
+        values = {k: su(codes, k, t) for k in range(6) if k != t}
+        mean = sum(values.values()) / 5
+        assert means[f"a{t}"].context == names(k for k, value in values.items() if value >= mean)
+        context = []
+        for k in sorted(values, key=lambda k: -values[k]):
+            if all(values[k] > su(codes, k, c) for c in context):
+                context.append(k)
+        assert others[f"a{t}"].context == names(sorted(context))
+
+
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_max_dependency_and_relevance(codes, table, k):
     def information(t, of):

@@ -176,10 +176,28 @@ def test_wards_clusters_are_scipys(metric, table):
     codes = metric.encode(table)
     expected = fcluster(ward(squareform(naive(metric, codes, codes), checks=False)), 3, criterion="maxclust") - 1
     assert (metric.clusters(table, 3) == expected).all()
-    assert (metric.clusters(codes[:1], 1) == [0]).all()
+    assert metric.clusters(codes[:1], 1).tolist() == [0]
     for number in (0, 301, 2.0):
         with pytest.raises(dpf.InputError, match="whole number of clusters"):
             metric.clusters(table, number)
+
+
+def test_rows_that_are_equal_are_clusters_of_their_own_if_as_many_are_asked_for(metric, table):
+    apart = np.unique(metric.encode(table), axis=0)[:3]
+    codes = apart[[0, 0, 1, 1, 2]]
+    assert sorted(metric.clusters(codes, 5)) == [0, 1, 2, 3, 4]
+    assert len(set(metric.clusters(codes, 3)[[0, 2, 4]])) == 3
+    assert [len(set(metric.clusters(apart, number))) for number in (1, 2, 3)] == [1, 2, 3]
+
+
+def test_what_lacks_is_named_by_what_was_given(metric):
+    import polars as pl
+
+    columns = {"town": ["A"], "a0": ["w"], "a1": ["x"], "a2": ["y"]}
+    with pytest.raises(dpf.InputError, match="^the columns lack attribute 'ill', which the metric looks at$"):
+        metric.encode(columns)
+    with pytest.raises(dpf.InputError, match="^frame: has no column 'ill'; correct the names"):
+        metric.encode(pl.DataFrame(columns))
 
 
 def test_rows_may_be_a_table_a_frame_columns_or_codes(metric, table):

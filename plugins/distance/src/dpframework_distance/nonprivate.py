@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, InputError, nearest
 from dpframework.tables import Engine, InMemory, Table
-from dpframework_distance.contexts import above_the_mean, entropy_of, relevant_not_redundant, su_matrix
+from dpframework_distance.contexts import above_the_mean, relevant_not_redundant, su_of_histograms
 from dpframework_distance.distances import LearnedDistances, ValueDistances
 from dpframework_distance.estimates import NoisyPair, distances_between, points_from, published_estimate
 from dpframework_distance.learner import attributes_and_targets
@@ -60,7 +60,8 @@ def dilca(
     counts = engine.sum(rows, lambda block: count_once(block, among, 2, None))
     pairs = {(a, b): layout.histogram(counts, a, b).astype(np.float64) for a, b in layout.position}
     if context in ("mean-su", "relevant-redundant"):
-        su = _su(pairs, len(among))
+        exact = [_exact(among, pairs, a, b) for a, b in pairs]
+        su = su_of_histograms(exact, [attribute.name for attribute in among])
         choose = above_the_mean if context == "mean-su" else relevant_not_redundant
         contexts = {t: choose(su, t) for t in targets}
     elif context == "max-relevance":
@@ -81,14 +82,6 @@ def _exact(
     among: tuple[Attribute, ...], pairs: dict[tuple[int, int], NDArray[np.float64]], a: int, b: int
 ) -> NoisyPair:
     return NoisyPair(among[a].name, among[b].name, pairs[a, b], 0.0)
-
-
-def _su(pairs: dict[tuple[int, int], NDArray[np.float64]], number: int) -> NDArray[np.float64]:
-    alone, joint = np.zeros(number), np.zeros((number, number))
-    for (a, b), table in pairs.items():
-        alone[a], alone[b] = entropy_of(table.sum(axis=1)), entropy_of(table.sum(axis=0))
-        joint[a, b] = joint[b, a] = entropy_of(table.ravel())
-    return su_matrix(alone, joint)
 
 
 def _scores(
