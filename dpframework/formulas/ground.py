@@ -26,7 +26,8 @@ from dpframework.formulas.shapes import Adds, Cells, Outer, Parts, Shape, table_
 from dpframework.formulas.small_tables import settings
 
 SIZES = (1, 3, 9, 40, 10_000)  # of the counts of a cell or a class
-LOOSE = 1e-6  # of a score: a query may round logarithms to units
+LOOSE = 1e-6  # of a score: a query may round logarithms to units,
+ROUNDED = 0.01  # but what that takes off a change is little beside the bound that is claimed, or beside 1
 
 
 @final
@@ -89,7 +90,7 @@ def query_problem(scored: ScoreClaims, pairs: int = 40) -> str | None:
     for claim in scored.claims:
         for pair in neighbours(scored.shape, claim, pairs):
             low, high = (float(scored.scorer(counts, pair.numbers)) for counts in (pair.low_counts, pair.high_counts))
-            slack = LOOSE * max(1.0, abs(low), abs(high))
+            slack = min(LOOSE * max(1.0, abs(low), abs(high)), ROUNDED * max(1.0, bound_of(claim, pair.numbers)))
             if abs((high - low) - (float(pair.high) - float(pair.low))) > slack:
                 tables = f"{pair.low_counts.tolist()} and {pair.high_counts.tolist()}"
                 return f"the query's scores of {tables} differ by {high - low:.6g}, those of the formula do not"

@@ -288,6 +288,23 @@ def test_a_query_scores_by_its_formula_up_to_a_constant() -> None:
     assert query_problem(ScoreClaims("none", JACCARD, (), scored(2).scorer)) is None
 
 
+@pytest.mark.parametrize("bound", [1, 3])
+def test_a_query_is_no_other_than_its_formula_however_large_a_public_number_is(bound: int) -> None:
+    """What rounding takes off a score of a billion is still little beside the bound on its change."""
+    (cell,), far = cells("x"), public("far", 2**30, 2**31)
+
+    def problem(factor: float) -> str | None:
+        def scorer(counts: Any, numbers: Any) -> float:
+            return bound * factor * float(counts[0]) + float(numbers["far"])
+
+        return query_problem(score_claims("some", Cells((cell,), bound * cell + far), bound, bound, bound, scorer))
+
+    assert problem(1) is None
+    assert problem(1.009) is None
+    assert problem(1.011) is not None
+    assert problem(-1) is not None
+
+
 @pytest.mark.parametrize("under", [("high.den",), ("low.den",), ("bound.den",), ("high.den", "low.den")])
 @pytest.mark.parametrize("size", [0.0, -1.0])
 def test_scores_under_no_number_are_not_compared(under: tuple[str, ...], size: float) -> None:

@@ -194,9 +194,9 @@ def test_what_lacks_is_named_by_what_was_given(metric):
     import polars as pl
 
     columns = {"town": ["A"], "a0": ["w"], "a1": ["x"], "a2": ["y"]}
-    with pytest.raises(dpf.InputError, match="^the columns lack attribute 'ill', which the metric looks at$"):
+    with pytest.raises(dpf.InputError, match=r"^the columns lack attribute 'ill', which the metric looks at$"):
         metric.encode(columns)
-    with pytest.raises(dpf.InputError, match="^frame: has no column 'ill'; correct the names"):
+    with pytest.raises(dpf.InputError, match=r"^frame: has no column 'ill'; correct the names"):
         metric.encode(pl.DataFrame(columns))
 
 
