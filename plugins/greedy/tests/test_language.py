@@ -300,6 +300,20 @@ def test_cells_are_rows_of_both_of_either_alone_and_of_neither() -> None:
     )
 
 
+def test_cross_tables_give_the_counts_of_every_query() -> None:
+    """Of each block, whatever engine counts them."""
+    language = Language.of_schema(SCHEMA)
+    given = {"redescribed": language.extend(language.pair(1, 2), 5)}
+    for query, inputs in (
+        (PairScores(language, SCORE), {}),
+        (ExtensionScores(language, SCORE, 1), given),
+        (RedescriptionCells(), given),
+    ):
+        for block in InMemory().load(random_table()):
+            found, expected = query.tables(**inputs).count(block), query.count(block, **inputs)
+            assert (found.shape, found.tolist()) == (expected.shape, expected.tolist())
+
+
 def test_a_redescription_that_stays_as_it_is_is_not_counted_again() -> None:
     engine, language = InMemory(), Language.of_schema(SCHEMA)
     given = [(language.pair(0, 0), 0.5), (language.pair(1, 1), 0.8)]

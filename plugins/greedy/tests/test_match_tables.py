@@ -191,6 +191,22 @@ def test_a_secret_number_of_rows_is_released_first_and_says_how_many_pairs(most:
         assert study.plan().total().epsilon == Fraction(1, 10)
 
 
+def test_the_branch_that_is_likely_is_that_of_about_as_many_rows() -> None:
+    """Of 3 pairs or more a support adds up (2**3 - 1)**2 cells, of two (2**2 - 1)**2, of one a single cell."""
+
+    def likely(epsilon: str = "0.1", **facts: int) -> tuple[str, int]:
+        return SerenadeES(epsilon=epsilon).pair_plan(dpf.Schema(list(clinic_schema()), **facts)).likely
+
+    assert likely(max_rows=20_000) == ("", 49)
+    assert [likely(max_rows=20_000, about_rows=rows) for rows in (1, 3_000, 5_000)] == [
+        ("1 pair", 1),
+        ("2 pairs", 9),
+        ("3 pairs", 49),
+    ]
+    assert [likely(rows=rows) for rows in (100, 5_000)] == [("", 1), ("", 49)]
+    assert likely(max_rows=400, about_rows=300) == ("", 1)
+
+
 @pytest.mark.parametrize(("released", "pairs"), [(-3, 1), (5_000, 3), (10**9, 9)])
 def test_the_released_number_chooses_the_pairs_and_the_cap(
     released: int, pairs: int, clinic: dpf.Table, monkeypatch: pytest.MonkeyPatch
@@ -258,7 +274,7 @@ def test_extensions_grow_from_pairs_that_are_scored_in_rows(clinic: dpf.Table) -
 def test_sides_of_a_match_are_literals_of_the_language() -> None:
     columns = columns_of(rows_of())
     for match in GROUP:
-        for side in match.sides:
+        for side in (*match.sides, *(one.part if isinstance(one, dpf.Not) else dpf.Not(one) for one in match.sides)):
             literal = as_literal(side, SCHEMA)
             assert (literal.holds(columns) == side.holds(columns)).all()
             assert str(literal.description) == str(side)

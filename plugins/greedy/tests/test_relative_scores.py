@@ -9,7 +9,8 @@ import attrs
 import numpy as np
 import pytest
 from dpframework_greedy import SerenadeCS, SerenadeES
-from dpframework_greedy.relative_scores import FALL, REPLACED, RISE, RelativeScore, ScaledScore, supports_of
+from dpframework_greedy.relative_scores import FALL, REPLACED, RISE, RelativeScore, ScaledScore, supports_of, worth_of
+from dpframework_greedy.scores import Score, Surplus
 from dpframework_greedy.witnesses import PLANTED
 
 import dpframework as dpf
@@ -48,6 +49,14 @@ def test_noise_is_little_larger_than_with_bounds_that_are_known_beforehand(rows:
     known = scaled.score.sensitivity.spread.add_or_remove_one
     assert known is not None
     assert 1 <= float(scaled.unit / known) < 1.14
+
+
+def test_what_an_extension_must_be_worth_is_in_units_of_its_score() -> None:
+    """Of an index as it is; of a surplus in rows, of those half-way between both bounds on supports."""
+    one = worth_of(RelativeScore())
+    for score in (Score(), Score(10, 1), Score(None, 0, 90, 1), Surplus(Fraction(1, 2), 90)):
+        assert worth_of(score) == one
+    assert worth_of(Score(10, 1, 90, 1)) == 50 * one
 
 
 def test_supports_are_a_tenth_and_seven_tenths_of_what_is_released() -> None:

@@ -116,6 +116,14 @@ def test_what_is_written_is_read_by_its_own_schema(tmp_path, ending):
     assert np.array_equal(again.codes, found.to_table().codes)
     with pytest.raises(dpf.InputError, match="exists already, and is never replaced"):
         found.write(tmp_path / f"people.{ending}")
+    for one in (rows, schema, provenance):
+        folder = tmp_path / one.suffix.removeprefix(".")
+        folder.mkdir(exist_ok=True)
+        (folder / one.name).write_text("another's")
+        with pytest.raises(dpf.InputError, match=f"{one.name}: exists already, and is never replaced; give another"):
+            found.write(folder / f"people.{ending}")
+        assert [(left.name, left.read_text()) for left in folder.iterdir()] == [(one.name, "another's")]
+        (folder / one.name).unlink()
 
 
 def test_another_ending_is_refused_before_anything_is_written(tmp_path):
@@ -165,6 +173,7 @@ def test_columns_can_be_chosen_and_have_the_order_asked_for():
     found = run(epsilon=20, attributes=["dose", "ill"])
     assert found.to_frame().columns == ["dose", "ill"]
     assert {one.names for one in found.measured} >= {("dose",), ("ill",)}
+    assert run(epsilon=20, attributes=["dose"]).to_frame().columns == ["dose"]
 
 
 def test_the_model_stays_within_its_cells():
@@ -178,6 +187,7 @@ def test_the_model_stays_within_its_cells():
     [
         ({}, "needs a budget: give epsilon, or rho"),
         ({"epsilon": 1, "rho": 1}, "needs a budget: give epsilon, or rho"),
+        ({"epsilon": 1, "order": 1}, "order is 1; 2 or 3 is needed"),
         ({"epsilon": 1, "order": 4}, "order is 4; 2 or 3 is needed"),
         ({"epsilon": 1, "method": "tree", "rounds": 3}, "rounds needs method = 'rounds' or 'adaptive'"),
         (
@@ -192,6 +202,12 @@ def test_the_model_stays_within_its_cells():
 def test_wrong_parameters_are_refused(parameters, sentence):
     with pytest.raises(dpf.InputError, match=sentence):
         SyntheticTable(**parameters)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_marginals_of_rounds_have_as_many_attributes_as_asked_for(order):
+    sets = SyntheticTable(epsilon=1, method="rounds", order=order).made_by(SCHEMA).sets
+    assert max(map(len, sets)) == order
 
 
 def test_adaptive_rounds_spend_their_block_and_no_more():
@@ -531,6 +547,39 @@ def test_the_plan_states_time_and_memory():
     assert "16 cells are counted" in costs_of(SCHEMA, method="independent").text
     assert costs_of(SCHEMA).seconds is None  # nobody says how many rows there are
     assert costs_of(SCHEMA, max_cells=10**6).memory - costs_of(SCHEMA, max_cells=10**5).memory == 50 * 9 * 10**5
+
+
+FEW = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("b", list("xyz")), dpf.Categorical("c", list("wxyz"))])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "tables", "counted", "memory", "seconds"),
+    [  # of one-way marginals, of all; then beside what each synthetic row takes, and for the rest of a run
+        ({"method": "independent"}, 3, 9, 32 * 9 + 50 * 9 + 200_000 * 36, 3e-9 * 3e6 + 2e-7 * 9 * 40),
+        ({"method": "tree", "max_cells": 50}, 6, 35, 32 * 35 + 50 * 50, 3e-9 * 9e6 + 2 * 3 * 2e-5 + 2e-7 * 50 * 40),
+        (
+            {"method": "rounds", "rounds": 4, "order": 2, "max_cells": 1000},
+            6,
+            35,
+            32 * 35 + 50 * 1000 + 200_000 * 36,
+            3e-9 * 9e6 + 4 * 3 * (2e-4 + 2e-8 * 200_000) + 2e-7 * 1000 * (4 * 4 + 40),
+        ),
+    ],
+)
+def test_what_a_million_rows_of_three_attributes_cost(parameters, tables, counted, memory, seconds):
+    schema = attrs.evolve(FEW, about_rows=10**6)
+    for rows in (None, 500):
+        found, drawn = costs_of(schema, rows=rows, **parameters), rows or 10**6
+        assert found.memory == pytest.approx(memory + drawn * (4 * 3 + 200))
+        assert found.seconds == pytest.approx(1 + seconds + 1e-6 * drawn * 3)
+        cells = parameters.get("max_cells", 9)
+        what = f"{tables} tables of {counted} cells are counted, the model has up to {cells:,} cells"
+        assert found.text.endswith(f": {what}")
+    unknown = costs_of(FEW, **parameters)
+    assert unknown.text.endswith(f": {what}; more for each row")
+    few = costs_of(attrs.evolve(FEW, about_rows=100), **parameters)  # so many of the model's rows are compared
+    compared = 0 if parameters["method"] == "tree" else 36
+    assert few.memory - unknown.memory == pytest.approx(100 * (212 + compared))
 
 
 def test_a_tree_has_no_more_cells_than_planned_and_leaves_out_pairs_that_have_no_room():

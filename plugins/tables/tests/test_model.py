@@ -254,6 +254,24 @@ def test_what_differs_by_more_than_noise_is_believed():
     assert not Measurement.of_several((0, 1), np.array([[26.0, 24.0], [24.0, 26.0]]), 4.0, even, before).told
 
 
+@pytest.mark.parametrize(("columns", "least"), [(2, 3.04), (4, 2.6)])
+def test_a_table_tells_something_where_its_likelihood_gains_three(columns, least):
+    """Where what each attribute says of itself is known, each of n cells is off by d, and has a noise of f v = 4 f.
+
+    Its f n free numbers have f n (x - 1 - log x) / 2 more in log-likelihood as signal, x = d**2 / (4 f). Of two by two
+    cells f is 1/4, and 3 are gained from an x of 9.2 on; of two by four f is 3/8, and x is 4.5.
+    """
+    known = [
+        Measurement.alone(0, np.full(2, 5000.0), 1e-6),
+        Measurement.alone(1, np.full(columns, 1e4 / columns), 1e-6),
+    ]
+    before = fit(JunctionTree.of((2, columns), [(0,), (1,)]), known, 1e4)
+    even, signs = np.full((2, columns), 5000.0 / columns), np.where(np.indices((2, columns)).sum(axis=0) % 2, 1, -1)
+    for factor, told in ((0.95, False), (1.07, True)):
+        one = Measurement.of_several((0, 1), even + factor * least * signs, 4.0, even, before)
+        assert one.told == told
+
+
 def test_rows_are_dealt_out_so_that_tables_err_by_rounding():
     rows, model = fitted()
     drawn = sample_rows(model, len(rows), seed=5)

@@ -89,7 +89,7 @@ class Measurement:
         Where noise explains other counts, those `expected` are taken, by default even ones.
         """
         residuals = {} if expected is None else residuals_of((a,), expected)
-        return cls((a,), counts, variance, math.inf, np.zeros(counts.shape), 0.0, residuals)
+        return cls((a,), counts, variance, math.inf, np.zeros(counts.shape), expected=residuals)
 
     @classmethod
     def of_several(cls, of: Set, counts: Array, variance: float, expected: Array, before: Model) -> Measurement:
