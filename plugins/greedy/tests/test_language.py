@@ -306,7 +306,7 @@ def test_cross_tables_give_the_counts_of_every_query() -> None:
     given = {"redescribed": language.extend(language.pair(1, 2), 5)}
     for query, inputs in (
         (PairScores(language, SCORE), {}),
-        (ExtensionScores(language, SCORE, 1), given),
+        (ExtensionScores(language, SCORE, 1, 1), given),
         (RedescriptionCells(), given),
     ):
         for block in InMemory().load(random_table()):
