@@ -4,6 +4,7 @@ import functools
 import itertools
 import math
 
+import attrs
 import numpy as np
 import pytest
 from dpframework_tables.candidates import candidate_sets, room_for, tree_for
@@ -252,6 +253,22 @@ def test_what_differs_by_more_than_noise_is_believed():
     before, even = fit(JunctionTree.of((2, 2), [(0,), (1,)]), known, 100.0), np.full((2, 2), 25.0)
     assert Measurement.of_several((0, 1), np.array([[40.0, 10.0], [10.0, 40.0]]), 4.0, even, before).told
     assert not Measurement.of_several((0, 1), np.array([[26.0, 24.0], [24.0, 26.0]]), 4.0, even, before).told
+
+
+def test_what_was_expected_of_an_attribute_is_what_its_own_measurement_says():
+    """And not what a table of two attributes expects of it: with or without that its counts are the same."""
+    even, skewed = np.full(4, 250.0), np.array([400.0, 300.0, 200.0, 100.0])
+    noisy, found = even + np.array([30.0, -20.0, 10.0, -20.0]), []
+    pair = Measurement((0, 1), np.full((4, 4), 62.5), 900.0, 1e-3, np.zeros((4, 4)))
+    for own in (None, skewed):
+        known = [Measurement.alone(0, noisy, 2500.0, own), Measurement.alone(1, even, 2500.0)]
+        for expected in ({}, residuals_of((0, 1), np.outer(skewed, even) / 1000)):
+            pairs = attrs.evolve(pair, expected=expected)
+            found.append(fit(JunctionTree.of((4, 4), [(0, 1)]), [*known, pairs], 1000.0).marginal((0,)))
+    assert found[0] == pytest.approx(found[1], abs=1e-9)
+    assert found[0] == pytest.approx(even, abs=2)
+    assert found[2] == pytest.approx(found[3], abs=1e-9)
+    assert np.linalg.norm(found[2] - skewed) < 0.95 * np.linalg.norm(found[0] - skewed)
 
 
 @pytest.mark.parametrize(("columns", "least"), [(2, 3.04), (4, 2.6)])
