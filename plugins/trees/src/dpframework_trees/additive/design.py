@@ -75,7 +75,8 @@ class Design:
         """Refuse more columns than a fit can have, and a tree that the claim does not cover."""
         if self.leaves and (self.classes != 2 or max(map(abs, self.leaves)) > GRAIN):
             raise InputError("a tree can be part of a fit of two classes only, with leaves' values in [-1, 1]")
-        if self.whole != 1 and (self.classes != 2 or self.whole & (self.whole - 1) or not 1 < self.whole <= MOST_WHOLE):
+        several = self.classes != 2 and self.whole != 1
+        if several or self.whole & (self.whole - 1) or not 0 < self.whole <= MOST_WHOLE:
             raise InputError(f"a number's steps are a power of two up to {MOST_WHOLE}, and it has one output")
         if self.centre and self.whole == 1:
             raise InputError("only a number's scores have a centre")

@@ -244,7 +244,7 @@ def _count_pairs(
 
     The rows of the leaves of that tree are in `members` after those of nodes, and so are the other's in `others`.
     """
-    number = joint.shape[1] if side == 0 else joint.shape[2]
+    number = joint.shape[1]  # of leaves, in either tree
     begin_of_others = len(others) - number
     for leaf in range(first, end):
         rows = members[begin + leaf]
@@ -266,7 +266,7 @@ def _copy_counts(counts: Integers, joint: Integers, side: int, first: int, end: 
         if side == 0:
             for c in range(counts.shape[2]):
                 counts[1 - source, leaf, c] = counts[source, leaf, c]
-        for beside in range(joint.shape[1] if side == 0 else joint.shape[2]):
+        for beside in range(joint.shape[1]):
             one, other = (beside, leaf) if side == 0 else (leaf, beside)
             joint[1 - source, one, other] = joint[source, one, other]
 
