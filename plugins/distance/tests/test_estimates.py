@@ -25,6 +25,8 @@ from dpframework_distance.estimates import (
     published_estimate,
     shrunken_estimate,
 )
+from dpframework_distance.forest import Forest
+from dpframework_distance.pair_counts import PairCounts
 
 import dpframework as dpf
 
@@ -301,3 +303,21 @@ def test_three_values_have_two_numbers_free() -> None:
         found = shrunken(table, variance, marginals)
         shares = 1 / 3 + kept * np.array([[6, -6], [-3, 3], [-3, 3]]) / 30
         assert found.shares == pytest.approx(shares, rel=1e-12)
+
+
+def test_columns_of_less_than_a_row_have_shares_too() -> None:
+    """Noise leaves any sum; only a column of nothing says nothing."""
+    table = np.array([[0.25, 1.0, -1.0, 2.0], [0.25, 0.0, -3.0, 6.0]])
+    shares = np.array([[0.5, 1.0, 0.0, 0.25], [0.5, 0.0, 0.0, 0.75]])
+    assert published_estimate(NoisyPair("y", "x", table, 1.0), "y").shares.tolist() == shares.tolist()
+    known = NoisyPair("y", "x", np.array([[0.5, 4.0], [0.0, 6.0]]), 1e-12)
+    found = shrunken_estimate(known, "y", {"y": np.array([4.5, 6.0]), "x": np.array([0.5, 10.0])}).shares
+    assert found == pytest.approx(np.array([[1.0, 0.4], [0.0, 0.6]]), abs=1e-9)
+    forest = Forest([np.array([0.5, 9.0, 0.0]), np.array([0.5, 9.0])], {(0, 1): np.array([[0.1, 0.4], [9, 0], [0, 0]])})
+    assert forest.given(0)[1] == pytest.approx(np.array([[0.2, 0.8], [1, 0], [0, 0]]))
+
+
+def test_a_pair_has_as_many_counts_as_the_two_largest_or_a_target_and_the_largest_other() -> None:
+    among = [dpf.Categorical(f"a{size}", [str(v) for v in range(size)]) for size in (2, 3, 5)]
+    assert PairCounts(among).answer_length == 15
+    assert [PairCounts(among, target).answer_length for target in range(3)] == [10, 15, 15]

@@ -109,6 +109,15 @@ def test_heat_map_and_table_show_every_value(learned):
     assert str(learned).count("from") == len(learned)
 
 
+def test_five_heat_maps_are_three_beside_each_other_in_two_lines(learned):
+    axes = learned.plot()
+    assert (axes.shape, len(learned)) == ((2, 3), 5)
+    assert axes[0, 0].figure.get_size_inches().tolist() == [15, 8]
+    assert [place.axison for place in axes.flat] == [True] * 5 + [False]
+    assert [len(place.get_xticklabels()) for place in axes.flat[:5]] == [len(one.matrix) for one in learned.values()]
+    matplotlib.pyplot.close("all")
+
+
 def test_distances_without_privacy_say_so(table):
     plain = dilca(table)
     assert str(plain).startswith("not private")
@@ -152,6 +161,18 @@ def test_a_large_matrix_is_made_only_when_asked_for(metric, table):
     for ask in (metric.pairwise, metric.condensed, metric.linkage):
         with pytest.raises(dpf.InputError, match="GiB"):
             ask(codes)
+
+
+def test_what_is_large_is_counted_in_the_distances_that_are_made(metric, table, monkeypatch):
+    """Of 10 rows 45 in scipy's form, of 9 by 5 rows as many in a matrix."""
+    monkeypatch.setattr("dpframework_distance.metric.MOST_PAIRS", 45)
+    codes = metric.encode(table)[:11]
+    assert len(metric.condensed(codes[:10])) == 45
+    assert metric.pairwise(codes[:9], codes[:5]).size == 45
+    for make in (lambda: metric.condensed(codes), lambda: metric.pairwise(codes[:7])):
+        with pytest.raises(dpf.InputError, match=r"distances take 0\.0 GiB; go through blocks"):
+            make()
+    assert len(metric.condensed(codes, large=True)) == 55
 
 
 def test_euclidean_distance_of_the_embedding_is_the_metric(metric, table):
