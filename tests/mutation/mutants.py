@@ -51,7 +51,7 @@ FREE = {"default_rng", "SeededRandomness", "Random", "sleep"}  # whatever fixed 
 SAYS_LITTLE = {"strict", "timeout"}
 LOOKS = {
     *("figsize", "fontsize", "linewidth", "lw", "elinewidth", "markersize", "capsize", "rotation", "zorder", "alpha"),
-    *("bbox_to_anchor", "frameon"),
+    *("bbox_to_anchor", "frameon", "labelsize", "pad"),
 }
 
 LEFT_OUT = {"raise_stmt", "import_from", "import_name", "decorator", "fstring", "assert_stmt"}

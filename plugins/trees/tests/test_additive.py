@@ -451,6 +451,9 @@ def test_the_trees_part_is_a_part_of_a_rows_sum_and_is_kept_drawn_and_printed():
     assert "the tree's part" in [axes.get_title() for axes in model.plot().child_axes]
     term = model.term("the tree's part")
     assert len(term.labels) == model.tree_part.tree.leaves
+    part, sizes = model.tree_part, np.abs(model.tree_part.of_leaves) / np.abs(model.tree_part.of_leaves).max()
+    assert term.deviations == pytest.approx(sizes * part.deviation)
+    assert term.most_deviations == pytest.approx(sizes * part.most_deviation)
     assert set(np.round(added[:, 4, 0], 9)) <= set(np.round(term.values[:, 0], 9))
     assert model.importances()["a"] > 5 * model.importances()["d"]
 

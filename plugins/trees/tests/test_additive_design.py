@@ -93,15 +93,6 @@ def test_a_cell_is_in_its_own_column_or_on_its_side_of_a_shared_one() -> None:
         design.of_cells[0, 0] = 5
 
 
-def test_steps_of_a_number_are_a_power_of_two_up_to_two_to_the_fifteen() -> None:
-    for whole in (2, 64, 1 << 15):
-        assert attrs.evolve(design_of([2]), whole=whole).whole == whole
-    assert design_of([2], 3).whole == 1
-    for classes, whole in ((2, -1), (2, 0), (2, 3), (2, 96), (2, 1 << 16), (3, 2)):
-        with pytest.raises(dpf.InputError, match="steps are a power of two up to 32768, and it has one output"):
-            attrs.evolve(design_of([2], classes), whole=whole)
-
-
 def test_two_thousand_coefficients_are_the_most() -> None:
     """A column each, with the intercept's, times outputs."""
     assert design_of([1999]).columns == 2000

@@ -91,18 +91,6 @@ def test_residuals_are_added_up_exactly_in_fixed_point(design: Design, number: i
     assert found == ones
 
 
-@pytest.mark.parametrize("whole", [2, 64, 1 << 15])
-def test_outcomes_between_0_and_1_are_counted_in_their_steps(whole: int) -> None:
-    """The residual of a number is the probability of 1 less the number."""
-    design, rng = attrs.evolve(TWO, whole=whole, centre=77), np.random.default_rng(3)
-    steps = np.append(rng.integers(0, whole + 1, 98), [0, whole]).astype(np.uint16)
-    rows = attrs.evolve(some_rows(design, 100), classes=steps)
-    coefficients = rng.normal(0, 2, (design.columns, 1))
-    residuals = plain_probabilities(rows, coefficients)[:, 1] - steps / whole
-    found = Loss(rows, Tuned(design, Fraction(1)), np.zeros_like(coefficients)).residuals(coefficients)
-    assert found == pytest.approx(columns_of(rows).T @ residuals[:, None], abs=1e-9)
-
-
 @pytest.mark.parametrize("score", [0.0, 1.0, -1.0, 40.0, -40.0, 800.0, -800.0])
 def test_a_residual_is_right_to_its_last_bits_however_large_the_score(score: float) -> None:
     """Probabilities of 1e-17 too, of either of two classes and of several."""

@@ -25,6 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import dpframework as dpf
 from dpframework.facts import Relation
 from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.queries import Norm
 from dpframework.verify.conformance import QueryConformance
 
 DESIGN = Design([(0, 1), (0, 1, 2)], 2, 40, 100, (), MOST_WHOLE, 200)
@@ -97,9 +98,12 @@ def test_the_gradient_is_that_of_outcomes_between_0_and_1_and_more_digits_agree(
 
 
 def test_a_design_of_numbers_is_checked():
-    for wrong in ({"whole": 3}, {"whole": 2 * MOST_WHOLE}, {"classes": 3}, {"whole": 1, "centre": 5}):
+    steps = ({"whole": whole} for whole in (-1, 0, 3, 96, 2 * MOST_WHOLE))
+    for wrong in (*steps, {"classes": 3}, {"whole": 1, "centre": 5}):
         with pytest.raises(dpf.InputError):
             attrs.evolve(DESIGN, **wrong)
+    assert [attrs.evolve(DESIGN, whole=whole).whole for whole in (2, 64, MOST_WHOLE)] == [2, 64, MOST_WHOLE]
+    assert attrs.evolve(DESIGN, whole=1, centre=0, classes=3).whole == 1
     assert DESIGN.units_of_row == attrs.evolve(DESIGN, whole=1, centre=0).units_of_row + 2
 
 
@@ -159,6 +163,18 @@ def test_margins_leave_their_share_outside_and_allow_for_noise():
     assert NoisyResiduals(counts, 40.0).margins(0.9) == (1.0, 1.0)
     assert NoisyResiduals(counts, 4.0).margins(0.9)[1] > above
     assert NoisyResiduals(np.zeros(2 * SIDE), 0.0).margins(0.9) == (0.0, 0.0)
+    few = np.zeros(2 * SIDE)
+    few[SIDE], few[0] = 18.5, 1.5  # of 20 rows one may be below: two thirds of those in the outermost bin
+    assert NoisyResiduals(few, 0.0).margins(0.9)[0] == pytest.approx(1 - (1 - EDGES[-2]) / 1.5)
+
+
+def test_a_residual_is_in_one_bin_at_most():
+    found = ResidualCounts(SCHEMA["price"], (SCHEMA["size"],)).sensitivities
+    assert {one.norm: (one.add_or_remove_one, one.replace_one) for one in found} == {
+        Norm.L1: (1, 2),
+        Norm.SQUARED_L2: (1, 2),
+        Norm.LINF: (1, 1),
+    }
 
 
 SPREADS = {
@@ -230,8 +246,9 @@ def test_it_learns_a_sum_of_functions_and_its_range_holds_its_share_of_new_rows(
     wide = model.interval(new, 0.99)
     assert (wide[:, 0] <= ends[:, 0]).all()
     assert (wide[:, 1] >= ends[:, 1]).all()
-    with pytest.raises(dpf.InputError, match="between 0 and 1"):
-        model.interval(new, 1)
+    for share in (0, 1):
+        with pytest.raises(dpf.InputError, match=f"share is {share}; a number between 0 and 1 is needed"):
+            model.interval(new, share)
 
 
 def test_a_prediction_is_a_logistic_function_of_the_sum_and_unknown_cells_add_nothing():
@@ -254,6 +271,13 @@ def test_a_model_is_kept_drawn_and_printed():
     assert again.interval(rows) == pytest.approx(model.interval(rows), abs=1e-3)
     assert str(again).splitlines()[:2] == str(model).splitlines()[:2]
     assert str(model).startswith(f"price: {model.mean:.4g} on average\n90% of rows or more are within -")
+    told = str(model).splitlines()[2:]
+    for term in model.shown_terms:
+        assert told.pop(0) == term.attribute.name
+        bands = 2 * np.column_stack([term.deviations, term.most_deviations])
+        for label, value, (expected, most) in zip(term.labels, term.values[:, 0], bands, strict=True):
+            assert told.pop(0) == f"  {label}: {value:+.3g} ± {expected:.3g} to {most:.3g}"
+    assert told[0].startswith("±: 2 standard deviations of noise")
     inner = model.plot().child_axes
     assert [axes.get_title() for axes in inner] == ["size", "colour"]
     assert "added to price" in model.plot().get_title()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from dpframework_trees.additive import AdditiveModel, Term
-from dpframework_trees.additive.design import GRAIN, LOG_ODDS, OFFSET
+from dpframework_trees.additive import AdditiveModel, Design, Term
+from dpframework_trees.additive.bands import expected_deviations, most_deviations
+from dpframework_trees.additive.design import GRAIN, LOG_ODDS, OFFSET, Tuned
 from dpframework_trees.additive.regression_model import AdditiveRegression
 from dpframework_trees.additive.residuals import SIDE, NoisyResiduals
+from dpframework_trees.additive.stretch import centre, stretch_of
 from dpframework_trees.additive.tree_part import TreePart
 from dpframework_trees.tree import DecisionTree, Inner, Leaf
 
@@ -203,3 +206,18 @@ def test_a_prediction_is_a_place_between_the_bounds_and_a_range_is_cut_off_at_th
     assert AdditiveRegression.from_dict(form).to_dict() == form
     with pytest.raises(dpf.InputError, match="target 'ill' must be numeric"):
         AdditiveRegression.from_dict(form | {"target": ILL.to_dict()})
+
+
+def test_a_trees_part_is_stretched_as_all_functions_are_and_so_is_its_noise() -> None:
+    """The noise of its column is that of a leaf whose value is 1."""
+    design = Design([(0, 1), (0, 1, 2)], 2, 5_000, 10_000, leaves=(-16, -4, 7, 16))
+    tuned = Tuned(design, Fraction(1, 2))
+    coefficients = np.array([[0.8], [0.5], [-0.5], [0.0], [1.5], [0.3]])
+    factor = stretch_of(tuned, centre(coefficients))[0]
+    assert factor > 1.01
+    given = [dpf.Boolean("one"), dpf.Categorical("other", list("xyz"))]
+    part = AdditiveModel.of_fit(tuned, coefficients, ILL, given, PART.tree).tree_part
+    assert part is not None
+    assert part.weight == pytest.approx(factor * 1.5)
+    assert part.deviation == pytest.approx(factor * expected_deviations(tuned)[5:9].max())
+    assert part.most_deviation == pytest.approx(factor * most_deviations(tuned, given)[5:9].max())
