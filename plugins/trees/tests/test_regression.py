@@ -17,7 +17,7 @@ from dpframework_trees.additive.fitting import Loss, Rows
 from dpframework_trees.additive.perturbation import draw_noise, tune_for
 from dpframework_trees.additive.queries import NumberRows, places
 from dpframework_trees.additive.refinement import refine
-from dpframework_trees.additive.regression import mean_place
+from dpframework_trees.additive.regression import RegressionFit, mean_place
 from dpframework_trees.additive.residuals import EDGES, SIDE, NoisyResiduals, ResidualCounts
 from dpframework_trees.columns import PrivacyWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -169,7 +169,9 @@ def test_margins_leave_their_share_outside_and_allow_for_noise():
 
 
 def test_a_residual_is_in_one_bin_at_most():
-    found = ResidualCounts(SCHEMA["price"], (SCHEMA["size"],)).sensitivities
+    query = ResidualCounts(SCHEMA["price"], (SCHEMA["size"],))
+    found = query.sensitivities
+    assert query.answer_length == 26
     assert {one.norm: (one.add_or_remove_one, one.replace_one) for one in found} == {
         Norm.L1: (1, 2),
         Norm.SQUARED_L2: (1, 2),
@@ -307,6 +309,15 @@ def test_a_number_in_other_units_has_the_same_model_in_those_units():
         assert once.deviations == pytest.approx(own.deviations * slopes[:, 0])
     below, above = one.residuals.margins()
     assert f"within -{100 * below:.3g} and +{100 * above:.3g} of" in str(two)
+
+
+def test_scores_are_fitted_beside_the_log_odds_of_the_released_mean(monkeypatch):
+    """In steps of 1 / 256: what little data leave of a score is the mean."""
+    centres, fitted = [], RegressionFit.fitted
+    monkeypatch.setattr(RegressionFit, "fitted", lambda fit, *given: centres.append(fit.centre) or fitted(fit, *given))
+    place = mined(1, fruits(500)).mean / 50
+    assert 0.3 < place < 0.45
+    assert centres == [round(256 * math.log(place / (1 - place)))]
 
 
 def test_a_public_number_of_rows_and_few_rows_are_no_trouble():
