@@ -338,7 +338,7 @@ def test_bad_parameters_of_the_engine_side(parameters: dict[str, Any]) -> None:
         ES(1, **parameters)
 
 
-def test_too_many_pairs_of_values_are_refused_before_they_are_counted() -> None:
+def test_too_many_pairs_of_values_are_refused_before_they_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     many = [str(k) for k in range(10_000)]
     schema = dpf.Schema([dpf.Categorical("a", many, view="left"), dpf.Categorical("b", many, view="right")])
     with pytest.raises(InputError, match="pairs of values"):
@@ -346,6 +346,16 @@ def test_too_many_pairs_of_values_are_refused_before_they_are_counted() -> None:
     fine = [dpf.Numeric(f"{view} {k}", 0, 1, bins=100, view=view) for view in ("left", "right") for k in range(9)]
     with pytest.raises(InputError, match="fewer bins"):
         Language.of_schema(dpf.Schema(fine))
+    few = [
+        dpf.Categorical(f"{view} {size}", [str(k) for k in range(size)], view=view)
+        for view, sizes in (("left", (2, 3, 5)), ("right", (4, 7)))
+        for size in sizes
+    ]
+    monkeypatch.setattr("dpframework_greedy.language.MOST_CELLS", 110)
+    assert len(Language.of_schema(dpf.Schema(few)).pairs) == 6
+    monkeypatch.setattr("dpframework_greedy.language.MOST_CELLS", 109)
+    with pytest.raises(InputError, match="the two views have 110 pairs of values"):
+        Language.of_schema(dpf.Schema(few))
 
 
 def test_views_of_one_clinic_attribute_each(clinic: dpf.Table) -> None:
@@ -660,3 +670,26 @@ def test_as_many_extensions_as_pairs_are_worth_planning_and_fewer_are_not() -> N
             wanted = asked or 12
             choices = min(carried, wanted) if carried >= min(3, wanted) and pairs >= 3 else 0
             assert miner.resolve(SCHEMA).choices == choices, (epsilon, asked)
+
+
+@pytest.mark.parametrize("pairs", [1, 2])
+def test_a_pair_after_another_is_extended_among_its_own_candidates(pairs: int) -> None:
+    """Each of them as often: what the budget carries of a single pair's candidates, divided evenly."""
+    for epsilon in range(1, 60):
+        for asked in (None, 1, 3):
+            miner = CS(epsilon, min_support=100, max_support=400, pairs=pairs, extensions=asked)
+            language, score = miner.language(SCHEMA), miner.scored(SCHEMA)
+            spreads = [spread_of(one, rows_public=False) for one in (Surplus(400), score)]
+            carried = choices_within(
+                worth_of(score), Fraction(3, 10) * epsilon, spreads[0], language.number_of_extensions
+            )
+            enough = choices_within(Fraction(1, 2), Fraction(3, 5) * epsilon, spreads[1], language.number_of_pairs)
+            choices = min(carried, pairs * (asked or 4)) // pairs * pairs
+            expected = choices if choices >= pairs and enough >= pairs else 0
+            assert miner.resolve(SCHEMA).choices == expected, (epsilon, asked)
+
+
+def test_the_papers_settings_may_be_changed() -> None:
+    published = SerenadeES.published(2, 30, 5_000)
+    assert (published.epsilon, published.rounds, published.max_age, published.min_support) == (2, 80, 40, 30)
+    assert SerenadeES.published(2, 30, 5_000, rounds=5).rounds == 5

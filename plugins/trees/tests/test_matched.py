@@ -558,6 +558,36 @@ def test_what_few_rows_have_is_found_and_the_plan_says_what_noise_hides() -> Non
         assert any(one.code == "DP007" for one in study.plan().check()) is warned
 
 
+def test_few_rows_are_read_by_as_large_an_epsilon_as_a_table_of_such_supports() -> None:
+    """A cap of three tenths of the rows, and those in both of a match at the target: 3,000 of 5,000 rows at a half."""
+    for target, rare in (("0.5", 3_000), ("0.6", 2_500), ("0.75", 2_000)):
+        for epsilon in ("0.1", "0.3", 1):
+            few = MatchedTrees(epsilon, target_jaccard=target, rare=rare)
+            known = attrs.evolve(clinic_schema(), rows=5_000, max_rows=None)
+            expected = MatchedTrees(epsilon, target_jaccard=target).arrangements(known)
+            assert few.arrangements(bounded(10**6)) == expected
+
+
+def test_supports_of_few_rows_are_from_a_tenth_of_them_up_to_them() -> None:
+    """Without noise worth mentioning, of pairs that 3, 4, 40, 41 and 20 rows have."""
+    sides = [("l", "left"), ("r", "right")]
+    schema = dpf.Schema([dpf.Boolean(f"{name}{k}", view=view) for name, view in sides for k in range(5)], rows=400)
+    column = np.repeat(range(6), [3, 4, 40, 41, 20, 292])
+    table = dpf.Table.from_codes(schema, np.tile(column == np.arange(5)[:, None], (2, 1)).astype(int))
+    for asked, least, most in (
+        ({}, 4, 40),
+        ({"min_support": 3, "max_support": 39}, 3, 39),
+        ({"min_support": 5}, 5, 40),
+    ):
+        study = dpf.Study(schema, epsilon=10**6, relation="replace-one")
+        study.add("found", MatchedTrees(10**6, rare=40, trees=5, **asked))
+        found = study.run(table, seed=1)["found"]
+        known = {n for n in (3, 4, 20, 40, 41) if least <= n <= most}
+        assert known <= {round(one.both.value) for one in found}
+        assert min(one.both.value for one in found) > least - 0.5
+        assert max(one.left_support.value for one in found) < most + 0.5
+
+
 def test_a_match_of_few_rows_differs_from_the_few_of_those_before_it(
     clinic: dpf.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
