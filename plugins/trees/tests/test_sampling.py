@@ -15,7 +15,7 @@ from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_counts import TreeCounts
 from dpframework_trees.tree_data import TreeData
-from dpframework_trees.weights import MOST_WORK, Weights, exact_work, require_feasible
+from dpframework_trees.weights import MOST_WORK, Weights, count_pairs, exact_work, require_feasible
 from hypothesis import given, settings, strategies as st
 from scipy.stats import chisquare
 
@@ -391,6 +391,17 @@ def same_trees(counts: TreeCounts, data: TreeData, depth: int) -> None:
         return
     for tree in trees(depth)[:: 4 ** (3 * depth - 5)] if depth > 1 else trees(1):
         assert counts.leaf_scores(np.array(tree)) == data.leaf_scores(np.array(tree))
+
+
+def test_rows_that_two_tests_hold_for_are_counted_for_each_class() -> None:
+    """Of a set of the rows, whose classes have one and two words of bits."""
+    rng, starts = np.random.default_rng(8), np.array([0, 1, 3])
+    bits, rows = (rng.integers(0, 2**63, shape, dtype=np.uint64) for shape in ((4, 3), 3))
+    found = count_pairs(bits, rows, starts)
+    assert found.shape == (4, 4, 2)
+    for t, u in itertools.combinations_with_replacement(range(4), 2):
+        held = [int(word).bit_count() for word in bits[t] & bits[u] & rows]
+        assert found[t, u].tolist() == [held[0], held[1] + held[2]]
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
