@@ -568,24 +568,30 @@ def test_few_rows_are_read_by_as_large_an_epsilon_as_a_table_of_such_supports() 
             assert few.arrangements(bounded(10**6)) == expected
 
 
-def test_supports_of_few_rows_are_from_a_tenth_of_them_up_to_them() -> None:
-    """Without noise worth mentioning, of pairs that 3, 4, 40, 41 and 20 rows have."""
+@pytest.mark.parametrize(
+    ("rare", "asked", "least", "most"),
+    [
+        (54, {}, 5, 54),
+        (54, {"min_support": 4, "max_support": 53}, 4, 53),
+        (54, {"min_support": 6}, 6, 54),
+        (9, {}, 1, 9),
+    ],
+)
+def test_supports_of_few_rows_are_from_a_tenth_of_them_up_to_them(
+    rare: int, asked: dict[str, int], least: int, most: int
+) -> None:
+    """Without noise worth mentioning, of five pairs that so many rows have."""
+    supports = [4, 5, 20, 54, 55] if rare == 54 else [1, 2, 4, 9, 10]
     sides = [("l", "left"), ("r", "right")]
     schema = dpf.Schema([dpf.Boolean(f"{name}{k}", view=view) for name, view in sides for k in range(5)], rows=400)
-    column = np.repeat(range(6), [3, 4, 40, 41, 20, 292])
+    column = np.repeat(range(6), [*supports, 400 - sum(supports)])
     table = dpf.Table.from_codes(schema, np.tile(column == np.arange(5)[:, None], (2, 1)).astype(int))
-    for asked, least, most in (
-        ({}, 4, 40),
-        ({"min_support": 3, "max_support": 39}, 3, 39),
-        ({"min_support": 5}, 5, 40),
-    ):
-        study = dpf.Study(schema, epsilon=10**6, relation="replace-one")
-        study.add("found", MatchedTrees(10**6, rare=40, trees=5, **asked))
-        found = study.run(table, seed=1)["found"]
-        known = {n for n in (3, 4, 20, 40, 41) if least <= n <= most}
-        assert known <= {round(one.both.value) for one in found}
-        assert min(one.both.value for one in found) > least - 0.5
-        assert max(one.left_support.value for one in found) < most + 0.5
+    study = dpf.Study(schema, epsilon=10**6, relation="replace-one")
+    study.add("found", MatchedTrees(10**6, rare=rare, trees=5, **asked))
+    found = study.run(table, seed=1)["found"]
+    assert {n for n in supports if least <= n <= most} <= {round(one.both.value) for one in found}
+    assert min(one.both.value for one in found) > least - 0.5
+    assert max(one.left_support.value for one in found) < most + 0.5
 
 
 def test_a_match_of_few_rows_differs_from_the_few_of_those_before_it(
