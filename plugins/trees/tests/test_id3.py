@@ -134,6 +134,7 @@ def test_no_neighbour_sees_a_transcript_with_more_than_epsilon(variant, relation
 def test_a_refused_schema_or_parameter_says_why_in_one_sentence():
     cases = [
         (lambda: DPID3("class", epsilon=1, max_depth=0), "max_depth is 0"),
+        (lambda: DPID3("class", epsilon=1, max_depth=65), "max_depth is 65"),
         (lambda: DPID3("class", epsilon=float("nan")), "epsilon is nan"),
         (lambda: DPID3("class", epsilon=-1), "cannot be negative"),
         (lambda: DPID3("class", epsilon=1, criterion="entropy"), "criterion 'entropy' is unknown"),
@@ -204,6 +205,7 @@ def test_the_depth_follows_from_epsilon_and_public_rows(rows, depth):
     assert miner.plan(schema) == attrs.evolve(miner, max_depth=depth).plan(schema)
     assert miner.plan(schema) != attrs.evolve(miner, max_depth=depth % 5 + 1).plan(schema)
     assert DPID3.published("class", 1).max_depth == 5
+    assert DPID3("class", 1, max_depth=64).max_depth == 64
 
 
 def test_pruning_drops_a_split_that_saves_no_errors_and_keeps_one_that_does():

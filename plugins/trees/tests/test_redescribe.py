@@ -359,6 +359,14 @@ def test_extraction_is_the_algorithm_as_it_is_written(seed):
     assert (set(found), len(found), number) == (expected, len(expected), expected_number)
 
 
+def test_sides_that_hold_for_the_same_rows_have_an_index_of_1():
+    stumps = {dpf.View.LEFT: tree(LEFT, 0), dpf.View.RIGHT: tree(RIGHT, 1)}
+    same = np.array([[60, 0], [0, 40]])
+    found, _ = extract(stumps, same, 1e-6, Constraints(1, 1, 1, 1))
+    assert {one.both.value for one in found} == {60, 40}
+    assert extract(stumps, np.array([[60, 1], [0, 40]]), 1e-6, Constraints(1, 1, 1, 1))[0] == []
+
+
 def test_no_redescription_of_sixteen_leaves_comes_twice():
     """Of trees of three levels whose seven tests are of seven attributes, so that a row may be in each leaf."""
     rng = np.random.default_rng(3)

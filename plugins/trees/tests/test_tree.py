@@ -145,3 +145,5 @@ def test_a_tree_is_kept_with_three_digits_of_counts_and_six_of_shares() -> None:
     assert form["root"] == {"counts": [1.235, 2.346, 0.0], "probabilities": [0.333333, 0.666667, 0.0]}
     assert TREE.to_dict()["root"]["split"] == {"each": "colour"}
     assert TREE.to_dict()["root"]["children"][1]["split"] == dpf.Below("size", 5).to_dict()
+    with pytest.raises(dpf.InputError, match="attribute number 0: has no name"):
+        DecisionTree.from_dict({**TREE.to_dict(), "target": {"kind": "boolean"}})

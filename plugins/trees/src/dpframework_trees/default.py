@@ -155,11 +155,11 @@ class DPClassifierMiner(Miner):
 
     def mine(self, table: PrivateTable) -> ChosenModel:
         """Count the rows if that is planned, and fit the kind that their number favours."""
-        schema, counted = table.schema, table.schema.rows is None
-        rows = float(table.release("rows")) if counted else float(schema.rows or 0)
+        schema, public = table.schema, table.schema.rows
+        rows = float(table.release("rows") if public is None else public)
         kind = self.kind(schema, rows)
         part = table.scope(kind)
-        epsilon = left_by_row_count(self.epsilon) if counted else self.epsilon
+        epsilon = left_by_row_count(self.epsilon) if public is None else self.epsilon
         if kind == ADDITIVE:
             return ChosenModel(kind, self._fit(schema).model(part, rows, epsilon))
         return ChosenModel(kind, self._tree(schema, kind, epsilon).mine(part).tree)
