@@ -10,10 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 from dpframework_tables import SyntheticRows, SyntheticTable
+from dpframework_tables.synthetic_rows import MeasuredMarginal
 
 import dpframework as dpf
 from dpframework.basics import NoisyHistogram
-from dpframework.facts import exact
+from dpframework.facts import MOST_ROWS, exact
 
 SCHEMA = dpf.Schema(
     [
@@ -163,6 +164,72 @@ def test_a_changed_file_is_no_synthetic_table(place, value):
     form = json.loads(run(epsilon=20).to_json())
     with pytest.raises(dpf.InputError):
         SyntheticRows.from_dict({**form, place: value})
+
+
+PLACES = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])
+
+
+def drawn(**changes):
+    """Return a synthetic table of a measured pair, made by hand."""
+    pair = MeasuredMarginal(["ill", "town"], [[5, 0, 1], [2, 2, 0]], 4.0, [[1, -1, 0], [0.5, 0.5, -2]])
+    alone = MeasuredMarginal(["ill"], [7, 3], 0.0, [0, 0])
+    own = {"method": "rounds", "measured": [alone, pair], "total": 10.5, "rows": 10, "seed": 3}
+    return SyntheticRows(PLACES, **(own | changes))
+
+
+def of_pair(**changes):
+    return {"measured": [attrs.evolve(drawn().measured[1], **changes)]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        *((change, "needs a number of rows, a total and a seed") for change in (
+            {"rows": 0}, {"rows": MOST_ROWS + 1}, {"seed": -1}, {"seed": 2**64}, {"total": 0}, {"total": math.inf}
+        )),
+        ({"merged": {"place": [0, 0]}}, "merged has no group for each value of 'place'"),
+        ({"merged": {"town": [0, 0]}}, "merged has no group for each value of 'town'"),
+        (of_pair(names=["town", "ill"]), "the marginal of town by ill does not have a number for each cell"),
+        (of_pair(names=["ill", "ill"]), "the marginal of ill by ill does not have a number for each cell"),
+        (of_pair(counts=np.zeros((3, 2))), "ill by town does not have a number for each cell"),
+        (of_pair(potential=np.zeros((2, 2))), "ill by town does not have a number for each cell"),
+        (of_pair(counts=[[5, 0, 1], [2, math.nan, 0]]), "ill by town has numbers that are not finite"),
+        (of_pair(potential=[[5, 0, 1], [2, math.inf, 0]]), "ill by town has numbers that are not finite"),
+        (of_pair(variance=-1e-9), "ill by town has numbers that are not finite"),
+        ({"measured": [MeasuredMarginal([], 3.0, 1.0, 0.0)]}, "does not have a number for each cell"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_the_schema_is_no_synthetic_table(changes, sentence):
+    assert drawn().rows == 10
+    with pytest.raises(dpf.InputError, match=sentence):
+        drawn(**changes)
+
+
+def test_a_model_by_hand_has_the_probabilities_of_its_potentials(monkeypatch):
+    """Of 10.5 rows; of a pair both kinds of measurements count, and of two of one marginal the last."""
+    found, shares = drawn(total=10.5, seed=2**64 - 1), np.exp([[1, -1, 0], [0.5, 0.5, -2]])
+    assert found.model.marginal((0, 1)) == pytest.approx(10.5 * shares / shares.sum())
+    assert drawn(rows=1, seed=0, total=1e-9).codes.shape == (1, 2)
+    two = drawn(measured=[*drawn().measured, attrs.evolve(drawn().measured[0], variance=9.0)])
+    assert (two["ill"].standard_error, two["town", "ill"].standard_error) == (3, 2)
+    monkeypatch.setattr("dpframework_tables.synthetic_rows.MOST_CELLS", 6)
+    assert drawn().model.tree.cells == 6
+    monkeypatch.setattr("dpframework_tables.synthetic_rows.MOST_CELLS", 5)
+    with pytest.raises(dpf.InputError, match="the model of a synthetic table has more than 5 cells"):
+        drawn()
+
+
+def test_values_of_the_last_group_are_the_rare_ones_and_are_told():
+    merged = {"town": [0, 1, 1]}
+    counts, own = [[5, 1], [2, 2]], np.zeros((2, 2))
+    towns = MeasuredMarginal(["town"], [6, 3, 1], 1.0, np.log([6, 3, 1]))
+    found = drawn(measured=[towns, MeasuredMarginal(["ill", "town"], counts, 4.0, own)], merged=merged, rows=4_000)
+    assert found.rare_values() == {"town": ["B", "C"]}
+    assert found.provenance()["rare values merged"] == {"town": ["B", "C"]}
+    assert "rare values are one group in marginals of several attributes: of town" in str(found)
+    assert "rare" not in str(drawn())
+    shares = np.bincount(found.codes[:, 1], minlength=3) / 4_000
+    assert shares == pytest.approx([0.6, 0.3, 0.1], abs=0.002)  # dealt out, so that they err by rounding
 
 
 def test_a_number_of_rows_can_be_asked_for():
