@@ -262,13 +262,14 @@ def test_what_a_wrong_search_finds_is_refused(monkeypatch):
         histograms(30, "0.02", delta=DELTA).plan()
 
 
-@pytest.mark.parametrize("last", [1, 2, 700, 10**6 - 1, 10**6, 10**6 + 1, 1234567, 999 * 10**6])
+@pytest.mark.parametrize("last", [1, 2, 700, 500_000, 10**6 - 1, 10**6, 10**6 + 1, 1234567, 2 * 10**6, 999 * 10**6])
 def test_the_last_number_of_steps_that_fits_is_found(last):
     """However totals grow beyond it: by little, by much, or to none at all."""
     for over in (
         lambda steps: 1e-12 * (steps - last),
         lambda steps: -1.0 if steps <= last else 1e-9,
         lambda steps: -1e-9 if steps <= last else math.inf,
+        lambda steps: float(steps - last) if steps <= last else math.inf,
         lambda steps: float((steps - last) ** 3),
     ):
         if last < 2**-10 * 10**6:
