@@ -219,3 +219,17 @@ def test_made_up_rows_have_all_codes_units_of_the_most_rows_and_a_thousand_keys(
     assert (min(keys), max(keys), len(keys)) == (0, 999, 1_000)
     values = invent_table(study(miner="mean", attribute="age", bounds=[0, 100]), 60).values["age"]
     assert {*values[~np.isnan(values)].tolist()} == {10.0, 30.0, 50.0, 70.0, 90.0}
+
+
+def test_made_up_rows_have_the_values_that_a_study_reads() -> None:
+    assert invent_table(study(attribute="age"), 60).values == {}
+    assert set(invent_table(study(miner="mean", attribute="age", bounds=[0, 100]), 60).values) == {"age"}
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the system cannot forget it")
+def test_the_most_memory_of_a_trial_is_counted_from_its_begin() -> None:
+    before = np.ones(15 << 20)  # 120 MiB
+    most = forecasts._most_memory()
+    del before
+    forecasts._forget_most_memory()
+    assert forecasts._most_memory() < most - 80

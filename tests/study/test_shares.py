@@ -740,6 +740,17 @@ def test_an_error_is_met_where_the_bound_is_within_it():
             assert not accuracy._Wanted("step 0", step, None, within * 0.999).is_met(plan, of)
 
 
+def test_the_error_of_one_of_several_releases_is_asked_for_by_its_path():
+    study = dpf.Study(COLOURS, epsilon=1)
+    study.add("it", Several(Fraction(1)))
+    plan = study.plan()
+    for of in (None, study.miners["it"]):
+        for name in "abc":
+            assert accuracy._Wanted("it", f"it/{name}", None, 1).bound(plan, of).steps == (name,)
+        with pytest.raises(dpf.InputError, match="step 'it' makes several releases; name one of them, such as 'it/a'"):
+            accuracy._Wanted("it", "it", None, 1).bound(plan, of)
+
+
 def test_no_budget_is_enough_for_other_steps_beside_shares_of_all_of_it():
     study = dpf.Study(COLOURS, epsilon=1)
     study.add("shared", dpf.share(1, "histogram", attribute="colour 0"))

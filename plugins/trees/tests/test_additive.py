@@ -5,6 +5,7 @@ import math
 import warnings
 from fractions import Fraction
 
+import attrs
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,6 +21,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dpframework as dpf
+from dpframework.facts import MOST_ROWS
 from dpframework.plan import Step, sequential, walk
 from dpframework.tables import NewRows, UnknownCellWarning
 
@@ -478,3 +480,10 @@ def test_a_tree_is_part_of_a_fit_of_two_classes_only():
     for leaves, classes in (((1,), 3), ((17,), 2)):
         with pytest.raises(dpf.InputError, match="two classes only"):
             Design([(0, 1)], classes, 10, 10, leaves)
+
+
+def test_a_number_of_rows_is_taken_from_1_to_the_most_that_there_may_be():
+    fit = AdditiveFit.of(attrs.evolve(SCHEMA, rows=None, max_rows=500), "grade", None, Fraction(1))
+    assert [fit.about(rows) for rows in (-7.0, 0.25, 1.5, 500, 501)] == [1, 1, 1.5, 500, 500]
+    anybody = AdditiveFit.of(attrs.evolve(SCHEMA, rows=None, max_rows=None), "grade", None, Fraction(1))
+    assert anybody.about(10.0**30) == MOST_ROWS

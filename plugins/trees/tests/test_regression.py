@@ -289,6 +289,8 @@ def test_a_model_is_kept_drawn_and_printed():
         model.term("weight")
     with pytest.raises(dpf.InputError, match="target 'price' must be numeric"):
         AdditiveRegression.from_dict({**model.to_dict(), "target": dpf.Boolean("price").to_dict()})
+    with pytest.raises(dpf.InputError, match="attribute number 0: has no name"):
+        AdditiveRegression.from_dict({**model.to_dict(), "target": {"kind": "numeric"}})
 
 
 def test_a_number_in_other_units_has_the_same_model_in_those_units():

@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import attrs
 import numpy as np
 import polars as pl
 import pytest
@@ -135,6 +136,14 @@ def test_a_trees_part_is_its_log_odds_in_steps_by_its_weight() -> None:
     largest = 2 * m * step
     expected = {name: known[name] / sum(known.values()) * largest for name in ("age", "town")}
     assert PART.importances() == pytest.approx(expected)
+
+    def doubled(node: Any) -> Any:
+        below = {"children": tuple(map(doubled, node.children))} if isinstance(node, Inner) else {}
+        return attrs.evolve(node, counts=2 * node.counts, **below)
+
+    twice = TreePart(DecisionTree.over(doubled(ROOT), ILL, dpf.Schema([AGE, TOWN, ILL])), 0.75, 0.125, 0.5)
+    assert sum(twice.tree.importances().values()) == pytest.approx(2 * sum(known.values()))
+    assert twice.importances() == pytest.approx(expected)  # of the same leaves
     found = WITH_TREE.importances()
     assert found == pytest.approx({"age": 1 + expected["age"], "town": 2 + expected["town"]})
 
