@@ -140,6 +140,17 @@ def test_pairwise_distances_by_blocks(metric, table, block):
     assert metric.condensed(codes) == pytest.approx(squareform(expected, checks=False), abs=1e-12)
 
 
+def test_each_pair_of_blocks_comes_once(metric, table):
+    codes = metric.encode(table)
+    found = [(here.start, there.start) for here, there, _ in metric.blocks(codes[:20], block=7)]
+    assert found == [(0, 0), (0, 7), (0, 14), (7, 7), (7, 14), (14, 14)]
+    expected, both = naive(metric, codes[:20], codes[30:40]), np.full((20, 10), np.nan)
+    for here, there, part in metric.blocks(codes[:20], codes[30:40], block=7):
+        assert np.isnan(both[here, there]).all()
+        both[here, there] = part
+    assert both == pytest.approx(expected, abs=1e-12)
+
+
 def test_the_metric_is_what_scikit_learn_takes(metric, table):
     from sklearn.neighbors import NearestNeighbors
 

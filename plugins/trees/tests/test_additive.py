@@ -487,3 +487,16 @@ def test_a_number_of_rows_is_taken_from_1_to_the_most_that_there_may_be():
     assert [fit.about(rows) for rows in (-7.0, 0.25, 1.5, 500, 501)] == [1, 1, 1.5, 500, 500]
     anybody = AdditiveFit.of(attrs.evolve(SCHEMA, rows=None, max_rows=None), "grade", None, Fraction(1))
     assert anybody.about(10.0**30) == MOST_ROWS
+
+
+@pytest.mark.parametrize(("relation", "epsilon"), [("add-or-remove-one", 3), ("replace-one", Fraction(3, 2))])
+def test_noise_of_a_model_is_that_of_its_fit(relation, epsilon, monkeypatch):
+    """In a release that costs 3 for a replaced row, the noise is that of 3/2 for one that is added or removed."""
+    schema = dpf.Schema([dpf.Boolean("one"), dpf.Categorical("two", COLOURS), dpf.Boolean("ill")], rows=500)
+    tuned, of_fit = [], AdditiveModel.of_fit
+    monkeypatch.setattr(AdditiveModel, "of_fit", lambda own, *given: tuned.append(own) or of_fit(own, *given))
+    study = dpf.Study(schema, epsilon=3, relation=relation)
+    study.add("model", DPAdditive("ill", 3))
+    codes = np.random.default_rng(0).integers(0, [[2], [3], [2]], (3, 500))
+    study.run(dpf.Table.from_codes(schema, codes), seed=0)
+    assert [own.epsilon for own in tuned] == [epsilon]
