@@ -321,3 +321,15 @@ def test_a_pair_has_as_many_counts_as_the_two_largest_or_a_target_and_the_larges
     among = [dpf.Categorical(f"a{size}", [str(v) for v in range(size)]) for size in (2, 3, 5)]
     assert PairCounts(among).answer_length == 15
     assert [PairCounts(among, target).answer_length for target in range(3)] == [10, 15, 15]
+
+
+def test_a_table_of_any_shape_agrees_with_both_marginals() -> None:
+    """Without noise, what each value of x goes with adds up to the target's rows."""
+    rng = np.random.default_rng(1)
+    for shape in ((2, 5), (5, 2), (3, 4)):
+        table = rng.uniform(50, 90, shape)
+        known = {"y": table.sum(axis=1), "x": table.sum(axis=0)}
+        pair = NoisyPair("y", "x", table + rng.normal(0, 2, shape), 1e-12)
+        shares = shrunken_estimate(pair, "y", known).shares
+        assert shares @ known["x"] == pytest.approx(known["y"])
+        assert shares == pytest.approx(table / known["x"], abs=0.03)

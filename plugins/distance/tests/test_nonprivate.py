@@ -139,3 +139,15 @@ def test_rows_of_several_blocks_are_one_table(codes, table, monkeypatch):
         found = dilca(table, context=context)
         assert found.contexts == expected.contexts
         assert all((found[name].matrix == expected[name].matrix).all() for name in expected)
+
+
+def test_as_many_cells_are_counted_as_the_contexts_of_a_target_have(monkeypatch):
+    """Of five attributes of two values: 10 pairs of 4 cells, and of each target 6 sets of three of 8 cells."""
+    schema = dpf.Schema([dpf.Boolean(f"a{k}") for k in range(5)])
+    table = dpf.Table.from_codes(schema, np.random.default_rng(2).integers(0, 2, (5, 50)))
+    for size, cells in ((1, 40), (2, 48)):
+        monkeypatch.setattr("dpframework_distance.subsets.MOST_CELLS", cells)
+        assert len(dilca(table, context="max-dependency", context_size=size)) == 5
+        monkeypatch.setattr("dpframework_distance.subsets.MOST_CELLS", cells - 1)
+        with pytest.raises(dpf.InputError, match=f"with {cells} cells"):
+            dilca(table, context="max-dependency", context_size=size)

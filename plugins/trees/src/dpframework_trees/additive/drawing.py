@@ -20,6 +20,7 @@ FIGURE = {"figsize": (10, 5.5), "gridspec_kw": {"left": 0.05, "right": 0.99, "bo
 
 _LONGEST = 14  # characters of a label
 _MOST = 8  # labels below a function
+_LIGHT, _DARK = (0.08, 0.6), (0.3, 2.5)  # how dense a band is, and how wide a bar
 
 
 def draw_term(term: Term, outputs: Sequence[str], axes: Any) -> None:
@@ -29,7 +30,7 @@ def draw_term(term: Term, outputs: Sequence[str], axes: Any) -> None:
     noise on either side); the light one is the most that any rows leave.
     """
     places = np.arange(len(term.values))
-    bands = ((BAND * term.most_deviations, 0.08, 0.6), (BAND * term.deviations, 0.3, 2.5))
+    bands = ((BAND * term.most_deviations, *_LIGHT), (BAND * term.deviations, *_DARK))
     ordered = isinstance(term.attribute, Numeric)
     ranges = len(places) - ordered * term.attribute.missing  # missing values are no range
     for k, output in enumerate(outputs):
