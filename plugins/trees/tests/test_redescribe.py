@@ -20,6 +20,7 @@ from dpframework_trees.tree_pairs import MarkovChainPairs, PairData, largest_rep
 
 import dpframework as dpf
 from dpframework.lab.clinic import clinic_schema, clinic_table
+from dpframework.plan import Step, walk
 from dpframework.results import p_values
 from dpframework.verify.conformance import MechanismConformance, QueryConformance
 from dpframework.verify.probes import Probe
@@ -357,6 +358,13 @@ def test_extraction_is_the_algorithm_as_it_is_written(seed):
     found, number = extract(grown, counts, variance, constraints)
     found = [attrs.evolve(one, shown_from=0.0) for one in found]
     assert (set(found), len(found), number) == (expected, len(expected), expected_number)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_pairs_of_trees_have_a_count_for_each_two_leaves(depth):
+    for miner in (AltExpM(1, max_depth=depth), AltMCMC(1, max_depth=depth)):
+        queries = [node.query for node in walk(miner.plan(SCHEMA)) if isinstance(node, Step)]
+        assert {query.answer_length for query in queries if isinstance(query, JointLeaves)} == {4**depth}
 
 
 def test_sides_that_hold_for_the_same_rows_have_an_index_of_1():
