@@ -352,7 +352,10 @@ def test_too_many_pairs_of_values_are_refused_before_they_are_counted(monkeypatc
         for size in sizes
     ]
     monkeypatch.setattr("dpframework_greedy.language.MOST_CELLS", 110)
-    assert len(Language.of_schema(dpf.Schema(few)).pairs) == 6
+    language = Language.of_schema(dpf.Schema(few))
+    left, right = map(len, language.tests)
+    assert (len(language.pairs), language.number_of_extensions) == (6, 1 + 2 * (left + right))
+    assert left != right
     monkeypatch.setattr("dpframework_greedy.language.MOST_CELLS", 109)
     with pytest.raises(InputError, match="the two views have 110 pairs of values"):
         Language.of_schema(dpf.Schema(few))
@@ -692,4 +695,5 @@ def test_a_pair_after_another_is_extended_among_its_own_candidates(pairs: int) -
 def test_the_papers_settings_may_be_changed() -> None:
     published = SerenadeES.published(2, 30, 5_000)
     assert (published.epsilon, published.rounds, published.max_age, published.min_support) == (2, 80, 40, 30)
+    assert published.max_support == 10_000  # twice the rows: none
     assert SerenadeES.published(2, 30, 5_000, rounds=5).rounds == 5
