@@ -25,7 +25,7 @@ from .partitions import (
     PartitionSelection as PartitionSelection,
     Shows as Shows,
 )
-from .radii import draw_from_balls as draw_from_balls
+from .radii import draw_from_balls as draw_from_balls, geometric_sum as geometric_sum
 from .randomness import (
     Noise as Noise,
     Randomness as Randomness,
@@ -40,3 +40,4 @@ from .selection import (
     with_relative_error as with_relative_error,
 )
 from .threshold import AboveThreshold as AboveThreshold
+from .uniforms import WholeNumbers as WholeNumbers

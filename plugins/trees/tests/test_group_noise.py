@@ -46,12 +46,12 @@ def norm_of(blocks: tuple[int, ...], point: tuple[int, ...]) -> int:
 @pytest.mark.parametrize(("blocks", "intercept"), SMALL)
 def test_noise_with_one_sum_is_drawn_as_stated(blocks: tuple[int, ...], intercept: bool) -> None:
     """In proportion to exp(-norm / scale), on all points of its space and on no other."""
-    noise, scale, draws = GroupNoise.of(blocks, True, intercept), 0.6, 4_000
+    noise, scale, draws = GroupNoise.of(blocks, 1, intercept), 0.6, 4_000
     points = space_of(blocks, intercept, 5)
     weights = {point: math.exp(-norm_of(blocks, point) / scale) for point in points}
     whole = sum(weights.values()) * (1 + 1e-3)  # beyond the reach there is less than that
     randomness = SeededRandomness(1)
-    drawn = Counter(tuple(noise.draw(scale, randomness).tolist()) for _ in range(draws))
+    drawn = Counter(tuple(noise.draw(scale, randomness)[:, 0].tolist()) for _ in range(draws))
     near = {point for point in drawn if norm_of(blocks, point) <= 5}
     assert near <= set(points)
     expected = np.array([weights[point] / whole * draws for point in points])
@@ -64,7 +64,7 @@ def test_noise_with_one_sum_is_drawn_as_stated(blocks: tuple[int, ...], intercep
 @pytest.mark.parametrize(("blocks", "intercept"), SMALL)
 def test_what_is_said_of_its_space_is_so(blocks: tuple[int, ...], intercept: bool) -> None:
     """Its dimension, and the number of points in balls, of which the volume is the limit."""
-    noise = GroupNoise.of(blocks, True, intercept)
+    noise = GroupNoise.of(blocks, 1, intercept)
     points = np.array(space_of(blocks, intercept, 3))
     assert noise.one_sum
     assert noise.dimension == np.linalg.matrix_rank(points)
@@ -76,8 +76,8 @@ def test_what_is_said_of_its_space_is_so(blocks: tuple[int, ...], intercept: boo
 
 
 def test_a_group_without_several_histograms_or_cells_has_no_sum() -> None:
-    for blocks, one_output, intercept in (((1, 1, 1), True, True), ((5,), True, False), ((3, 3, 1), False, True)):
-        noise = GroupNoise.of(blocks, one_output, intercept)
+    for blocks, intercept in (((1, 1, 1), True), ((5,), False)):
+        noise = GroupNoise.of(blocks, 1, intercept)
         assert (noise.one_sum, noise.dimension, noise.square_of_sum) == (False, sum(blocks), 0)
         assert noise.squares_of_means == noise.squares
         assert (noise.rounded, noise.square_of_half) == (max(blocks), sum(blocks) / 4)

@@ -164,10 +164,11 @@ def test_gradient_and_hessian_are_those_of_the_loss(design: Design, times: float
 @pytest.mark.parametrize("number", [0, 70])
 def test_the_bound_adds_up_what_the_module_derives(design: Design, number: int) -> None:
     loss, u = some_loss(design, number), 2.0**-53
-    ridge, n = loss.tuned.ridge[:, None], design.columns * design.outputs
+    ridge = loss.tuned.ridge[:, None]
     lowest = math.sqrt(ridge.min())
-    # half a step of the noise's lattice in each coordinate; with one sum the last of three cells has three halves
-    squares = (9 + (1 + 1 + 9) + 1 + 9 * bool(design.leaves)) / 4 if design.outputs == 1 else n / 4
+    # half a step of the noise's lattice in each coordinate; with one sum the last of three cells has three halves,
+    # and of four outputs the last has
+    squares = (9 + (1 + 1 + 9) + 1 + 9 * bool(design.leaves)) / 4 if design.outputs == 1 else design.columns * 3 * 4 / 4
     half = math.sqrt(squares) * float(loss.tuned.step) / lowest
     assert loss.of_noise == pytest.approx(half * (1 + 2.0**-30), rel=1e-12, abs=0)
     coefficients = minimise(loss.rows, loss.tuned, loss.noise)  # where no part hides the others

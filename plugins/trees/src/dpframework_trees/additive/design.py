@@ -178,8 +178,7 @@ class Design:
         """The noise of each group, for a scale of 1."""
         last = len(self.widths) - 1
         return tuple(
-            GroupNoise.of([self.widths[j] * self.outputs for j in group], self.outputs == 1, last in group)
-            for group in self.groups
+            GroupNoise.of([self.widths[j] for j in group], self.outputs, last in group) for group in self.groups
         )
 
 

@@ -20,8 +20,8 @@ to the cube roots of these, and the best groups have the least sum of cube roots
 divisions of the histograms in order of size. A draw takes time in proportion to about D**3, so that a group of several
 histograms has `MOST_DIMENSIONS` at most; two halves of a larger one have about as much noise.
 
-**Several classes.** A block's noise has a coordinate for each output and column, and no sums are known. Blocks of one
-column share a radius, first the intercept's; then others of similar size.
+**Several classes.** A block's noise has a coordinate for each output and column, whose sum over outputs is 0. Blocks of
+one column share a radius, first the intercept's; then others of similar size.
 """
 
 from __future__ import annotations

@@ -38,6 +38,11 @@ as above. Coordinates of S are the sum, and each block's entries but the last; x
 these, and so are the differences in [-1, 1]. The last entry differs by less than m, for m entries. So m_g is then 2 m -
 1 for the largest block (`GroupNoise.rounded`).
 
+**Balanced noise.** With K > 2 classes the entries of p - e_y add up to 0, so the rows' gradients do over outputs, in
+each column. The same holds then for noise of that kind, and for R w*, as R is the same for all outputs. A row's Hessian
+maps into that space S, and has the same trace on it. Coordinates are all outputs but the last, which differs by K - 1
+at most: so m_g is 2 (K - 1) for each column of the largest block.
+
 **Numbers as outcomes.** With two classes let the outcome be any t in [0, 1], and a row's loss -t log p - (1 - t)
 log(1 - p), which is least in expectation where p is the mean of t (Papke and Wooldridge 1996). The gradient is (p - t)
 x and the curvature p (1 - p) x x', as before. Let m = max(p, 1 - p): then abs(p - t) <= m and p (1 - p) = m (1 - m).
@@ -70,7 +75,7 @@ most distance / l + 1 a coordinate in the l1 norm, which by the choice of a move
 
     epsilon  >=  e  +  sum of m_g / s_g  +  q (K - 2) / (K - 1)  +  2 epsilon / 1024,
 
-`Tuned.claimed`, a rational number; t is so small that the second sum is at most 2**-21 epsilon. Of real arithmetic it
+`Tuned.claimed`, a rational number; t is so small that the second sum is at most 2**-20 epsilon. Of real arithmetic it
 is assumed that an exponential is within 4 units in the last place, and that 64 bits hold the noise: with an epsilon
 for which they might not, a fit is refused, and else they do not with a probability far below exp(-2**9). No fit is
 refused for its rows: where floats miss the bound, `refinement` goes on, in more digits. That takes longer, so that
@@ -196,7 +201,7 @@ def draw_noise(tuned: Tuned, randomness: Randomness) -> Reals:
     for group, of_group, scale in zip(design.groups, design.noises, tuned.scales, strict=True):
         drawn = of_group.draw(scale, randomness)
         for j, own in zip(group, np.split(drawn, np.cumsum(of_group.blocks)[:-1]), strict=True):
-            noise[design.columns_of(j)] = own.reshape(design.widths[j], design.outputs) * float(tuned.step)
+            noise[design.columns_of(j)] = own * float(tuned.step)
     return noise
 
 
@@ -211,12 +216,15 @@ def noise_log_density(tuned: Tuned, noise: Reals) -> float:
 
 
 def _log_ridge_left_out(tuned: Tuned) -> float:
-    """Return the logarithm of the product of R over the columns that are no coordinates of minimisers.
+    """Return the logarithm of the product of R over the numbers that are no coordinates of minimisers.
 
     With R w as coordinates, the density of R w has det H / det R in place of det H. In a group with one sum, w has the
-    intercept and all of a block's entries but the last as coordinates, or all of the first block's without it.
+    intercept and all of a block's entries but the last as coordinates, or all of the first block's without it. Of
+    several outputs it has all but the last.
     """
     design, found = tuned.design, []
+    if design.outputs > 1:
+        return math.fsum(np.log(tuned.ridge))
     for group, of_group in zip(design.groups, design.noises, strict=True):
         wide = [j for j in group if design.widths[j] > 1] if of_group.one_sum else []
         found += [math.log(tuned.ridge[design.starts[j]]) for j in wide[not of_group.intercept :]]
@@ -226,10 +234,12 @@ def _log_ridge_left_out(tuned: Tuned) -> float:
 def into_space(tuned: Tuned, coefficients: Reals) -> Reals:
     """Return the coefficients in the space of minimisers that are next to some, shape (columns, outputs).
 
-    A release has noise of its own beside the minimiser, in all columns. In a group with one sum the ridge times the
-    minimiser has one sum, too (see the module).
+    A release has noise of its own beside the minimiser, in all numbers. In a group with one sum the ridge times the
+    minimiser has one sum, too, and several outputs add up to 0 (see the module).
     """
     design, found = tuned.design, coefficients.copy()
+    if design.outputs > 1:
+        return np.asarray(found - found.mean(axis=1, keepdims=True))
     for group, of_group in zip(design.groups, design.noises, strict=True):
         if of_group.one_sum:
             summed = [j for j in group if design.widths[j] > 1 or j == len(design.widths) - 1]

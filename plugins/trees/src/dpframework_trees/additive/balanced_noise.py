@@ -1,0 +1,106 @@
+"""Integer noise of rows that add up to 0, whose size is the largest positive part of some blocks, drawn exactly.
+
+A row has K numbers with the sum 0; its *depth* is the sum of those above 0, half of its l1 norm. A block of m rows has
+the sum of its rows' depths as its own, and a group of blocks the largest of these. `balanced_noise` draws a group's
+rows with probability in proportion to exp(-depth / scale).
+
+**Exact, over integers.** As in `noise`, a point comes from a radius T, and is uniform among those of depth T at most.
+
+- There are c(n) rows of depth n, with c(0) = 1, else the sum over p of C(K, p) C(n-1, p-1) C(n+K-p-1, K-p-1): p numbers
+  are below 0 and add up to -n, the others to n. The generating function of c is the sum over p of C(K-1, p)**2 x**p,
+  divided by (1-x)**(K-1) (Conway and Sloane 1997, of the lattice A). So c(n) is at most B C(n+K-2, K-2), with B the sum
+  of C(K-1, p)**2, which is C(2K-2, K-1).
+- Proposed are a radius T, of D + 1 geometric numbers, D the sum of all blocks' d = m (K - 1), so that its probability
+  is in proportion to (T+1) ... (T+D) q**T; then for each block d + 1 whole numbers that add up to T, uniformly. K - 1
+  of them add up to the depth of each row, and one is left over. So depths n come with a probability in proportion to
+  q**T (T+1) ... (T+D) times, over blocks, the product of C(n+K-2, K-2) over rows, divided by C(T+d, d).
+- They are accepted with the product of c(n) / (B C(n+K-2, K-2)) over all rows, times the product of (T+1) ... (T+d)
+  over blocks divided by (T+1) ... (T+D): each is 1 at most, and near 1 where depths are large. That leaves q**T times
+  the product of c(n), which is the number of points with these depths.
+- A row of a given depth is uniform: first how many numbers are below 0, then which, and how much each is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.mechanisms import Randomness, WholeNumbers, geometric_sum
+
+
+def rows_of_depth(outputs: int, depth: int) -> int:
+    """Return how many rows of K integers add up to 0 and have a positive part of some depth.
+
+    Examples
+    --------
+    >>> [rows_of_depth(3, depth) for depth in range(4)], rows_of_depth(2, 5)
+    ([1, 6, 12, 18], 2)
+    """
+    return sum(_by_negatives(outputs, depth)) if depth else 1
+
+
+def _by_negatives(outputs: int, depth: int) -> list[int]:
+    """Return how many rows of a depth above 0 have p numbers below 0, for p = 1, ..., K - 1."""
+    comb = math.comb
+    return [
+        comb(outputs, p) * comb(depth - 1, p - 1) * comb(depth + outputs - p - 1, outputs - p - 1)
+        for p in range(1, outputs)
+    ]
+
+
+def balanced_noise(blocks: Sequence[int], outputs: int, scale: float, randomness: Randomness) -> NDArray[np.int64]:
+    """Draw noise of a group, shape (rows, outputs).
+
+    Parameters
+    ----------
+    blocks
+        The number of rows of each block.
+    outputs
+        The number of integers of a row, 2 or more.
+    scale
+        Of the depth.
+    randomness
+        Where it is drawn from.
+    """
+    numbers = WholeNumbers(randomness.words)
+    while True:
+        depths = _propose(blocks, outputs, scale, randomness, numbers)
+        if depths is not None:
+            return np.array([_draw_row(outputs, depth, numbers) for depth in depths], dtype=np.int64)
+
+
+def _propose(
+    blocks: Sequence[int], outputs: int, scale: float, randomness: Randomness, numbers: WholeNumbers
+) -> list[int] | None:
+    """Propose the depth of each row, and return them if they are accepted."""
+    dimensions = [rows * (outputs - 1) for rows in blocks]
+    radius = geometric_sum(sum(dimensions) + 1, scale, randomness)
+    above = math.prod(math.prod(range(radius + 1, radius + d + 1)) for d in dimensions)
+    if numbers.below(math.prod(range(radius + 1, radius + sum(dimensions) + 1))) >= above:
+        return None
+    most, found = math.comb(2 * outputs - 2, outputs - 1), []
+    for d in dimensions:
+        parts = numbers.composition(radius, d + 1, 0)
+        found += [sum(parts[k : k + outputs - 1]) for k in range(0, d, outputs - 1)]
+    for depth in found:
+        if numbers.below(most * math.comb(depth + outputs - 2, outputs - 2)) >= rows_of_depth(outputs, depth):
+            return None
+    return found
+
+
+def _draw_row(outputs: int, depth: int, numbers: WholeNumbers) -> list[int]:
+    """Draw a uniform one of the rows that `rows_of_depth` counts."""
+    if not depth:
+        return [0] * outputs
+    weights = _by_negatives(outputs, depth)
+    position, negative = numbers.below(sum(weights)), 1
+    while position >= weights[negative - 1]:
+        position, negative = position - weights[negative - 1], negative + 1
+    where = numbers.subset(outputs, negative)
+    others = [k for k in range(outputs) if k not in set(where)]
+    values = dict(zip(where, (-value for value in numbers.composition(depth, negative, 1)), strict=True))
+    values |= zip(others, numbers.composition(depth, outputs - negative, 0), strict=True)
+    return [values[k] for k in range(outputs)]
