@@ -21,11 +21,9 @@ import dpframework as dpf
 from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import UnitChange
 from dpframework.mechanisms import Calibration, DiscreteLaplace, KNorm, cell_variances, groups_by_size
+from dpframework.mechanisms.ball_moments import unit_ball_moments
 from dpframework.mechanisms.balls import Balls, draw_section, section_size
-from dpframework.mechanisms.knorm import (
-    _moments_with_a_sum,
-    _second_moment,
-)
+from dpframework.mechanisms.knorm import _second_moment
 from dpframework.mechanisms.radii import RadiusWeights, geometric_sum
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.mechanisms.uniforms import WholeNumbers
@@ -394,7 +392,7 @@ def test_second_moments_are_those_of_the_continuous_ball(sizes: tuple[int, ...],
     if same_rows:
         assert _second_moment(sizes[0]) == pytest.approx(expected, rel=1e-12)
     else:
-        assert _moments_with_a_sum(sizes)[sizes[0]] == pytest.approx(expected, rel=1e-9)
+        assert unit_ball_moments(sizes).entries[sizes[0]] == pytest.approx(expected, rel=1e-9)
 
 
 def differences(series: list[int], order: int) -> Fraction:
@@ -414,7 +412,7 @@ def test_the_variance_of_a_cell_is_that_of_the_radius_times_the_moment(
     weights = [space.number(r) * math.exp(-r / scale) for r in radii]
     mean = math.fsum(w * r * (r + 1) for w, r in zip(weights, radii, strict=True)) / math.fsum(weights)
     for size, variance in zip(sizes, cell_variances(calibration), strict=True):
-        moment = _second_moment(size) if space.same_rows else _moments_with_a_sum(sizes)[size]
+        moment = _second_moment(size) if space.same_rows else unit_ball_moments(sizes).entries[size]
         assert variance == pytest.approx(mean * moment, rel=1e-9)
     overall = sum(size * v for size, v in zip(sizes, cell_variances(calibration), strict=True)) / sum(sizes)
     assert calibration.variance == pytest.approx(overall)
@@ -426,7 +424,7 @@ def test_variances_are_numbers_however_little_noise_there_is(relation: Relation)
     sizes = (3,) * 5 + (16,)
     calibration, space = calibrated(sizes, relation, 300), Balls(sizes, relation is REPLACE)
     scale = float(calibration.scale) / (2 if space.same_rows else 1)
-    moments = [(_second_moment(size) if space.same_rows else _moments_with_a_sum(sizes)[size]) for size in sizes]
+    moments = [(_second_moment(size) if space.same_rows else unit_ball_moments(sizes).entries[size]) for size in sizes]
     weight = space.number(1) * math.exp(-1 / scale)
     assert cell_variances(calibration) == pytest.approx([2 * weight * moment for moment in moments], rel=1e-9)
 

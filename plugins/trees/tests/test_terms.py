@@ -12,11 +12,12 @@ import polars as pl
 import pytest
 from dpframework_trees.additive import AdditiveModel, Design, Term
 from dpframework_trees.additive.bands import expected_deviations, most_deviations
-from dpframework_trees.additive.design import GRAIN, LOG_ODDS, OFFSET, Tuned
+from dpframework_trees.additive.design import GRAIN, LOG_ODDS, OFFSET
 from dpframework_trees.additive.regression_model import AdditiveRegression
 from dpframework_trees.additive.residuals import SIDE, NoisyResiduals
 from dpframework_trees.additive.stretch import centre, stretch_of
 from dpframework_trees.additive.tree_part import TreePart
+from dpframework_trees.additive.tuning import Tuned
 from dpframework_trees.tree import DecisionTree, Inner, Leaf
 
 import dpframework as dpf
