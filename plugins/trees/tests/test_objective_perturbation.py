@@ -225,6 +225,61 @@ def test_the_density_is_that_of_real_noise():
     assert sum(math.exp(log - 2 * math.log(CELL)) for log in logs) * 0.04 == pytest.approx(1, abs=0.02)
 
 
+def test_the_density_is_that_of_noise_with_one_sum():
+    """Of one attribute of three cells it integrates to 1 over the intercept and the first two cells, on a grid."""
+    design = Design([(0, 1, 2)], 2, 10, 20)
+    rows = rows_of(design, [(0, 1), (1, 0), (2, 1)])
+    mechanism, calibration = ObjectivePerturbation(9), calibrated(9)
+    ridge = perturbation.tune_for(design, calibration).ridge
+    grid, logs = np.arange(-2.5, 2.5, 0.1), []
+    for intercept, a, b in itertools.product(grid, repeat=3):
+        last = ridge[3] * intercept / ridge[0] - a - b  # so that the ridge times the cells has the intercept's sum
+        logs.append(mechanism.log_density(rows, np.array([[a], [b], [last], [intercept]]), calibration))
+    assert np.exp(np.array(logs) - 3 * math.log(CELL)).sum() * 0.001 == pytest.approx(1, abs=0.03)
+
+
+@pytest.mark.parametrize("design", [TWO, FOUR, TREE], ids=["two", "four", "tree"])
+def test_a_release_has_the_density_of_the_minimiser_next_to_it(design):
+    """What its own noise adds outside of the minimisers' space changes nothing."""
+    calibration, rng = calibrated(1), np.random.default_rng(4)
+    rows, tuned = rows_of(design, kinds(design)[:7]), perturbation.tune_for(design, calibrated(1))
+    inside = perturbation.into_space(tuned, rng.normal(0, 1, (design.columns, design.outputs)))
+    outside = rng.normal(0, 1, inside.shape)
+    outside -= perturbation.into_space(tuned, outside)
+    assert np.abs(outside).max() > 0.1
+    assert perturbation.into_space(tuned, inside) == pytest.approx(inside)
+    assert perturbation.into_space(tuned, inside + outside) == pytest.approx(inside)
+    densities = [ObjectivePerturbation(1).log_density(rows, own, calibration) for own in (inside, inside + outside)]
+    assert densities[0] == pytest.approx(densities[1])
+
+
+def test_in_more_digits_the_real_noise_is_left_its_part_of_the_distance(monkeypatch):
+    tuned = Tuned(TWO, Fraction(1))
+    rows, noise = rows_of(TWO, [(0, 1, 2, 1)]), draw_noise(tuned, SeededRandomness(0))
+    asked = []
+    monkeypatch.setattr(fitting.Loss, "bound", lambda *_: math.inf)
+    monkeypatch.setattr(fitting, "refine", lambda loss, start, enough, unit: asked.append(enough) or start)
+    fit_in_steps(rows, tuned, noise)
+    assert asked == [tuned.gradient_error - Loss(rows, tuned, noise).of_noise]
+    assert 0 < asked[0] < tuned.gradient_error * (1 - 1e-3)
+
+
+def test_noise_of_more_bits_than_floats_have_is_further_from_what_is_computed_with():
+    """At an epsilon of 2**-20 a coordinate may have 56 bits, and be rounded by as many steps as floats leave out."""
+    usual, small = (Tuned(TWO, Fraction(1, number)) for number in (1, 2**24))
+    halves = math.sqrt(sum(noise.square_of_half for noise in TWO.noises))
+    assert usual.lattice_error == float(usual.step) * halves
+    beyond = 512 * small.largest_noise / 2**53
+    assert beyond > 1
+    assert small.lattice_error == pytest.approx(float(small.step) * (halves + beyond * math.sqrt(TWO.columns)))
+
+
+def test_a_claim_above_epsilon_is_refused(monkeypatch):
+    monkeypatch.setattr(Tuned, "claimed", Fraction(2))
+    with pytest.raises(dpf.InputError, match="the fit has no noise for it"):
+        perturbation._tune.__wrapped__(TWO, Fraction(1))
+
+
 def test_noise_has_the_density_that_is_stated():
     """The mean of its norm, in units of its loss: the dimension of its space, of one sum and two cells each."""
     tuned = Tuned(TWO, Fraction(1, 2))
@@ -357,7 +412,7 @@ def test_a_fit_that_floats_do_not_reach_is_made_in_more_digits(monkeypatch):
 
 @pytest.mark.parametrize("in_more_digits", [True, False])
 def test_a_fit_that_is_refused_for_its_rows_does_not_pass(monkeypatch, in_more_digits):
-    """Planted: floats (of 42 bits here, so that few rows are enough) miss the bound on some tables, and end the run."""
+    """Planted: floats (of 41 bits here, so that few rows are enough) miss the bound on some tables, and end the run."""
 
     def fitted(rows: Rows, tuned: Tuned, noise: np.ndarray) -> np.ndarray:
         found = minimise(rows, tuned, noise)
@@ -365,7 +420,7 @@ def test_a_fit_that_is_refused_for_its_rows_does_not_pass(monkeypatch, in_more_d
             raise dpf.InputError("the fit did not reach the accuracy that its claim needs")
         return np.rint(found / tuned.release_step).astype(np.int64)
 
-    monkeypatch.setattr(fitting, "UNIT", 2.0**-42)
+    monkeypatch.setattr(fitting, "UNIT", 2.0**-41)
     if not in_more_digits:
         monkeypatch.setattr(perturbation, "fit_in_steps", fitted)
     example = DPAdditive.examples()["two"]

@@ -34,9 +34,10 @@ for the intercept. So the rows' gradients of a group lie in the space S of vecto
 (see `group_noise`). Then R w* = -(the rows' gradients) - b is in S, too: -b = grad(w) is one-to-one and smooth between
 the spaces R**-1 S and S. With R w as coordinates its derivative is the identity plus M R**-1 on S, M the Hessian of the
 rows' loss. A row adds r (1 - r) x x' to M, x in S, so the determinant grows by a factor of 1 + x' H**-1 x r (1 - r),
-as above. Coordinates of S are the sum, and each block's entries but the last; xi is uniform in a cube of side 1 in
-these, and so are the differences in [-1, 1]. The last entry differs by less than m, for m entries. So m_g is then 2 m -
-1 for the largest block (`GroupNoise.rounded`).
+as above. Coordinates of S are the sum, and each histogram's cells but the last: of two cells for a block of one
+column, whose coordinate is their difference. xi is uniform in a cube of side 1 in these, and so are the differences in
+[-1, 1]. The last of m cells differs by m at most. So m_g is then 2 m - 1 for the largest histogram
+(`GroupNoise.rounded`).
 
 **Balanced noise.** With K > 2 classes the entries of p - e_y add up to 0, so the rows' gradients do over outputs, in
 each column. The same holds then for noise of that kind, and for R w*, as R is the same for all outputs. A row's Hessian
@@ -64,8 +65,8 @@ columns plus 2 / R_g, and the rest is unchanged. `Design` has a tree for two cla
 **Replacing a row.** The noise's part is at most r1 e + r2 e for what leaves and what comes, and the determinant's
 ratio at most what the row that comes adds: so at most twice the above.
 
-**What is computed.** The draw of k is exact (see `noise`). From b~ = t k, which is within t / 2 of b in each
-coordinate of its space, `fitting` computes w~ with a proven bound on the gradient of F at w~ with the real b: at most
+**What is computed.** The draw of k is exact (see `noise`). From b~ = t k in floats, which is near b
+(`Tuned.lattice_error`), `fitting` computes w~ with a proven bound on the gradient of F at w~ with the real b: at most
 `Tuned.gradient_error` in the norm of R**-1. As the Hessian is at least R, (w~ - w*)' R (w~ - w*) <= grad F(w~)'(w~ -
 w*), so w~ - w* is no longer than that in the norm of R, and in the l1 norm than that times the root of the trace of
 R**-1: `Tuned.distance`. w~ is rounded to a lattice of step l, and discrete Laplace noise is added, of scale a in

@@ -21,6 +21,7 @@ SPREAD_OF_INTERCEPT = 1.0
 BLUR = Fraction(1, 1024)  # of epsilon, for each of the two sides that the release's noise is compared on
 MULTICLASS = Fraction(1, 13)  # of epsilon, that the determinant may cost with several classes at most
 HALVED = 7  # times at most, where the ridge that is asked for costs less
+BEYOND = 512  # times its mean, a group's radius is never seen
 STEPS = 32  # bits: the noise's lattice is at most 2**-32 of one over epsilon
 LATTICE = Fraction(1, 1 << 20)  # of epsilon, that the noise's lattice costs at most
 OF_NUMBERS = 0.2  # of the variance that is expected of classes' log-odds
@@ -141,7 +142,7 @@ class Tuned:
         """About the variance of the noise along the mean of each block's columns, shape (blocks,)."""
         found = np.empty(len(self.design.widths))
         for group, of_group, unit in self._groups:
-            for j, square in zip(group, of_group.squares_of_means, strict=False):
+            for j, square in zip(group, of_group.squares_of_means, strict=True):
                 found[j] = unit**2 * square
         return found
 
@@ -211,8 +212,14 @@ class Tuned:
 
     @property
     def lattice_error(self) -> float:
-        """How far real noise is from its lattice, at most, in the l2 norm."""
-        return float(self.step) * math.sqrt(sum(of_group.square_of_half for of_group in self.design.noises))
+        """How far real noise is from what is computed with, at most, in the l2 norm.
+
+        That is its lattice. Where noise may have more bits than a float, it is rounded, too.
+        """
+        halves = math.sqrt(sum(of_group.square_of_half for of_group in self.design.noises))
+        largest = BEYOND * self.largest_noise / 2.0**53
+        rounded = largest * math.sqrt(self.design.columns * self.design.outputs) if largest > 1 else 0.0
+        return float(self.step) * (halves + rounded)
 
     @property
     def within_reach(self) -> float:
