@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import dpframework as dpf
 from dpframework.facts.column_options import ColumnOptions
 from dpframework.facts.errors import InputError
 from dpframework.facts.read_options import ReadOptions
@@ -274,3 +275,19 @@ def test_a_twentieth_of_a_long_column_may_be_no_dates() -> None:
     assert column(50).options.date == ("%d.%m.%Y",)
     assert "and 50 of 1,000 cells are none" in column(50).found
     assert column(51) == Guess()
+
+
+def test_columns_of_times_are_read_as_hours_and_those_of_dates_as_years() -> None:
+    """Where a container's own types say which they are."""
+    frame = pl.DataFrame(
+        {
+            "at": [datetime.time(8, 30), datetime.time(17, 5)],
+            "on": [datetime.date(2024, 1, 31), datetime.date(2023, 12, 1)],
+        }
+    )
+    notes = dpf.draft_schema(frame).notes
+    assert [(note.column, note.proposal) for note in notes] == [("at", "read as hours"), ("on", "read as years")]
+    assert [note.lines for note in notes] == [
+        ("[read.columns.at]", 'date_unit = "hours"'),
+        ("[read.columns.on]", 'date_unit = "years"'),
+    ]
