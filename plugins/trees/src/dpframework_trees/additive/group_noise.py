@@ -10,7 +10,9 @@ in proportion to exp(-G(z) / scale), the K-norm mechanism (Hardt and Talwar 2010
   what the row adds to its cell in each: then blocks of several coordinates all have the sum r, a block of one
   coordinate is the difference of a histogram of two cells, and the intercept's coordinate is r. K is the hull of all
   such changes: `dpframework.mechanisms.knorm` shows that in the norm of two cells max(abs(r), abs(difference)) is their
-  l1 norm. Noise of fewer dimensions is less noise. (Where all blocks have one coordinate the two spaces are one.)
+  l1 norm. Where all blocks have one coordinate, this is the free space.
+
+Noise of fewer dimensions is less noise.
 """
 
 from __future__ import annotations
