@@ -109,8 +109,8 @@ def row_of_other_outcome() -> Witness:
         apart = np.where(narrow, 0, (two - one) / 2)
         shared = np.where(narrow, 0, (one + two) / 2)
         shared[-1] = 1
-        largest = 2 + 3 * LOW / float((apart * two / ridge).sum())
-        found = (largest - 2) * apart - largest / ridge[ripe] / float((shared * two / ridge).sum()) * shared
+        largest = APART + 3 * LOW / float((apart * two / ridge).sum())
+        found = (largest - APART) * apart - largest / ridge[ripe] / float((shared * two / ridge).sum()) * shared
         found[ripe] = largest
         return np.asarray(found / ridge)[:, None]
 
