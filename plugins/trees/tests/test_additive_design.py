@@ -547,7 +547,8 @@ def test_rows_that_are_spread_evenly_have_scores_of_every_cell() -> None:
     assert np.abs(counts - 2000 / 6).max() < 9 * math.sqrt(2000 * 5 / 36)
 
 
-SIZES = {"two": 1.5, "three": 0.7, "wide": 4.0}  # of coefficients that are stretched, but not as far as any may be
+# Of coefficients that are stretched, but not as far as any may be.
+SIZES = {"two": 1.5, "three": 0.7, "wide": 4.0, "tree": 1.5}
 
 
 @pytest.mark.parametrize("numeric", [True, False])

@@ -172,7 +172,7 @@ def evidence_of(tuned: Tuned, coefficients: Reals, scores: Reals) -> Evidence:
             taken[j] = of_column * ((width - 1) / own + 1 / (even * width + own))
         else:
             taken[j] = between * max(width - 1, 1) / (even * surer + own) + (width > 1) * of_mean / own
-        taken[j] *= of_centred * (j < len(design.bins) or j not in shared)
+        taken[j] *= of_centred * (j < len(design.widths) - 1 or j not in shared)  # the intercept is what blocks share
     covariance = np.diag((of_centred * variances[:, None] * coefficients**2).sum(axis=0))
     all_gains, h = sum(gain for _, gain in tuned.shared), tuned.curvatures[-1] * surer
     for group, noise, (variance, gain) in zip(design.groups, design.noises, tuned.shared, strict=True):
