@@ -1,5 +1,5 @@
 from .ball_moments import BallMoments as BallMoments, unit_ball_moments as unit_ball_moments
-from .balls import Balls as Balls
+from .balls import Balls as Balls, draw_layer as draw_layer, layer_size as layer_size
 from .base import (
     Calibration as Calibration,
     Mechanism as Mechanism,

@@ -1,8 +1,9 @@
 """Integer points of the balls of the K-norm, counted and drawn uniformly (see `knorm`).
 
 A *section* holds the integer vectors of one histogram whose entries add up to a total and whose negative entries add up
-to minus some depth at most. A *ball* of radius r is a product of sections over the histograms: of total 0 and depth r
-where the number of rows stays the same, else a union over totals t, of depth `(r - |t|) / 2` rounded down.
+to minus some depth at most, a *layer* those where they add up to just that. A *ball* of radius r is a product of
+sections over the histograms: of total 0 and depth r where the number of rows stays the same, else a union over totals
+t, of depth `(r - |t|) / 2` rounded down.
 """
 
 from __future__ import annotations
@@ -58,18 +59,41 @@ def draw_section(size: int, total: int, depth: int, numbers: WholeNumbers) -> li
     while low < high:  # the least depth that holds more vectors than `position`
         middle = (low + high) // 2
         low, high = (low, middle) if section_size(size, total, middle) > position else (middle + 1, high)
-    weights = [
-        comb(size, p) * (comb(low - 1, p - 1) if p else int(low == 0)) * comb(low + total + size - p - 1, size - p - 1)
-        for p in range(min(size - 1, low) + 1)
-    ]  # p entries are negative, the others add up to total + low
+    return draw_layer(size, total, low, numbers)
+
+
+def layer_size(size: int, total: int, depth: int) -> int:
+    """Return how many integer vectors have that total, of 0 or more, and negative entries of minus `depth` exactly.
+
+    Examples
+    --------
+    >>> [layer_size(3, 0, depth) for depth in range(4)]
+    [1, 6, 12, 18]
+    """
+    return sum(_by_negatives(size, total, depth))
+
+
+def draw_layer(size: int, total: int, depth: int, numbers: WholeNumbers) -> list[int]:
+    """Draw a uniform one of the vectors that `layer_size` counts."""
+    weights = _by_negatives(size, total, depth)
     position, negative = numbers.below(sum(weights)), 0
     while position >= weights[negative]:
         position, negative = position - weights[negative], negative + 1
     where = numbers.subset(size, negative)
     others = [entry for entry in range(size) if entry not in set(where)]
-    values = dict(zip(where, (-value for value in numbers.composition(low, negative, 1)), strict=True))
-    values |= zip(others, numbers.composition(low + total, size - negative, 0), strict=True)
+    values = dict(zip(where, (-value for value in numbers.composition(depth, negative, 1)), strict=True))
+    values |= zip(others, numbers.composition(depth + total, size - negative, 0), strict=True)
     return [values[entry] for entry in range(size)]
+
+
+def _by_negatives(size: int, total: int, depth: int) -> list[int]:
+    """Return how many of them have p negative entries, for p = 0, 1, ...: the others add up to total + depth."""
+    return [
+        comb(size, p)
+        * (comb(depth - 1, p - 1) if p else int(depth == 0))
+        * comb(depth + total + size - p - 1, size - p - 1)
+        for p in range(min(size - 1, depth) + 1)
+    ]
 
 
 # Not slotted: the cached property needs an instance dictionary.

@@ -8,13 +8,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from dpframework_trees.additive import Design
-from dpframework_trees.additive.balanced_noise import balanced_noise, rows_of_depth
+from dpframework_trees.additive.balanced_noise import balanced_noise
 from dpframework_trees.additive.fitting import Loss, Rows, minimise
 from dpframework_trees.additive.group_noise import GroupNoise
 from dpframework_trees.additive.perturbation import draw_noise, into_space
 from dpframework_trees.additive.tuning import Tuned
 from scipy.stats import chi2
 
+from dpframework.mechanisms import layer_size
 from dpframework.mechanisms.randomness import SeededRandomness
 
 FALSE_ALARM = 1e-9
@@ -29,13 +30,13 @@ def balanced_rows(outputs: int, depth: int) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("outputs", [2, 3, 4])
 def test_rows_are_counted_by_their_depth(outputs: int) -> None:
     found = Counter(sum(map(abs, row)) // 2 for row in balanced_rows(outputs, 4))
-    assert [rows_of_depth(outputs, depth) for depth in range(5)] == [found[depth] for depth in range(5)]
+    assert [layer_size(outputs, 0, depth) for depth in range(5)] == [found[depth] for depth in range(5)]
     # the bound that proposals are accepted by
     most = math.comb(2 * outputs - 2, outputs - 1)
     for depth in (0, 1, 5, 100):
-        assert rows_of_depth(outputs, depth) <= most * math.comb(depth + outputs - 2, outputs - 2)
+        assert layer_size(outputs, 0, depth) <= most * math.comb(depth + outputs - 2, outputs - 2)
     depth = 10**9
-    near = rows_of_depth(outputs, depth) / (most * math.comb(depth + outputs - 2, outputs - 2))
+    near = layer_size(outputs, 0, depth) / (most * math.comb(depth + outputs - 2, outputs - 2))
     assert near == pytest.approx(1, abs=1e-6)
 
 

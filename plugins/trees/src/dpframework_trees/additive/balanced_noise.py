@@ -6,8 +6,7 @@ rows with probability in proportion to exp(-depth / scale).
 
 **Exact, over integers.** As in `noise`, a point comes from a radius T, and is uniform among those of depth T at most.
 
-- There are c(n) rows of depth n, with c(0) = 1, else the sum over p of C(K, p) C(n-1, p-1) C(n+K-p-1, K-p-1): p numbers
-  are below 0 and add up to -n, the others to n. The generating function of c is the sum over p of C(K-1, p)**2 x**p,
+- There are c(n) rows of depth n (`layer_size`). The generating function of c is the sum over p of C(K-1, p)**2 x**p,
   divided by (1-x)**(K-1) (Conway and Sloane 1997, of the lattice A). So c(n) is at most B C(n+K-2, K-2), with B the sum
   of C(K-1, p)**2, which is C(2K-2, K-1).
 - Proposed are a radius T, of D + 1 geometric numbers, D the sum of all blocks' d = m (K - 1), so that its probability
@@ -17,7 +16,7 @@ rows with probability in proportion to exp(-depth / scale).
 - They are accepted with the product of c(n) / (B C(n+K-2, K-2)) over all rows, times the product of (T+1) ... (T+d)
   over blocks divided by (T+1) ... (T+D): each is 1 at most, and near 1 where depths are large. That leaves q**T times
   the product of c(n), which is the number of points with these depths.
-- A row of a given depth is uniform: first how many numbers are below 0, then which, and how much each is.
+- A row of a given depth is uniform (`draw_layer`).
 """
 
 from __future__ import annotations
@@ -28,27 +27,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.mechanisms import Randomness, WholeNumbers, geometric_sum
-
-
-def rows_of_depth(outputs: int, depth: int) -> int:
-    """Return how many rows of K integers add up to 0 and have a positive part of some depth.
-
-    Examples
-    --------
-    >>> [rows_of_depth(3, depth) for depth in range(4)], rows_of_depth(2, 5)
-    ([1, 6, 12, 18], 2)
-    """
-    return sum(_by_negatives(outputs, depth)) if depth else 1
-
-
-def _by_negatives(outputs: int, depth: int) -> list[int]:
-    """Return how many rows of a depth above 0 have p numbers below 0, for p = 1, ..., K - 1."""
-    comb = math.comb
-    return [
-        comb(outputs, p) * comb(depth - 1, p - 1) * comb(depth + outputs - p - 1, outputs - p - 1)
-        for p in range(1, outputs)
-    ]
+from dpframework.mechanisms import Randomness, WholeNumbers, draw_layer, geometric_sum, layer_size
 
 
 def balanced_noise(blocks: Sequence[int], outputs: int, scale: float, randomness: Randomness) -> NDArray[np.int64]:
@@ -69,7 +48,7 @@ def balanced_noise(blocks: Sequence[int], outputs: int, scale: float, randomness
     while True:
         depths = _propose(blocks, outputs, scale, randomness, numbers)
         if depths is not None:
-            return np.array([_draw_row(outputs, depth, numbers) for depth in depths], dtype=np.int64)
+            return np.array([draw_layer(outputs, 0, depth, numbers) for depth in depths], dtype=np.int64)
 
 
 def _propose(
@@ -86,21 +65,6 @@ def _propose(
         parts = numbers.composition(radius, d + 1, 0)
         found += [sum(parts[k : k + outputs - 1]) for k in range(0, d, outputs - 1)]
     for depth in found:
-        if numbers.below(most * math.comb(depth + outputs - 2, outputs - 2)) >= rows_of_depth(outputs, depth):
+        if numbers.below(most * math.comb(depth + outputs - 2, outputs - 2)) >= layer_size(outputs, 0, depth):
             return None
     return found
-
-
-def _draw_row(outputs: int, depth: int, numbers: WholeNumbers) -> list[int]:
-    """Draw a uniform one of the rows that `rows_of_depth` counts."""
-    if not depth:
-        return [0] * outputs
-    weights = _by_negatives(outputs, depth)
-    position, negative = numbers.below(sum(weights)), 1
-    while position >= weights[negative - 1]:
-        position, negative = position - weights[negative - 1], negative + 1
-    where = numbers.subset(outputs, negative)
-    others = [k for k in range(outputs) if k not in set(where)]
-    values = dict(zip(where, (-value for value in numbers.composition(depth, negative, 1)), strict=True))
-    values |= zip(others, numbers.composition(depth, outputs - negative, 0), strict=True)
-    return [values[k] for k in range(outputs)]
