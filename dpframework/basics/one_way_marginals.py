@@ -178,11 +178,8 @@ class OneWayMarginals:
 
         Those of residuals have one sum, once. Others have a sum each, with noise that is uncorrelated.
         """
-        if self._residuals() is not None:
-            return Noisy(float(histograms[0].counts.sum()), histograms[0].sum_variance)
-        weights = np.array([1 / max(one.sum_variance, 1e-12) for one in histograms])
-        sums = np.array([one.counts.sum() for one in histograms])
-        return Noisy(float(weights @ sums / weights.sum()), float(1 / weights.sum()))
+        sums = (Noisy(float(one.counts.sum()), one.sum_variance) for one in histograms)
+        return next(sums) if self._by_residuals else Noisy.mean(sums)
 
     def error_bounds(self, part: PlannedPart) -> list[ErrorBound]:
         """Return the error of the least exact count where residuals are released: their own noise is not one of rows.
@@ -200,16 +197,19 @@ class OneWayMarginals:
         note = f"the worst, {worst.name}; ±{mean:.3g} for a count of mean variance"
         return [attrs.evolve(bound, steps=[one.path for one in alike], note=note)]
 
-    def _residuals(self) -> ResidualHistograms | None:
-        """Return the residuals that are released, or None where counts are released as they are.
+    @property
+    def _by_residuals(self) -> bool:
+        """Whether residuals are released, and not counts as they are.
 
         Those of one attribute without a public number of rows would be no better than its counts. Weights are whole
         numbers, which for many values are too small to be in proportion.
         """
         alone = len(self.among) == 1 and self.rows is None
-        if not self.zcdp or alone or max(a.size for a in self.among) > _MOST_VALUES:
-            return None
-        return ResidualHistograms.of(self.among, self.rows)
+        return self.zcdp and not alone and max(a.size for a in self.among) <= _MOST_VALUES
+
+    def _residuals(self) -> ResidualHistograms | None:
+        """Return the residuals that are released, or None where counts are released as they are."""
+        return ResidualHistograms.of(self.among, self.rows) if self._by_residuals else None
 
     def _groups(self) -> list[tuple[tuple[int, ...], Fraction]]:
         if self.zcdp:

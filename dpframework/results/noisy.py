@@ -6,11 +6,12 @@ Assumes noise of discrete Laplace or discrete Gaussian mechanisms, in one releas
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from statistics import NormalDist
 from typing import Any, final
 
 import attrs
+import numpy as np
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import finite_from_0
@@ -58,6 +59,18 @@ class Noisy:
         199.83
         """
         return cls(value, discrete_laplace_variance(scale))
+
+    @classmethod
+    def mean(cls, numbers: Iterable[Noisy]) -> Noisy:
+        """Return the mean of least variance of numbers of one thing, whose noise is uncorrelated.
+
+        Examples
+        --------
+        >>> Noisy.mean([Noisy(400, 30), Noisy(430, 60)])
+        Noisy(value=410.0, variance=20.0)
+        """
+        weights, values = np.array([(1 / max(one.variance, 1e-12), one.value) for one in numbers]).T
+        return cls(float(weights @ values / weights.sum()), float(1 / weights.sum()))
 
     @property
     def deviation(self) -> float:

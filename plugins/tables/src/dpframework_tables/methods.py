@@ -313,6 +313,5 @@ def number_of_rows(totals: Iterable[Noisy], rows: int | None, most: int | None) 
     """Return the public number of rows, or else the mean of released ones, by their noise, from 1 to `most`."""
     if rows is not None:
         return float(max(rows, 1))
-    weights, values = np.array([(1 / max(one.variance, 1e-12), one.value) for one in totals]).T
-    found = float(weights @ values / weights.sum())
+    found = Noisy.mean(totals).value
     return max(found if most is None else min(found, most), 1.0)
