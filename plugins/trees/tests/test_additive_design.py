@@ -377,7 +377,7 @@ def section_volume(cells: int, total: float) -> float:
     total, volume = abs(total), abs(total) ** (cells - 1) / math.factorial(cells - 1)
     for p in range(1, cells):
         others = cells - p
-        part = quad(lambda n: n ** (p - 1) * (n + total) ** (others - 1), 0, (1 - total) / 2)[0]  # noqa: B023
+        part = quad(lambda n, p=p, others=others: n ** (p - 1) * (n + total) ** (others - 1), 0, (1 - total) / 2)[0]
         volume += math.comb(cells, p) * part / math.factorial(p - 1) / math.factorial(others - 1)
     return volume
 

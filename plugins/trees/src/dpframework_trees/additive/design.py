@@ -162,6 +162,10 @@ class Design:
         """Return the columns of an attribute, of the tree or of the intercept."""
         return slice(self.starts[block], self.starts[block] + self.widths[block])
 
+    def summed(self, group: Iterable[int]) -> list[int]:
+        """Return the blocks of a group whose columns add up to what a row changes: of several columns, or 1."""
+        return [j for j in group if self.widths[j] > 1 or j == len(self.widths) - 1]
+
     @functools.cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """Blocks whose noise has one radius (see `grouping`); the intercept is in the first."""

@@ -104,7 +104,7 @@ class GroupNoise:
         It is that of a linear function of length 1, with the sum 0 over outputs, and over a block's columns with one
         sum.
         """
-        radius = (self.dimension + 1) * (self.dimension + 2)
+        radius = self._square_of_radius
         if self.outputs > 1:
             return tuple(radius / 4 * _square_of_balanced(m, self.outputs) for m in self.blocks)
         if not self.one_sum:  # a coordinate of an l1 ball of radius 1 has the mean square 2 / ((m + 1) (m + 2))
@@ -124,8 +124,12 @@ class GroupNoise:
     @functools.cached_property
     def square_of_sum(self) -> float:
         """About the mean square of what all blocks share, 0 where nothing is shared."""
-        radius = (self.dimension + 1) * (self.dimension + 2)
-        return radius * unit_ball_moments(self.histograms).total if self.one_sum else 0.0
+        return self._square_of_radius * unit_ball_moments(self.histograms).total if self.one_sum else 0.0
+
+    @property
+    def _square_of_radius(self) -> int:
+        """About the mean square of the radius of a uniform point's ball, over the scale's square."""
+        return (self.dimension + 1) * (self.dimension + 2)
 
     @functools.cached_property
     def log_volume(self) -> float:

@@ -243,7 +243,7 @@ def into_space(tuned: Tuned, coefficients: Reals) -> Reals:
         return np.asarray(found - found.mean(axis=1, keepdims=True))
     for group, of_group in zip(design.groups, design.noises, strict=True):
         if of_group.one_sum:
-            summed = [j for j in group if design.widths[j] > 1 or j == len(design.widths) - 1]
+            summed = design.summed(group)
             sums = [float((tuned.ridge[:, None] * coefficients)[design.columns_of(j)].sum()) for j in summed]
             for j, own in zip(summed, sums, strict=True):
                 part = design.columns_of(j)

@@ -160,9 +160,8 @@ class Tuned:
         """
         found = []
         for group, of_group, unit in self._groups:
-            widths, last = self.design.widths, len(self.design.widths) - 1
-            blocks = [j for j in group if of_group.one_sum and (widths[j] > 1 or j == last)]
-            gain = sum(1 / (widths[j] * float(self.ridge[self.design.starts[j]])) for j in blocks)
+            blocks = self.design.summed(group) if of_group.one_sum else []
+            gain = sum(1 / (self.design.widths[j] * float(self.ridge[self.design.starts[j]])) for j in blocks)
             found.append((unit**2 * of_group.square_of_sum, gain))
         return tuple(found)
 
