@@ -43,7 +43,7 @@ class Source:
 
     name: str
     columns: tuple[str, ...] = attrs.field(repr=False)  # of a file without a header: the cells of a row
-    read: Callable[[Sequence[int]], Iterator[Sequence[Any]]]
+    read: Callable[[Sequence[int]], Iterator[Sequence[Any]]] = attrs.field(repr=False)
     once: bool = False
 
     def blocks(self, names: Collection[str]) -> Iterator[dict[str, Any]]:
