@@ -65,8 +65,9 @@ def test_balanced_noise_is_drawn_as_stated(blocks: tuple[int, ...], outputs: int
 
 def test_gradients_of_rows_noise_and_minimisers_add_up_to_0() -> None:
     """And `into_space` puts there what is released beside them."""
-    design, rng = Design([(0, 1, 2), (0, 1)], 4, 40, 100), np.random.default_rng(0)
+    design, rng = Design([range(14), (0, 1)], 4, 40, 100), np.random.default_rng(0)
     tuned = Tuned(design, Fraction(1))
+    assert all(noise.balanced for noise in design.noises)
     codes = [rng.integers(0, size, 30) for size in (*design.sizes, 1)]
     cells = np.column_stack([code + first for code, first in zip(codes, design.first_cells, strict=True)])
     rows = Rows(cells.astype(np.uint16), rng.integers(0, 4, 30).astype(np.uint16), design)
@@ -79,7 +80,8 @@ def test_gradients_of_rows_noise_and_minimisers_add_up_to_0() -> None:
 
 def test_what_is_said_of_the_space_is_so() -> None:
     """Its dimension, and by how much the last output may be off."""
-    noise = GroupNoise.of((2, 1), 3, intercept=True)
+    noise = GroupNoise((2, 1), 3, one_sum=False, intercept=True, balanced=True)
+    assert (noise.dimension_of_radius, noise.radii) == (6, 1)
     assert (noise.dimension, noise.one_sum, noise.square_of_sum) == (6, False, 0)
     assert noise.rounded == max(np.abs(own).sum() for own in ([[1, 1, -2]] * 2, [[1, 1, -2]]))
     assert noise.square_of_half == 3 * (0.25 + 0.25 + 1)

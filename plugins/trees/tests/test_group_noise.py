@@ -21,6 +21,8 @@ FALSE_ALARM = 1e-9
 WIDE = Design([(0, 1, 2), (0, 1), (0, 1, 2, 3)], 2, 40, 100)
 #: Groups of two attributes each, with a leaf's column as a block of its own.
 SEVERAL = Design([range(40), range(40), (0, 1, 2), (0, 1)], 2, 40, 100, (16, -16, 4))
+#: Six outputs, each with noise by itself.
+OUTPUTS = Design([(0, 1, 2), (0, 1), (0, 1, 2, 3)], 6, 40, 100)
 SMALL = [((3, 1), False), ((3, 1), True), ((3, 1, 1), True), ((3, 3), False), ((3, 3, 1), True)]
 
 
@@ -61,6 +63,30 @@ def test_noise_with_one_sum_is_drawn_as_stated(blocks: tuple[int, ...], intercep
     assert statistic < chi2.isf(FALSE_ALARM, kept.sum() - 1)
 
 
+def test_noise_by_output_is_drawn_as_stated() -> None:
+    """Each output by itself: its norm alone decides, and outputs of 4,000 draws are not correlated.
+
+    A correlation of norms is beyond 6 / sqrt(4,000) with a probability below 1e-8.
+    """
+    one, several = (GroupNoise((3, 1), outputs, True, True) for outputs in (1, 3))
+    drawn = np.array([several.draw(0.6, SeededRandomness(seed)) for seed in range(4_000)])
+    alone = [tuple(one.draw(0.6, SeededRandomness(10_000 + seed))[:, 0].tolist()) for seed in range(12_000)]
+    assert drawn.shape == (4_000, 4, 3)
+    norms = np.array([[norm_of((3, 1), tuple(draw[:, c])) for c in range(3)] for draw in drawn])
+    assert np.abs(np.corrcoef(norms.T)[np.triu_indices(3, 1)]).max() < 6 / 4_000**0.5
+    for c in range(3):
+        own, whole = Counter(tuple(draw[:, c].tolist()) for draw in drawn), Counter(alone)
+        for point, number in whole.most_common(12):
+            share = number / 12_000
+            # 6 standard deviations of both samples' shares
+            assert abs(own[point] / 4_000 - share) < 6 * math.sqrt(share * (1 / 4_000 + 1 / 12_000))
+    assert several.norm(drawn[0].astype(float)) == norms[0].sum()
+    assert (several.dimension, several.radii, several.dimension_of_radius) == (9, 3, 3)
+    assert (several.rounded, several.square_of_half) == (3 * one.rounded, 3 * one.square_of_half)
+    assert several.log_volume == pytest.approx(3 * one.log_volume)
+    assert several.squares == one.squares
+
+
 @pytest.mark.parametrize(("blocks", "intercept"), SMALL)
 def test_what_is_said_of_its_space_is_so(blocks: tuple[int, ...], intercept: bool) -> None:
     """Its dimension, and the number of points in balls, of which the volume is the limit."""
@@ -83,13 +109,13 @@ def test_a_group_without_several_histograms_or_cells_has_no_sum() -> None:
         assert (noise.rounded, noise.square_of_half) == (max(blocks), sum(blocks) / 4)
 
 
-@pytest.mark.parametrize("design", [WIDE, SEVERAL], ids=["one", "several"])
+@pytest.mark.parametrize("design", [WIDE, SEVERAL, OUTPUTS], ids=["one", "several", "outputs"])
 def test_gradients_of_rows_and_noise_lie_in_one_space(design: Design) -> None:
     """And so does the ridge times the minimiser, next to which `into_space` puts what is released."""
     rng, tuned = np.random.default_rng(0), Tuned(design, Fraction(1))
     codes = [rng.integers(0, size, 30) for size in (*design.sizes, 1)]
     cells = np.column_stack([code + first for code, first in zip(codes, design.first_cells, strict=True)])
-    rows = Rows(cells.astype(np.uint16), rng.integers(0, 2, 30).astype(np.uint16), design)
+    rows = Rows(cells.astype(np.uint16), rng.integers(0, design.classes, 30).astype(np.uint16), design)
     noise = draw_noise(tuned, SeededRandomness(2))
     fitted = minimise(rows, tuned, noise)
     loss = Loss(rows, tuned, noise)
@@ -108,7 +134,8 @@ def sums_of(design: Design, vector: Any) -> list[list[float]]:
     """Return the sums of a vector that are equal if it is in the space, for each group with one sum."""
     wide = [j for j, width in enumerate(design.widths) if width > 1 or j == len(design.widths) - 1]
     groups = [[j for j in group if j in wide] for group in design.groups]
-    return [[float(vector[design.columns_of(j)].sum()) for j in group] for group in groups]
+    outputs = range(design.outputs)
+    return [[float(vector[design.columns_of(j), c].sum()) for j in group] for group in groups for c in outputs]
 
 
 def test_a_leaf_that_is_half_way_between_two_cells_is_within_the_hull() -> None:

@@ -64,16 +64,17 @@ def test_of_numbers_the_most_is_taken_off_that_an_attribute_could_leave(classes)
     w = centre(w)
     given, last = (tuned.ridge[:, None] * w**2).sum(axis=0), [tuned.design.columns - 1]
     p = probabilities(_scores(tuned.design, w))[:, -tuned.design.outputs :]
-    surer = (p * (1 - p)).mean(axis=0) * classes**2 / (classes - 1) / 0.6
+    share = 1 if classes == 2 else 1 - 1 / classes
+    surer = (p * (1 - p)).mean(axis=0) * classes**2 / (classes - 1) / 0.6 / share
     # the intercept, which all rows have, is as sure as the scores are
     of_column = np.where(np.isin(np.arange(len(w)), last)[:, None], surer, 1) * tuned.curvatures[:, None]
-    rng, found, share = np.random.default_rng(0), [], 1 if classes == 2 else 1 - 1 / classes
+    rng, found = np.random.default_rng(0), []
     between, ridge = tuned.deviations[:, None] ** 2, tuned.ridge[:, None]
     of_means = np.append(np.repeat(tuned.variances_of_means[:-1], CELLS), between[-1])[:, None]
     shared, one_sum = 0.0, tuned.design.noises[0].one_sum
     if one_sum:  # the means and the intercept, whose noise is one number
         (variance, gain), h = tuned.shared[0], tuned.curvatures[-1] * surer
-        shared, of_means, between[-1] = variance * gain / (1 + h * gain), np.zeros_like(of_means), 0
+        shared, of_means, between[-1] = share * variance * gain / (1 + h * gain), np.zeros_like(of_means), 0
     noise = between + np.where(np.arange(len(w)) < len(w) - 1, 1, 0)[:, None] * (of_means - between) / CELLS  # a column
     for shares in ([1, 0, 0], *rng.dirichlet(np.ones(CELLS), 50), [0, 0, 1]):
         in_cells = np.concatenate([np.tile(shares, ATTRIBUTES) * CELLS, [1.0]])  # times rows spread evenly

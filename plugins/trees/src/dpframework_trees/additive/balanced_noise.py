@@ -21,8 +21,10 @@ rows with probability in proportion to exp(-depth / scale).
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,3 +70,18 @@ def _propose(
         if numbers.below(most * math.comb(depth + outputs - 2, outputs - 2)) >= layer_size(outputs, 0, depth):
             return None
     return found
+
+
+@functools.lru_cache(maxsize=1024)
+def balanced_square(rows: int, outputs: int) -> float:
+    """Return the mean square of a linear function with the sum 0 over outputs, of a block's point of depth 1 at most.
+
+    Depths of rows are Dirichlet distributed (see the module), each with K - 1 of d + 1 parts. Of a row of depth n
+    with p numbers below 0, these and the others are uniform on simplices, and the mean of the sum of squares of k
+    numbers that add up to n is 2 n**2 / (k + 1).
+    """
+    k, d = outputs, rows * (outputs - 1)
+    ways = [math.comb(k, p) * math.comb(k - 2, p - 1) for p in range(1, k)]
+    squares = [Fraction(2, p + 1) + Fraction(2, k - p + 1) for p in range(1, k)]
+    of_row = sum(way * square for way, square in zip(ways, squares, strict=True)) / sum(ways)
+    return float(of_row * k / ((d + 1) * (d + 2)))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts import InputError
 from dpframework_trees.additive.group_noise import GroupNoise
-from dpframework_trees.additive.grouping import groups_by_noise, groups_by_width, parts_of_norm
+from dpframework_trees.additive.grouping import groups_by_noise, parts_of_norm
 
 Reals = NDArray[np.float64]
 
@@ -169,7 +169,7 @@ class Design:
     @functools.cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """Blocks whose noise has one radius (see `grouping`); the intercept is in the first."""
-        return groups_by_noise(self.widths) if self.outputs == 1 else groups_by_width(self.widths)
+        return groups_by_noise(self.widths, self.outputs)
 
     @functools.cached_property
     def shares(self) -> tuple[Fraction, ...]:

@@ -20,20 +20,20 @@ to the cube roots of these, and the best groups have the least sum of cube roots
 divisions of the histograms in order of size. A draw takes time in proportion to about D**3, so that a group of several
 histograms has `MOST_DIMENSIONS` at most; two halves of a larger one have about as much noise.
 
-**Several classes.** A block's noise has a coordinate for each output and column, whose sum over outputs is 0. Blocks of
-one column share a radius, first the intercept's; then others of similar size.
+**Several classes.** Each output has such noise, or all have balanced noise (see `group_noise`), of which a block's
+directions have the mean square (d + 1) (d + 2) / 4 times `balanced_square`, with d dimensions. Each group has the kind
+that is less by the sum above.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+
+from dpframework_trees.additive.balanced_noise import balanced_square
 
 Group = tuple[int, ...]
 
-WIDER = 1.6  # than the smallest block of its group is no block
 TELLING = 6  # cells of a histogram
-MOST_OF_BLOCK = 12  # coordinates of a block that its group's share is by, of several classes
 MOST_DIMENSIONS = 64
 
 
@@ -53,17 +53,24 @@ def dimensions(sizes: Sequence[int]) -> int:
     return 1 + sum(size - 1 for size in sizes)
 
 
-def groups_by_noise(widths: Sequence[int]) -> tuple[Group, ...]:
-    """Return the blocks of each group, for one output; the last block is the intercept's.
+def is_balanced(sizes: Sequence[int], outputs: int) -> bool:
+    """Tell whether the noise of a group of histograms is less if it is balanced over outputs."""
+    return outputs > 1 and 0 < _of_balanced(sizes, outputs) < _by_output(sizes)
+
+
+def groups_by_noise(widths: Sequence[int], outputs: int) -> tuple[Group, ...]:
+    """Return the blocks of each group; the last block is the intercept's.
 
     Parameters
     ----------
     widths
         The number of columns of each block.
+    outputs
+        The number of coordinates of a column.
 
     Examples
     --------
-    >>> groups_by_noise([40, 1, 3, 1])
+    >>> groups_by_noise([40, 1, 3, 1], 1)
     ((1, 2, 3), (0,))
     """
     intercept = len(widths) - 1
@@ -76,7 +83,7 @@ def groups_by_noise(widths: Sequence[int]) -> tuple[Group, ...]:
             own = sizes[start:end]
             if len(own) > 1 and dimensions(own) > MOST_DIMENSIONS:
                 break
-            options.append((best[start][0] + _root(own), start))
+            options.append((best[start][0] + _root(own, outputs), start))
         best.append(min(options))
     groups, end = [], len(order)
     while end:
@@ -89,33 +96,34 @@ def groups_by_noise(widths: Sequence[int]) -> tuple[Group, ...]:
     return ((*groups[0], intercept), *groups[1:])
 
 
-def groups_by_width(widths: Sequence[int]) -> tuple[Group, ...]:
-    """Return the blocks of each group, for several outputs."""
-    narrow = [j for j, width in enumerate(widths) if width == 1]
-    wide = sorted((j for j, width in enumerate(widths) if width != 1), key=lambda j: widths[j])
-    groups: list[list[int]] = [narrow]
-    for j in wide:
-        of_last = groups[-1]
-        if len(groups) == 1 or widths[j] > WIDER * widths[of_last[0]]:
-            groups.append([j])
-        else:
-            of_last.append(j)
-    return tuple(map(tuple, groups))
-
-
 def parts_of_norm(widths: Sequence[int], groups: Sequence[Group], outputs: int) -> list[int]:
     """Return whole numbers above 0, in proportion to the groups' shares of the norm."""
     return [max(round(2**16 * _part(widths, group, outputs)), 1) for group in groups]
 
 
 def _part(widths: Sequence[int], group: Group, outputs: int) -> float:
-    if outputs == 1:
-        return _root([cells_of_block(widths[j]) for j in group if j < len(widths) - 1])
-    return float(sum(math.sqrt(2) * min(widths[j] * outputs, MOST_OF_BLOCK) for j in group) ** (2 / 3))
+    return _root([cells_of_block(widths[j]) for j in group if j < len(widths) - 1], outputs)
 
 
-def _root(sizes: Sequence[int]) -> float:
+def _root(sizes: Sequence[int], outputs: int) -> float:
     """Return the cube root of a group's noise (see the module), of the intercept's own where it is alone."""
+    noise = _of_balanced(sizes, outputs) if is_balanced(sizes, outputs) else _by_output(sizes)
+    return float((noise or 2.0) ** (1 / 3))
+
+
+def _by_output(sizes: Sequence[int]) -> float:
+    """Return the noise of one output's functions, and of each of several with noise by itself."""
     number = dimensions(sizes)
-    noise = sum(min(s, TELLING) ** 2 * (s - 1) * (2 * s - 1) / (s**2 * (s + 1) ** 2) for s in sizes)
-    return float(((number + 1) * (number + 2) * (noise or 1 / 3)) ** (1 / 3))
+    parts = [min(s, TELLING) ** 2 * (s - 1) * (2 * s - 1) / (s**2 * (s + 1) ** 2) for s in sizes]
+    return (number + 1) * (number + 2) * sum(parts)
+
+
+def _of_balanced(sizes: Sequence[int], outputs: int) -> float:
+    """Return that of balanced noise. The one column of a histogram of two cells is their difference."""
+    widths = [1 if s == 2 else s for s in sizes]
+    number = sum(widths) * (outputs - 1)
+    parts = [
+        min(s, TELLING) ** 2 * (s - 1) / s * balanced_square(width, outputs) / (2 if s == 2 else 1)
+        for s, width in zip(sizes, widths, strict=True)
+    ]
+    return (number + 1) * (number + 2) / 4 * sum(parts)

@@ -39,6 +39,7 @@ from dpframework_trees.additive.queries import LogisticRows
 from dpframework_trees.additive.tree_part import DEPTH, SHARE, WORTH, values_of
 from dpframework_trees.additive.tuning import Tuned
 from dpframework_trees.additive.witnesses import (
+    COLOURS,
     OF_TREE,
     OF_TREE_REPLACED,
     SCHEMA,
@@ -90,7 +91,7 @@ class DPAdditive(Miner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return two classes, several, and counted bins, for a number of rows that makes them worth counting."""
+        """Return classes of two, several and many, and counted bins, for a number of rows that makes these worth it."""
         two, several = cls("grade", 2), cls("colour", 2)
         counted = attrs.evolve(SCHEMA.replace(Numeric("size", 0, 8, cuts=range(1, 8))), max_rows=MANY)
         branch = Variant(counts=True).name
@@ -103,6 +104,7 @@ class DPAdditive(Miner):
         return {
             "two": Example(SCHEMA, two, witnesses=[witness_of_added("grade"), witness_of_replaced("grade")]),
             "several": Example(SCHEMA, several, witnesses=[witness_of_added("colour"), witness_of_replaced("colour")]),
+            "many": Example(COLOURS, several, witnesses=[witness_of_added("colour"), witness_of_replaced("colour")]),
             "counted": Example(counted, two, witnesses=of_counts),
             "tree": Example(SCHEMA, cls("grade", 2, interactions="yes"), witnesses=with_tree),
         }

@@ -9,14 +9,16 @@ the determinant free, the discrete noise and the account of what is computed are
     F(w) = sum over rows of -log p(y | x, w)  +  w'Rw / 2  +  b'w.
 
 Let w* be its minimiser: there is exactly one, and the gradient is 0 there. Blocks of coordinates lie in groups g of
-scales s_g; G_g is the largest l1 norm of a block of g. Noise in real numbers: b = t (k + xi), t the lattice's step, k
-an integer vector with probability proportional to exp(-sum of G_g(k) / s_g), xi uniform in a cube of side 1 around 0.
+scales s_g; G_g is the largest l1 norm of a block of g, over all outputs, or else the sum of the outputs' own largest
+(`GroupNoise`). Noise in real numbers: b = t (k + xi), t the lattice's step, k an integer vector with probability
+proportional to exp(-sum of G_g(k) / s_g), xi uniform in a cube of side 1 around 0.
 
 **The density of w*.** -b = grad(w) = sum of the rows' gradients + R w is one-to-one and smooth between b and w, so w*
 has the density f(b) det H(w), H the Hessian, at every w. Let a row be added. Its gradient is v = (p - e_y) x', p its
-probabilities, with an l1 norm of c r in each block: r = 1 - p_y, c = 1 for two classes (one output), else 2. The two
-tables' b differ by v, their k by v / t and something in [-1, 1] a coordinate; so with m_g the coordinates of g's
-largest block, log f differs by at most
+probabilities, with an l1 norm of c r in each block: r = 1 - p_y, c = 1 for two classes (one output), else 2. In an
+output the norm is the same in all blocks, so that the outputs' own largest add up to c r, too. The two tables' b differ
+by v, their k by v / t and something in [-1, 1] a coordinate; so with m_g the coordinates of g's largest block, log f
+differs by at most
 
     r e + sum of m_g / s_g,       e = sum of c / (t s_g).
 
@@ -29,20 +31,20 @@ The Hessian gains (diag(p) - p p') x x'. Let q be the largest x' R**-1 x of any 
   is concave in r, with the derivative e - 2 q / (K - 1) at 1: if q <= e (K - 1) / 2 then at most e + q (K - 2) / (K -
   1).
 
-**Noise with one sum.** With one output a row's gradient is r x, with a sum of r in each block of several columns and r
-for the intercept. So the rows' gradients of a group lie in the space S of vectors that have one sum, and so may noise
-(see `group_noise`). Then R w* = -(the rows' gradients) - b is in S, too: -b = grad(w) is one-to-one and smooth between
-the spaces R**-1 S and S. With R w as coordinates its derivative is the identity plus M R**-1 on S, M the Hessian of the
-rows' loss. A row adds r (1 - r) x x' to M, x in S, so the determinant grows by a factor of 1 + x' H**-1 x r (1 - r),
-as above. Coordinates of S are the sum, and each histogram's cells but the last: of two cells for a block of one
-column, whose coordinate is their difference. xi is uniform in a cube of side 1 in these, and so are the differences in
-[-1, 1]. The last of m cells differs by m at most. So m_g is then 2 m - 1 for the largest histogram
-(`GroupNoise.rounded`).
+**Noise with one sum.** In an output a row's gradient is x times a number r, with a sum of r in each block of several
+columns and r for the intercept. So the rows' gradients of a group lie in the space S of vectors that have one sum in
+each output, and so may noise (see `group_noise`). Then R w* = -(the rows' gradients) - b is in S, too: -b = grad(w) is
+one-to-one and smooth between the spaces R**-1 S and S. With R w as coordinates its derivative is the identity plus M
+R**-1 on S, M the Hessian of the rows' loss. What a row adds to M maps into S, so the determinant grows by what is said
+above: with one output by a factor of 1 + x' H**-1 x r (1 - r), else its logarithm by a trace at most. Coordinates of S
+are the sum, and each histogram's cells but the last: of two cells for a block of one column, whose coordinate is their
+difference. xi is uniform in a cube of side 1 in these, and so are the differences in [-1, 1]. The last of m cells
+differs by m at most. So m_g is then 2 m - 1 for the largest histogram, in each output (`GroupNoise.rounded`).
 
 **Balanced noise.** With K > 2 classes the entries of p - e_y add up to 0, so the rows' gradients do over outputs, in
-each column. The same holds then for noise of that kind, and for R w*, as R is the same for all outputs. A row's Hessian
-maps into that space S, and has the same trace on it. Coordinates are all outputs but the last, which differs by K - 1
-at most: so m_g is 2 (K - 1) for each column of the largest block.
+each column. In a group whose noise does, too, so does R w*, as R is the same for all outputs. A row's Hessian maps into
+that space S, and has the same trace on it. Coordinates are all outputs but the last, which differs by K - 1 at most: so
+m_g is 2 (K - 1) for each column of the largest block.
 
 **Numbers as outcomes.** With two classes let the outcome be any t in [0, 1], and a row's loss -t log p - (1 - t)
 log(1 - p), which is least in expectation where p is the mean of t (Papke and Wooldridge 1996). The gradient is (p - t)
@@ -211,24 +213,26 @@ def noise_log_density(tuned: Tuned, noise: Reals) -> float:
     design, found = tuned.design, []
     for group, of_group, scale in zip(design.groups, design.noises, tuned.scales, strict=True):
         unit = scale * float(tuned.step)
-        norms = (np.abs(noise[design.columns_of(j)]).sum() for j in group)
-        found.append(-max(norms) / unit - of_group.dimension * math.log(unit) - of_group.log_volume)
+        norm = of_group.norm(np.concatenate([noise[design.columns_of(j)] for j in group]))
+        found.append(-norm / unit - of_group.dimension * math.log(unit) - of_group.log_volume)
     return math.fsum(found)
 
 
 def _log_ridge_left_out(tuned: Tuned) -> float:
     """Return the logarithm of the product of R over the numbers that are no coordinates of minimisers.
 
-    With R w as coordinates, the density of R w has det H / det R in place of det H. In a group with one sum, w has the
-    intercept and all of a block's entries but the last as coordinates, or all of the first block's without it. Of
-    several outputs it has all but the last.
+    With R w as coordinates, the density of R w has det H / det R in place of det H. In a group with one sum, each
+    output of w has the intercept and all of a block's entries but the last as coordinates, or all of the first block's
+    without it. Of balanced outputs w has all but the last.
     """
     design, found = tuned.design, []
-    if design.outputs > 1:
-        return math.fsum(np.log(tuned.ridge))
     for group, of_group in zip(design.groups, design.noises, strict=True):
-        wide = [j for j in group if design.widths[j] > 1] if of_group.one_sum else []
-        found += [math.log(tuned.ridge[design.starts[j]]) for j in wide[not of_group.intercept :]]
+        if of_group.balanced:
+            found += [math.log(one) for j in group for one in tuned.ridge[design.columns_of(j)]]
+        elif of_group.one_sum:
+            wide = [j for j in group if design.widths[j] > 1]
+            logs = [math.log(tuned.ridge[design.starts[j]]) for j in wide[not of_group.intercept :]]
+            found += design.outputs * logs
     return math.fsum(found)
 
 
@@ -236,16 +240,18 @@ def into_space(tuned: Tuned, coefficients: Reals) -> Reals:
     """Return the coefficients in the space of minimisers that are next to some, shape (columns, outputs).
 
     A release has noise of its own beside the minimiser, in all numbers. In a group with one sum the ridge times the
-    minimiser has one sum, too, and several outputs add up to 0 (see the module).
+    minimiser has one sum in each output, too, and balanced outputs add up to 0 (see the module).
     """
     design, found = tuned.design, coefficients.copy()
-    if design.outputs > 1:
-        return np.asarray(found - found.mean(axis=1, keepdims=True))
     for group, of_group in zip(design.groups, design.noises, strict=True):
-        if of_group.one_sum:
+        if of_group.balanced:
+            for j in group:
+                part = design.columns_of(j)
+                found[part] -= found[part].mean(axis=1, keepdims=True)
+        elif of_group.one_sum:
             summed = design.summed(group)
-            sums = [float((tuned.ridge[:, None] * coefficients)[design.columns_of(j)].sum()) for j in summed]
+            sums = [(tuned.ridge[:, None] * coefficients)[design.columns_of(j)].sum(axis=0) for j in summed]
             for j, own in zip(summed, sums, strict=True):
                 part = design.columns_of(j)
-                found[part] += (np.mean(sums) - own) / design.widths[j] / tuned.ridge[part, None]
+                found[part] += (np.mean(sums, axis=0) - own) / design.widths[j] / tuned.ridge[part, None]
     return found

@@ -19,7 +19,8 @@ attribute:
 - Of a number most rows are often in few bins, and several numbers are often alike, which leaves more noise. 1 / (h + R)
   is convex in h, so the sum is largest if all rows are in one cell, and that is taken off.
 - Of other attributes what rows leave that are spread evenly over cells. A row's part of h is the mean of p_c (1 - p_c)
-  by the released scores: the surer these are, the more noise there is. The mean of an attribute's columns is told apart
+  by the released scores, over 1 - 1 / K for K outputs, whose curvature is larger in what is left when the mean over
+  outputs is taken off: the surer scores are, the more noise there is. The mean of an attribute's columns is told apart
   from the intercept, and from other attributes' means, by the ridge alone: there h is 0.
 - Of what a group's blocks share (noise with one sum, see `perturbation`) what rows leave that tell nothing else. Let r
   be that sum, of variance V, and c the sum of R w in each of the blocks: their means and the intercept add g c to the
@@ -32,7 +33,8 @@ tell the same, noise may leave more than is taken off.)
 D falls as a grows, by J(a): J_c is the sum over rows of s_c times how much p_c grows from 1 to a. It is taken as
 expected, of rows spread evenly over cells, by a fixed sample of these. D is an estimate: given w, w_c'b_c has a
 variance of about the sum of sd**2 w**2; and the columns of a group share a radius, whose square varies by a share of
-2 / sqrt(d + 1) in d dimensions, and what is taken off with it, of all outputs at once. Let V be the sum of both
+2 / sqrt(d + 1) in d dimensions, and what is taken off with it. Balanced noise has one radius for all outputs. Of noise
+by output, what output c leaves comes by 1 - 1 / K from its own radius, and by 1 / (K (K - 1)) from each other's. Let V be the sum of both
 covariances. Before any evidence each a_c - 1 is expected within about `SPREAD` of 0, and those of several outputs are
 alike: their covariance is U, with `SPREAD`**2 on the diagonal, and `ALIKE` times that beside it. So what is taken is
 the most likely a from 1 to `MOST` given D, where this is least:
@@ -50,6 +52,7 @@ import attrs
 import numpy as np
 
 from dpframework_trees.additive.design import Design, Reals, probabilities
+from dpframework_trees.additive.group_noise import GroupNoise
 from dpframework_trees.additive.tuning import CURVATURE, Tuned
 
 SPREAD = 1.0  # of the factor, as it is expected
@@ -161,7 +164,8 @@ def evidence_of(tuned: Tuned, coefficients: Reals, scores: Reals) -> Evidence:
     design, variances, ridge = tuned.design, tuned.deviations**2, tuned.ridge
     classes, p = design.classes, _of_outputs(scores)
     of_centred = 1.0 if design.outputs == 1 else 1 - 1 / design.outputs
-    surer = (p * (1 - p)).mean(axis=0) * classes**2 / (classes - 1) / (4 * CURVATURE)  # than is expected: below 1
+    # how much surer scores are than is expected, below 1; in centred scores of even classes the curvature is p
+    surer = (p * (1 - p)).mean(axis=0) * classes**2 / (classes - 1) / (4 * CURVATURE) / of_centred
     shared = {j for group, noise in zip(design.groups, design.noises, strict=True) if noise.one_sum for j in group}
     taken = np.empty((len(design.widths), design.outputs))
     for j, (start, width) in enumerate(zip(design.starts, design.widths, strict=True)):
@@ -176,10 +180,21 @@ def evidence_of(tuned: Tuned, coefficients: Reals, scores: Reals) -> Evidence:
     covariance = np.diag((of_centred * variances[:, None] * coefficients**2).sum(axis=0))
     all_gains, h = sum(gain for _, gain in tuned.shared), tuned.curvatures[-1] * surer
     for group, noise, (variance, gain) in zip(design.groups, design.noises, tuned.shared, strict=True):
-        taken[group[0]] += variance * gain * (1 - h * gain / (1 + h * all_gains))
+        taken[group[0]] += of_centred * variance * gain * (1 - h * gain / (1 + h * all_gains))
         of_group = taken[list(group)].sum(axis=0)
-        covariance += 4 / (noise.dimension + 1) * np.outer(of_group, of_group)
+        of_radii = of_group[:, None] * _from_radii(noise)
+        covariance += 4 / (noise.dimension_of_radius + 1) * of_radii @ of_radii.T
     return Evidence((ridge[:, None] * coefficients**2).sum(axis=0) - taken.sum(axis=0), covariance)
+
+
+def _from_radii(noise: GroupNoise) -> Reals:
+    """Return the share of each output's noise that is in proportion to each radius, shape (outputs, radii)."""
+    k = noise.outputs
+    if noise.radii == 1:
+        return np.ones((k, 1))
+    shares = np.full((k, k), 1 / (k * (k - 1)))
+    np.fill_diagonal(shares, 1 - 1 / k)
+    return shares
 
 
 def _scores(design: Design, coefficients: Reals) -> Reals:

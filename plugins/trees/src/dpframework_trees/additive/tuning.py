@@ -19,8 +19,9 @@ SPREAD = 0.25  # the most variance that an attribute's values are expected to ha
 SPREAD_OF_MANY = 100.0  # that times the square of the number of attributes, where they are many
 SPREAD_OF_INTERCEPT = 1.0
 BLUR = Fraction(1, 1024)  # of epsilon, for each of the two sides that the release's noise is compared on
-MULTICLASS = Fraction(1, 13)  # of epsilon, that the determinant may cost with several classes at most
-HALVED = 7  # times at most, where the ridge that is asked for costs less
+MULTICLASS = Fraction(1, 7)  # of epsilon, that the determinant may cost with several classes at most
+HALVED = 8  # times at most, where a ridge costs less that is near what is asked for
+NEAR = 4.0  # times what is asked for: a larger ridge costs more than noise does
 BEYOND = 512  # times its mean, a group's radius is never seen
 STEPS = 32  # bits: the noise's lattice is at most 2**-32 of one over epsilon
 LATTICE = Fraction(1, 1 << 20)  # of epsilon, that the noise's lattice costs at most
@@ -56,8 +57,8 @@ class Tuned:
         What the fit may lose for a row that is added or removed.
     determinant
         The part of epsilon that is set aside for the Hessian's determinant: nothing for two classes. For more, by
-        default the least of `MULTICLASS` halved up to `HALVED` times at which the ridge that is asked for needs no
-        more. It follows from the design and epsilon, which are public.
+        default the least of `MULTICLASS` halved up to `HALVED` times at which a ridge of `NEAR` times what is asked
+        for needs no more. It follows from the design and epsilon, which are public.
     """
 
     design: Design
@@ -70,7 +71,7 @@ class Tuned:
             return Fraction(0)
         for times in range(HALVED, 0, -1):
             tried = Tuned(self.design, self.epsilon, MULTICLASS / 2**times)
-            if tried.curvature(tried.asked) <= float(tried.most_curvature) * BELOW:
+            if tried.curvature(NEAR * tried.asked) <= float(tried.most_curvature) * BELOW:
                 return tried.determinant
         return MULTICLASS
 
@@ -100,7 +101,7 @@ class Tuned:
     def largest_noise(self) -> float:
         """About the largest mean of a group's radius, in steps of the lattice."""
         of_groups = zip(self.design.noises, self.scales, strict=True)
-        return max((of_group.dimension + 1) * scale for of_group, scale in of_groups)
+        return max((of_group.dimension_of_radius + 1) * scale for of_group, scale in of_groups)
 
     @functools.cached_property
     def most_curvature(self) -> Fraction:
@@ -154,7 +155,7 @@ class Tuned:
 
     @functools.cached_property
     def shared(self) -> tuple[tuple[float, float], ...]:
-        """About the variance of each group's sum, and what the score gains if R times the coefficients has the sum 1.
+        """About the variance of each group's sum, and what a score gains if R times the coefficients has the sum 1.
 
         A row's score has the mean of each block of several columns, and the intercept. Both are 0 without one sum.
         """

@@ -27,6 +27,7 @@ SCHEMA = Schema(
     ],
     max_rows=40,
 )
+COLOURS = SCHEMA.replace(Categorical("colour", ["red", "green", "blue", "white", "black", "grey"]))
 RED = {"colour": "red", "size": 1, "ripe": "true", "grade": "bad"}
 #: Releases of a tree of colour = red alone: its first leaf, of the red row, is all of its class, the other is not.
 OF_TREE: dict[str, Any] = {
@@ -75,14 +76,14 @@ def witness_of_replaced(target: str, size: int = 7, **released: object) -> Witne
         ridge = tune_for(design, calibration).ridge
         one, two = (columns_of(design, codes) for codes in CODES[target])
         place, narrow = design.starts[ripe], _narrow(design)
-        if design.outputs == 1:
+        if not design.noises[0].balanced:
             # half of what the rows share is in the cells of either: both scores are lowered by the sum, as by `others`
             lowers = np.where(narrow, 0, (one + two) / 2)
             lowers[-1] = 1
             others = (LOW + APART / ridge[place]) / (float((lowers**2 / ridge).sum()) - 1 / ridge[place])
             apart = -others * lowers / ridge
             apart[place] = -(others + APART) / ridge[place]
-            return np.asarray(apart[:, None])
+            return np.outer(apart, _towards(design))
         apart = np.where(narrow, 0, (two - one) * APART / ridge)
         others = LOW + np.abs(apart).sum()
         of_ripe, of_all = ridge[place], ridge[-1]
@@ -123,5 +124,5 @@ def _narrow(design: Design) -> NDArray[np.bool_]:
 
 
 def _towards(design: Design) -> Reals:
-    """Return outputs that make the rows' class likelier, bad of two grades, red of three colours, less blue."""
-    return np.array([1.0]) if design.outputs == 1 else np.array([1.0, 0.0, -1.0])
+    """Return outputs that make the rows' class likelier, bad of two grades, red of several colours, less the last."""
+    return np.array([1.0]) if design.outputs == 1 else np.array([1.0, *[0.0] * (design.outputs - 2), -1.0])
