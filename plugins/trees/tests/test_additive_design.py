@@ -416,7 +416,9 @@ def test_the_density_of_noise_is_that_of_its_norm_over_the_volume_of_its_ball(de
             if has_one_sum(design, group):
                 functions = [design.widths[j] for j in group if j < len(design.widths) - 1]
                 volume = quad(lambda r, own=functions: math.prod(section_volume(m, r) for m in own), -1, 1)[0]
-            elif is_balanced(design, group):  # of the points of depth 1 / 2 at most: there are B n**(K-2) / (K-2)! of depth n
+            elif is_balanced(
+                design, group
+            ):  # of the points of depth 1 / 2 at most: there are B n**(K-2) / (K-2)! of depth n
                 k, volume = design.outputs, 0.5**d
                 for m in (design.widths[j] for j in group):
                     volume *= math.comb(2 * k - 2, k - 1) ** m / math.factorial(m * (k - 1))

@@ -199,19 +199,14 @@ class DPDilca(Miner):
             published_ceiling,
         )
 
-        attributes = [
-            Boolean("ill"),
-            Categorical("town", ["A", "B", "C"]),
-            Boolean("smokes"),
-            Numeric("age", 0, 90, cuts=[40]),
-        ]
+        age = Numeric("age", 0, 90, cuts=[40])
+        attributes = [Boolean("ill"), Categorical("town", ["A", "B", "C"]), Boolean("smokes"), age]
         counted = Schema(attributes, rows=FEWEST)
         bounded, many = Schema(attributes, max_rows=BOUND), Schema(ATTRIBUTES, max_rows=MANY)
         found = {}
         found["tree"] = Example(counted, cls(2, context="tree"))
         found["none"] = Example(Schema(attributes[:3]), cls(2, context="none"))  # whatever the number of rows
-        zcdp = cls(rho=Fraction(1, 2), context="none")
-        found["zcdp"] = Example(Schema(attributes[:3]), zcdp, delta=Fraction(1, 10**6))
+        found["zcdp"] = Example(Schema(attributes[:3]), cls(rho=2, context="none"), delta=Fraction(1, 10**6))
         common = cls(16, context="common", context_size=2)
         replaced = of_common_contexts(FEW)[1:]
         found["common"] = Example(Schema(ATTRIBUTES, rows=FEW), common, witnesses=replaced)
