@@ -108,31 +108,35 @@ class StudyRun:
         whole = PrivateTable(plan.schema, rows, run.scope(), gate)
         found: dict[str, Any] = {}
         try:
-            for name in self.nodes:
-                miner, stopped = self.miners.get(name), None
-                try:
-                    if miner is None:
-                        result = release_all(self.nodes[name].parts[0], whole.scope(name))
-                    else:
-                        result = mine_part(name, miner, whole, found)
-                except DPFrameworkError:
-                    raise
-                except BaseException as error:
-                    if not is_failure(error) and not isinstance(error, KeyboardInterrupt):
-                        raise
-                    stopped, cause = _stop_error(name, miner, error), None if randomness.private else error
-                if stopped is not None:  # raised here, since a private run's has no context, which may hold anything
-                    raise stopped from cause
-                gate.require_well()  # before its result is one: it may tell of what failed
-                found[name] = result
+            try:
+                self._run_miners(whole, gate, found)
+            finally:
+                gate.end()  # before the charges are taken for the results
+                gate.drop(rows)
         except DPFrameworkError as error:
-            gate.end()
             error.results = self._results(found, run, budget, gate, ledger, error, period)
             raise
-        finally:
-            gate.end()  # before the charges are taken for the results
-            gate.drop(rows)
         return self._results(found, run, budget, gate, ledger, None, period)
+
+    def _run_miners(self, whole: PrivateTable, gate: Gate, found: dict[str, Any]) -> None:
+        """Run the miners in turn, and add the result of each to those that are found."""
+        for name in self.nodes:
+            miner, stopped = self.miners.get(name), None
+            try:
+                if miner is None:
+                    result = release_all(self.nodes[name].parts[0], whole.scope(name))
+                else:
+                    result = mine_part(name, miner, whole, found)
+            except DPFrameworkError:
+                raise
+            except BaseException as error:
+                if not is_failure(error) and not isinstance(error, KeyboardInterrupt):
+                    raise
+                stopped, cause = _stop_error(name, miner, error), None if gate.randomness.private else error
+            if stopped is not None:  # raised here, since a private run's has no context, which may hold anything
+                raise stopped from cause
+            gate.require_well()  # before its result is one: it may tell of what failed
+            found[name] = result
 
     def _results(
         self,
