@@ -23,10 +23,18 @@ from dpframework.queries.declared import Declared
 
 def write_step(step: Step, calibration: Calibration | None, rows: int) -> dict[str, Any]:
     """Return a step's JSON form, with its noise, for privacy units of at most `rows` rows."""
+    try:
+        parameters = attrs.asdict(step.mechanism)
+    except RecursionError:
+        raise InputError(
+            f"step '{step.name}': a parameter of mechanism '{step.mechanism.name}' contains itself, so the plan cannot "
+            "be written down; give it a value without such a loop"
+        ) from None
+    written = {name: str(value) if isinstance(value, Fraction) else value for name, value in parameters.items()}
     return {
         "name": step.name,
         "query": _write_query(step, rows),
-        "mechanism": _write_mechanism(step.mechanism),
+        "mechanism": {"name": step.mechanism.name, **written},
         "uses": list(step.uses),
         "assumptions": list(step.assumptions),
         "threshold": _write_ratio(step.threshold),
@@ -64,11 +72,6 @@ def _write_sensitivity(declared: Sensitivity) -> dict[str, Any]:
         "fall": _write_ratio(declared.fall),
         "source": declared.source,
     }
-
-
-def _write_mechanism(mechanism: Mechanism) -> dict[str, Any]:
-    values = attrs.asdict(mechanism)
-    return {"name": mechanism.name, **{k: str(v) if isinstance(v, Fraction) else v for k, v in values.items()}}
 
 
 def write_losses(losses: Losses) -> dict[str, Any]:

@@ -85,6 +85,35 @@ def test_what_is_no_plan_is_refused(make: Callable[[], Any], text: str) -> None:
         make()
 
 
+@attrs.frozen
+class Listed(Laplace):
+    name = "listed"
+    listed: list[Any] = attrs.field(factory=list, kw_only=True)
+
+
+@attrs.frozen
+class ListedMiner(dpf.Miner):
+    name = "listed"
+    listed: list[Any]
+
+    def plan(self, schema: dpf.Schema) -> Node:
+        return count("n")
+
+    def mine(self, table: dpf.PrivateTable) -> Any:
+        return table.release("n")
+
+
+def test_a_parameter_that_contains_itself_is_refused_in_a_sentence(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    plan = plan_of(dpf.step("n", dpf.queries.Count(), Listed(1, listed=loop)), SCHEMA)
+    text = "contains itself, so the plan cannot be written down; give it a value without such a loop$"
+    with pytest.raises(dpf.InputError, match=f"^step 'n': a parameter of mechanism 'listed' {text}"):
+        plan.content()
+    with pytest.raises(dpf.InputError, match=f"^a parameter of miner 'listed' {text}"):
+        ListedMiner(loop).to_dict()
+
+
 def test_walks_from_the_top() -> None:
     assert [n.name for n in walk(TREE) if isinstance(n, Step)] == [
         "rows", "leaf", "split", "child", "again", "left", "right", "inner",
