@@ -125,7 +125,7 @@ def standing_lines(plan: StudyPlan) -> list[str]:
 
 
 def size_sentence(plan: StudyPlan) -> str:
-    """Say how many rows errors are compared with, and how to say so if nobody has."""
+    """Say for how many rows the errors are stated, and how to give a number if none is known."""
     if plan.size.about is not None:
         return f"Errors are for {plan.size.text}."
     return f"{UNKNOWN_SIZE} Say about how many there are: --rows N, or about_rows in the schema."
@@ -150,7 +150,7 @@ def group_rows(rows: Iterable[ResultRow]) -> list[tuple[str, tuple[tuple[int, fl
 
 
 def merge(rows: Iterable[ResultRow]) -> list[ResultRow]:
-    """Return each kind of result once, where several parts differ in nothing but their names."""
+    """Return the results, with parts that differ only in their names merged into one."""
     found: dict[ResultRow, list[str]] = {}
     for row in rows:
         bounds = [attrs.evolve(bound, steps=[""] * len(bound.steps)) for bound in row.published]

@@ -1,7 +1,7 @@
 """Error bounds, in a result's own unit, for about a number of rows.
 
-A bound follows from public facts alone: from the plan's noise, the schema, and about how many rows there are. It holds
-for 95 % of releases, whatever the rows are. It is about noise. What else moves a number is its bias, said beside it.
+A bound follows from public facts alone: the plan's noise, the schema, and about how many rows there are. It holds for
+95 % of releases, whatever the rows are. It covers noise only. Any other error is a bias, which is stated separately.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Estimates of one number with an interval, and points released as quantiles.
 
-Everything here is post-processing of releases, and costs no privacy. Intervals follow from the noise alone: they say
-what the exact table may be, not what a population may be.
+Everything here is post-processing of releases, and costs no privacy. Intervals follow from the noise alone: they are
+about the exact number of this table, not about a population.
 """
 
 from __future__ import annotations

@@ -140,9 +140,9 @@ class Frequencies(Tabular, Drawn):
     def nonnegative(self) -> NDArray[np.float64]:
         """Return the counts nearest to the released ones that are not negative and have the same total.
 
-        Nearest in squared distance: one number is taken off all cells, and what is then below 0 is 0. So margins of the
-        result agree too. In a table of many small cells it is nearer to the exact one; a cell's interval is about the
-        released count, not about this. If the total is not positive, all are 0.
+        Nearest in squared distance: one number is subtracted from all cells, and negative ones become 0. Margins of the
+        result agree, too. In a table of many small cells, the result is nearer to the exact counts than the released
+        counts are; but a cell's interval is about its released count. If the total is not positive, all counts are 0.
         """
         flat = self.counts.ravel().astype(np.float64)
         return nearest_on_simplex(flat, max(flat.sum(), 0.0)).reshape(self.counts.shape)

@@ -1,22 +1,23 @@
 """Intervals of an exact Jaccard index from the noisy counts of both sides' rows and of one side's alone.
 
-Of exact counts D(j) = (1 - j) both - j apart is positive just if the Jaccard index is above j. The noise of D is known,
-so an index j is left out if D is further from 0 than noise goes (Fieller's inversion).
+For exact counts, D(j) = (1 - j) both - j apart is positive if and only if the Jaccard index is above j. The noise of D
+is known, so an interval leaves out an index j if D is further from 0 than noise reaches (Fieller's inversion).
 
-**What is shown was chosen.** A miner shows what has a noisy index of some `floor` or more. So the noise of what is
-shown is often in its favour, and of intervals that do not allow for that too few hold. `least_jaccard_if_shown` does,
-with an error of alpha in these parts:
+**Selection bias.** A miner shows redescriptions with a noisy index of some `floor` or more. Their noise is often in
+their favour, so intervals that ignore the selection hold too seldom. `least_jaccard_if_shown` allows for it, with an
+error of alpha in these parts:
 
 - alpha / 4 for the lower end, *given that the index shown is above the floor*: j is left out if noise that brought an
   exact index j above the floor brings it up to the index shown with a smaller chance, Pr[Z >= z] / Pr[Z >= c], where z
   is the distance from j to the index shown and c to the floor, in deviations of D(j) (a truncated distribution, as
   in Lee, Sun, Sun and Taylor 2016). The rows that one side holds for are taken to be the noisy ones.
-- alpha / 10 for all that were looked at, `among` of them, at once: the interval of each one at alpha / 10 / among holds
-  for all of them, whatever is chosen (Bonferroni). No lower end needs to be below that one, which bounds those just
-  above the floor (the hybrid of Andrews, Kitagawa and McCloskey 2024).
-- alpha / 2 for the upper end, as if nothing had been chosen: being chosen only makes it hold more often.
+- alpha / 10 for all `among` candidates at once: intervals at alpha / 10 / among hold for all of them together,
+  whichever are shown (Bonferroni). No lower end needs to be below that of this interval, which matters just above the
+  floor (the hybrid of Andrews, Kitagawa and McCloskey 2024).
+- alpha / 2 for the upper end, as if there were no selection: with it, this end only holds more often.
 
-The rest, 3 alpha / 20, is for what this leaves out: of several that hold for nearly the same rows the best is shown.
+The rest, 3 alpha / 20, is for a selection that the above ignores: of several redescriptions that hold for nearly the
+same rows, the best is shown.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def _mix_noise(first: float, second: float, j: float) -> tuple[float, float]:
 def least_jaccard(both: Noisy, apart: Noisy, most: float) -> float:
     """Return the first j in [0, 1] at which (1 - j) both - j apart is within reach of noise, or 1 if there is none.
 
-    This difference is linear in j and the reach of noise convex: before the first such j it is beyond that reach, and
-    nowhere after. Newton's steps from 1 come down to it and never below, since what lies beyond is concave.
+    The difference is linear in j, and the reach of noise convex. So their gap is concave, and Newton's steps from 1
+    come down to the first such j and never pass it.
 
     Parameters
     ----------

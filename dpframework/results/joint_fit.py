@@ -3,8 +3,8 @@
 A row is in one of four states of a match: neither side holds for it, the left one, the right one, or both. A table of
 three matches counts rows by 64 cells, and a design says which three each table is of, so that every two matches meet
 in a table. The joint distribution over all 4**k states of k matches is log-linear with a parameter for each cell of
-each table, and fitted by least squares from the uniform one: noise that cells of different tables do not share is
-averaged, and what no table counts follows from the tables that overlap.
+each table. It is fitted by least squares, beginning with the uniform distribution. Overlapping tables average their
+independent noise, and together determine the combinations that no single table counts.
 
 All of this is post-processing of released counts.
 """
@@ -120,9 +120,9 @@ def as_cells(table: Floats) -> Floats:
 def fit(matches: int, shares: Floats, variance: float = 0.0, *, pairs_only: bool = False) -> Joint:
     """Fit a joint distribution to the noisy shares of the rows in the cells of a design's tables.
 
-    By steps of mirror descent from the uniform distribution: a step that lowers the squared error makes the next one
-    longer, another is undone and halved. It ends after `ITERATIONS` steps, or as soon as the squared error is
-    `OF_NOISE` of what noise of this variance makes of the exact shares.
+    Mirror descent begins with the uniform distribution. A step that lowers the squared error makes the next one longer,
+    any other step is undone and halved. The fit ends after `ITERATIONS` steps, or once the squared error is `OF_NOISE`
+    times the one that noise of this variance alone causes.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Marginals of a workload, which agree with each other, with the standard error of each.
 
 Everything here is post-processing of the releases, and costs no privacy. The numbers are unbiased: they may be
-negative, and are not whole. A marginal of fewer attributes is exactly the sum of one of more. Its error, which stands
-beside it, is smaller than a sum's would be with independent noise on each cell.
+negative, and are not whole. A marginal of fewer attributes is exactly the sum of one of more. Its stated error is
+smaller than the error of such a sum with independent noise on each cell.
 """
 
 from __future__ import annotations
@@ -150,8 +150,8 @@ class MarginalTable(Tabular, Drawn):
     def nonnegative(self) -> NDArray[np.float64]:
         """Return the counts nearest to these that are not negative and have the same total: biased, no longer unbiased.
 
-        Cells of few rows become too large on average, and cells of many too small by as much together. Do not add up
-        many of them, and do not expect the result of one marginal to agree with that of another.
+        On average, cells of few rows become too large, and cells of many rows too small, by the same amount in total.
+        Do not add up many of them, and do not expect the results of two marginals to agree.
         """
         return self._frequencies().nonnegative()
 
@@ -213,10 +213,11 @@ class MarginalTable(Tabular, Drawn):
 
 
 def axis_share(size: int, summed: int, *, inside: bool) -> float:
-    """Return the part of a residual's cell variance that a sum over some values of an axis has.
+    """Return the variance of a sum over some values of an axis, as a multiple of a residual's cell variance.
 
-    The sum of r of n numbers that add up to 0 has r (n - r) / (n - 1) times the variance of one, and that of r equal
-    n-th parts of a number r**2 / n**2.
+    Along an axis of the residual, its n numbers add up to 0, and the sum of r of them has r (n - r) / (n - 1) times the
+    variance of one. Along another axis, each value has an n-th of the same number, and r of them r**2 / n**2 times its
+    variance.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """A redescription, a pair of descriptions that hold for nearly the same rows, with noisy counts.
 
-Everything here is post-processing of released counts, and costs no privacy. Intervals follow from the noise alone:
-they say what the exact table may be, not what a population may be.
+Everything here is post-processing of released counts, and costs no privacy. Intervals follow from the noise alone: they
+are about the exact counts of this table, not about a population.
 
 Source of Jaccard index and p-value: Galbrun and Miettinen, Redescription Mining, 2017. Assumes that the counts of a
 redescription are independent and each one cell's release or a sum of such (discrete Laplace or discrete Gaussian).
@@ -113,8 +113,8 @@ class Redescription(Kept):
     def support_interval(self, level: float = CONFIDENCE) -> tuple[float, float]:
         """Return the interval of the support, as `Noisy.interval`, cut off at 0.
 
-        With a `deviation` it is `WIDER_SUPPORT` times as wide, for what a bootstrap misses and for the choice of what
-        is shown; that this is enough is measured, not derived.
+        With a `deviation` it is `WIDER_SUPPORT` times as wide, to allow for errors that a bootstrap misses and for the
+        selection of what is shown. That this is enough is measured, not derived.
         """
         margin = self.both.margin(level) * (1.0 if self.deviation is None else WIDER_SUPPORT)
         low, high = self.both.value - margin, self.both.value + margin

@@ -151,8 +151,8 @@ class Redescriptions(Sequence[Redescription], Drawn):
     def findings(self) -> tuple[Redescriptions, ...]:
         """The redescriptions by their attributes, each group best first.
 
-        Those of one group have the same attributes on the left and the same on the right: a match, its complement,
-        and other ways to join the same tests.
+        All redescriptions of a group have the same attributes on the left and the same on the right, such as a match,
+        its complement, and other ways to join the same tests.
         """
         groups: dict[tuple[frozenset[str], ...], list[Redescription]] = {}
         for item in self.items:

@@ -137,8 +137,8 @@ class CellTable:
     def shortest(self, unions: Masks, literals: Sequence[float], axis: int) -> list[int]:
         """Return, for each union of cells of one view, the position of the one to show in its place.
 
-        That is the one of the fewest literals that holds for nearly the same rows: if more of the rows, and more than
-        noise makes, do not change, what it leaves out says nothing. Of several, that of which fewest rows change.
+        It is the union with the fewest literals that holds for nearly the same rows: beyond noise, the two differ in a
+        small share of the rows only. Of several such unions, it is the one that differs in the fewest rows.
 
         Parameters
         ----------
@@ -170,8 +170,8 @@ class CellTable:
 def nothing_above(target: Fraction, variance: float = 0.0, rows: float = math.inf) -> str:
     """Return the sentence for a table in which no redescription is clearly above the index aimed at.
 
-    Where noise hides what most redescriptions hold for, a lower index is no remedy: then it says how much less noise
-    would do.
+    Where noise hides the supports of most redescriptions, a lower index does not help. The sentence then says by how
+    much the noise would have to shrink.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Silence about private rows, for warnings, arithmetic, logs and the output of libraries.
+"""Silence while code sees private rows: warnings, logs and the output of libraries are dropped.
 
-A warning such as numpy's "divide by zero" may appear on one of two neighbouring tables only, and then tells them apart.
-A library that fails on a cell often prints it: polars writes its panics straight to file descriptor 2.
+numpy may warn of a "divide by zero" on one of two neighbouring tables only, and such a warning tells them apart. A
+library that fails on a cell often prints that cell: polars writes its panics straight to file descriptor 2.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STREAMS = ("stdout", "stderr", "__stdout__", "__stderr__")
 
 
 class _Shared:
-    """A context of the whole process. The first block that begins enters it, and the last one that ends leaves it."""
+    """A context of the whole process. The first block to begin enters it, and the last block to end leaves it."""
 
     def __init__(self, enter: Callable[[], contextlib.AbstractContextManager[None]]) -> None:
         self._enter, self._lock = enter, threading.Lock()
@@ -47,22 +47,22 @@ class _Shared:
 def silenced(*, streams: bool = False, words: bool = False) -> Iterator[None]:
     """Show no warning while the block runs, in any thread, and turn none into an error.
 
-    Warning filters and streams belong to the whole process: runs in several threads do not undo each other's.
+    Warning filters and streams belong to the whole process, so blocks in several threads share them.
 
     Parameters
     ----------
     streams
-        Whether to drop also what is logged or written to standard output and standard error, by C code too: for
-        reading, which is left to libraries. A progress bar that must be seen needs a file descriptor of its own.
+        Whether to drop logs and all output to standard output and standard error, even by C code. Reading needs this,
+        since libraries do it. A progress bar that must be seen needs a file descriptor of its own.
     words
-        Whether to drop what is logged or printed in Python. That costs a few microseconds: for releases.
+        Whether to drop logs and output by Python code only. This costs a few microseconds, little enough for releases.
     """
     with _warnings, _streams if streams else _words if words else contextlib.nullcontext(), np.errstate(all="ignore"):
         yield
 
 
 class _Nowhere(io.TextIOBase):
-    """A stream that drops what is written."""
+    """A stream that drops all text."""
 
     def write(self, text: str) -> int:
         """Drop a text."""
@@ -70,15 +70,15 @@ class _Nowhere(io.TextIOBase):
 
 
 class _Names:
-    """The names of Python's streams, which stand for others while blocks run, whichever begins or ends first."""
+    """The names of Python's standard streams, which blocks bind to other streams. Blocks may end in any order."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._shown: dict[str, Any] = {}  # what they stand for where no block runs
+        self._shown: dict[str, Any] = {}  # the streams as they were before the first block
         self._hidden: list[dict[str, Any]] = []  # of the blocks that run
 
     def hide(self, hidden: dict[str, Any]) -> None:
-        """Let some names stand for other streams."""
+        """Bind some names to other streams."""
         with self._lock:
             if not self._hidden:
                 self._shown = dict(zip(STREAMS, map(vars(sys).get, STREAMS), strict=True))
@@ -86,14 +86,14 @@ class _Names:
             vars(sys).update(hidden)
 
     def show(self, hidden: dict[str, Any]) -> None:
-        """Let the names stand for what they stood for before."""
+        """Bind the names to the streams of before, or of the blocks that still run."""
         with self._lock:
             self._hidden.remove(hidden)
             for standing in (self._shown, *self._hidden):
                 vars(sys).update(standing)
 
     def streams(self) -> set[Any]:
-        """Return the streams that the names stand for, now and where no block runs."""
+        """Return the streams that the names are bound to, now and before the first block."""
         with self._lock:
             shown = self._shown.values() if self._hidden else ()
             return {*(getattr(sys, name) for name in STREAMS), *shown} - {None}
@@ -101,7 +101,7 @@ class _Names:
 
 @contextlib.contextmanager
 def _without_words() -> Iterator[None]:
-    """Drop what is written to Python's streams, by either of their names, and disable logging."""
+    """Drop all text that is written to Python's streams, by either of their names, and disable logging."""
     _names.hide(_WORDS)
     try:
         with _logs:
@@ -133,7 +133,7 @@ def _without_streams() -> Iterator[None]:
     written = _names.streams()
     with contextlib.ExitStack() as after:
         nowhere = after.enter_context(open(os.devnull, "w", encoding="utf-8", errors="replace"))
-        _flush(written)  # what was written before is shown
+        _flush(written)  # earlier output is shown
         for descriptor in (OUT, ERR):
             with contextlib.suppress(OSError):  # closed: nobody sees it
                 kept = os.dup(descriptor)
@@ -143,7 +143,8 @@ def _without_streams() -> Iterator[None]:
         hidden = {"stdout": nowhere, "stderr": nowhere}
         _names.hide(hidden)
         after.callback(_names.show, hidden)
-        after.callback(_flush, written)  # before the descriptors are back: what waits in a buffer is dropped
+        # Flush before the descriptors are back, so that output which waits in a buffer is dropped.
+        after.callback(_flush, written)
         after.enter_context(_logs)
         yield
 

@@ -47,10 +47,10 @@ class Correlations:
 
 
 def correlations(measured: Mapping[str, Sequence[float]]) -> Correlations:
-    """Correlate measures over the same levels of noise, the first of which is none.
+    """Correlate measures over the same levels of noise, of which the first is no noise.
 
-    As in the paper, what is correlated is each measure's difference from its value without noise, at the levels above
-    none: a measure that is 0 without noise, such as PSD, is its own difference.
+    As in the paper, each measure's differences from its value without noise are correlated. For a measure that is 0
+    without noise, such as PSD, the differences are its values.
 
     Parameters
     ----------

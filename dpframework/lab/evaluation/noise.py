@@ -1,9 +1,9 @@
 """The two kinds of noise on rows of the retention paper, to see which measures notice it. Not private.
 
 Source: Fletcher and Islam 2015, section 6.1: noise that flattens the distributions of attributes and of several
-attributes together, and noise that preserves those of attributes and most of several. Only these effects are known to
-us, not the paper's formulas, so what follows is derived from them. In both, every cell is hit independently with the
-same probability, the level; at the same seed, what is hit at one level is hit at every higher one. This is no
+attributes together, and noise that preserves those of attributes and most of several. We know only these effects and
+not the paper's formulas, so the formulas here are our own. In both, every cell is hit independently with the same
+probability, the level. With the same seed, a cell that is hit at one level is hit at every higher one. This is no
 differential privacy: it bounds no loss.
 """
 

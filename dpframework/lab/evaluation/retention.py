@@ -6,9 +6,9 @@ another: pattern accuracy (does y still follow from X?), pattern support distanc
 label distance (do the rows of X still have the same classes?). All are 0, or lose nothing, where M is D. Nothing here
 is private.
 
-What the paper leaves open, and what is done here: where patterns overlap or leave rows out, accuracy is that of all
-predictions that they make, so a row counts once for each pattern that covers it; a pattern that covers no row of one of
-the tables has no label distance, and is left out of the mean.
+The paper leaves two points open. Where patterns overlap or leave rows out, accuracy here is over all predictions that
+they make, so a row counts once for each pattern that covers it. A pattern that covers no row of one of the tables has
+no label distance, and is left out of the mean.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ class Spread:
     def estimate(self, statistic: str) -> tuple[float, float, float]:
         """Return the statistic with the lower and upper end that are drawn beside it.
 
-        Those of "mean" and "median" are confidence intervals; those of "quartiles" (of which the middle one is the
-        estimate) are the other two.
+        For "mean" and "median" these are the ends of a confidence interval. For "quartiles" the estimate is the middle
+        quartile, and the ends are the other two.
         """
         match statistic:
             case "median":

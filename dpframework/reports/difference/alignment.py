@@ -1,7 +1,7 @@
 """Two plans side by side, with the nodes of one paired with the nodes of the other.
 
-Nodes are paired by what they are called first, then by kind and likeness, and each node of both plans is in the merged
-tree exactly once. Pairing is symmetric: exchanging the plans exchanges the two sides and nothing else.
+Nodes are paired by name first, then by kind and likeness. Each node of both plans is in the merged tree exactly once.
+Pairing is symmetric: exchanging the plans exchanges the two sides and nothing else.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from dpframework.reports.difference.words import describe_changes, from_to
 
 
 def compare_facts(old: Side, new: Side, *, reordered: bool) -> list[tuple[str, str]]:
-    """Return each fact that two paired nodes declare otherwise, in a word or two and in full."""
+    """Return each fact in which two paired nodes differ, as its name and as a text."""
     before, after = old.node, new.node
     if old.placed.kind is not new.placed.kind:
         return [("kind", f"{old.label} became {new.label}")]
