@@ -1,9 +1,9 @@
 """The worst transcript of a pair of tables, found by choosing at each release the output that loses most.
 
-A pure claim holds for every output that is possible, however rare. Drawn transcripts hold likely ones. So the miner is
-run on one table by somebody who knows the other one too and says what each release puts out: of all positions of a
-selection, of numbers beyond both answers, or of many drawn outputs, one whose log-densities differ most. Of outputs
-that are nearly as bad any may come, since some of them lead further into the plan.
+A pure claim holds for every possible output, however rare, while drawn transcripts hold likely ones. So an adversary
+runs the miner on one table, knows the other one too, and chooses each output: among all positions of a selection,
+numbers beyond both answers, or many drawn outputs, one whose log-densities differ most. Outputs that are nearly as bad
+are chosen at random, since some of them lead further into the plan.
 """
 
 from __future__ import annotations

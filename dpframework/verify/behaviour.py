@@ -1,9 +1,9 @@
 """A run must do the same on every table if its releases are the same, in every notion of loss.
 
 A recorded run is replayed, miner and all, on its own table, on that table in another order, on neighbours, and on
-tables that have nothing in common with it. Steps, public inputs, candidates, result and what is printed follow from
-the releases alone; whatever differs came from the rows past every mechanism. And no release may fail or warn, on any of
-these tables: whether it does depends on the rows, and no density covers it.
+tables that have nothing in common with it. Steps, public inputs, candidates, the result and all printed text must
+follow from the releases alone. Any difference came from the rows without a mechanism. Nor may a release fail or warn on
+any of these tables: a failure depends on the rows, and no density accounts for it.
 """
 
 from __future__ import annotations
@@ -125,9 +125,9 @@ class Behaviour:
                 self._walk(table, far, transcript)
 
     def examine_memory(self, table: Rows, transcript: Transcript) -> None:
-        """Replay a transcript on several tables, each time with all that code can keep as it was before the first run.
+        """Replay a transcript on several tables, each time with all hidden state as it was before the first run.
 
-        What is kept after the same releases must be the same then, whatever the rows are, and so must what is done.
+        After the same releases, the state must be the same on every table, and so must the run.
         """
         replay(self.subject, transcript, table)  # these few are not counted: each search is as long as it was
         first: dict[str, str] | None = None
@@ -146,9 +146,9 @@ class Behaviour:
                 self.found("kept", what, table, rows, transcript)
 
     def _cache_matters(self, transcript: Transcript, table: Rows, other: Rows) -> bool:
-        """Tell whether a query answers otherwise on a table after it was asked on another one.
+        """Tell whether a query's answer on a table changes once the query was asked on another one.
 
-        A cache of a function of its arguments alone holds what was asked of it, and changes no answer.
+        The cache of a function that depends on its arguments alone remembers earlier tables, and changes no answer.
         """
 
         def answers(rows: Rows) -> list[Any]:
@@ -187,8 +187,8 @@ class Behaviour:
     def examine_many(self, transcript: Transcript, most: int) -> None:
         """Replay a transcript on very many equal rows.
 
-        What the run does is compared on one kind of row, and not where two tables have the same number of rows: the
-        recorded table has few. Whether releases can be made is tried on each of a few kinds.
+        The run is compared on one kind of row only, and not at all under a public number of rows, since the recorded
+        table has few. Whether the releases can be made is tried on each of a few kinds.
         """
         alike = self.subject.relation is Relation.REPLACE_ONE or self.subject.schema.rows is not None
         first = int(self.rng.integers(self.subject.universe.kinds))
@@ -303,7 +303,7 @@ class Behaviour:
             return
 
     def _keep_divergence(self, kind: str, what: str, one: Labelled, other: Labelled, transcript: Transcript) -> None:
-        """Keep the smallest tables of which a transcript can be replayed on one, and differs as much on the other."""
+        """Keep the smallest two tables that show a divergence: the transcript fits one of them and not the other."""
         if kind in self.violations:
             return
 

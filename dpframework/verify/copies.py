@@ -1,8 +1,8 @@
-"""Tables of billions of equal rows, by the counts of one of them, on which 32 bits wrap round or round off.
+"""Simulated tables of billions of equal rows, which show where counts in 32 bits overflow or are rounded.
 
-No such table can be made. But counts add up over blocks of rows, so those of many copies of a row are a multiple of its
-own, and the answer that follows from them is the one of such a table. A float of 32 bits holds whole numbers up to
-2**24 only, and an integer of 32 bits those below 2**31, which is how many rows a table may have.
+Such a table is too large to make. But counts add up over blocks of rows, so a billion copies of a row have a billion
+times its counts. A query that only counts gives the same answer from these as from the table. An integer of 32 bits
+overflows at 2**31, and a float of 32 bits cannot hold all whole numbers above 2**24. A table may have up to 2**31 rows.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from dpframework.verify.many import irregular_sizes, telling_kinds
 from dpframework.verify.small_tables import Held, SmallTables
 from dpframework.verify.tables import Change, Rows, Universe
 
-MOST = 2**31 - 2  # rows of a table, and one more
-END_OF_FLOATS = 2**24 + 1  # rows, from which on floats of 32 bits leave numbers out
-ROUNDING = 2**-46  # relative, of sums of 64 bits: they have 53, and this is a hundred roundings
+MOST = 2**31 - 2  # shared rows, so that a neighbour with one more is still a table
+END_OF_FLOATS = 2**24 + 1  # the first number of rows that a float of 32 bits cannot hold
+ROUNDING = 2**-46  # the relative error of about a hundred roundings in 64 bits, each of 2**-53
 
 
 def counts_only(query: Query) -> bool:
-    """Tell whether a query's answer follows from counts that add up over blocks of rows, and from nothing else."""
+    """Tell whether a query's answer depends only on counts that add up over blocks of rows."""
     return (
         type(query).evaluate is Query.evaluate
         and type(query).counting is Query.counting
@@ -38,14 +38,14 @@ def counts_only(query: Query) -> bool:
 
 @final
 class Copies(SmallTables):  # type: ignore[misc]  # final, for all but this and halves
-    """An engine that holds the first row of a table so many times."""
+    """An engine that counts the first row of a table many times."""
 
     def __init__(self, universe: Universe, copies: int) -> None:
         super().__init__(universe)
         self._copies = copies
 
     def counts(self, rows: Held, functions: Sequence[Callable[[Block], NDArray[Any]]]) -> list[NDArray[Any]]:
-        """Return the counts of the rows, those of the first one multiplied."""
+        """Return the counts of a table, with its first row counted `copies` times."""
         first, others = (Held(part, rows.derived, 0) for part in (rows.rows[:1], rows.rows[1:]))
         several = zip(super().counts(first, functions), super().counts(others, functions), strict=True)
         return [self._copies * of_first + of_others for of_first, of_others in several]
@@ -59,7 +59,7 @@ def pairs_of_copies(
     inputs: dict[str, Any],
     derived: tuple[tuple[Attribute, Cases], ...],
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield what two neighbours share, very many copies of a row, with the answers on both.
+    """Yield the answers on two neighbours that share very many copies of a row, with a text for these rows.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def pairs_of_copies(
     most
         How many rows they may share.
     inputs, derived
-        What the query is given at run time, and the derived attributes that it reads.
+        The query's inputs at run time, and the derived attributes that it reads.
     """
     kinds = telling_kinds(universe)
     for kind in kinds[:2]:
@@ -91,7 +91,7 @@ def pairs_of_copies(
 
 
 def change_beyond_rounding(before: NDArray[Any], after: NDArray[Any], facts: QueryFacts) -> NDArray[Any]:
-    """Return the change between two answers without what floating point in 64 bits may put them from the true ones."""
+    """Return the change between two answers, less the most that rounding in 64 bits may have added to it."""
     change = np.asarray(after, dtype=np.float64) - np.asarray(before, dtype=np.float64)
     if facts.integer:
         return change

@@ -203,7 +203,7 @@ def _are_correlated(one: NDArray[np.float64], other: NDArray[np.float64]) -> boo
 
 
 def disagreement(samples: Sequence[tuple[str, NDArray[np.float64]]]) -> Iterator[str]:
-    """Yield which source of randomness draws otherwise than the first, by the numbers drawn from each."""
+    """Yield a sentence for each source of randomness whose numbers have another distribution than the first one's."""
     (first_name, first), *others = samples
     for name, numbers in others:
         if _otherwise(first[:, 0], numbers[:, 0]):

@@ -78,7 +78,7 @@ class _Telling(Query):
 
 
 class _Places(Query):
-    """Counts rows by their places among those of their units."""
+    """Counts rows by their places within their units."""
 
     name = "places"
     places = True

@@ -138,7 +138,7 @@ class Hunt:
         return found, [*transcripts, *steered][k]
 
     def _game(self, pair: Pair, pairs: int) -> tuple[WorstPair, Transcript]:
-        """Choose outputs for tables, and tables for outputs, by turns, as long as the loss grows."""
+        """Choose the worst outputs for the tables and the worst tables for these outputs, while the loss grows."""
         best, tired = self._choose_pair_for(pair), 0
         patience = self._subject.patience
         while not patience.over and tired < TIRED and self.tried < pairs and best[0].loss < self._enough:

@@ -1,7 +1,7 @@
-"""Tables with very many equal rows, on which narrow numbers wrap round and sums round off.
+"""Tables of very many equal rows, which show where integers of few bits overflow and sums are rounded.
 
-Small tables cannot show that. So each of a few kinds of rows is repeated up to 70,000 times: once beside each size at
-which 8 and 16 bits end, and once where the answer stops growing as it did, whatever a row counts for.
+Small tables cannot show that. So each of a few kinds of rows is repeated up to 70,000 times: just below and above the
+largest integers of 8 and 16 bits, and at the size at which an answer stops growing by the same amount for each row.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def largest_number(schema: Schema, relation: Relation, rows: int = 1, most: int 
 
 
 def telling_kinds(universe: Universe) -> list[int]:
-    """Return a few kinds of rows that between them have as many values of each attribute as they can."""
+    """Return a few kinds of rows that together show as many values of each attribute as possible."""
     chosen: list[int] = []
     seen: set[tuple[int, int]] = set()
     for _ in range(min(MOST_KINDS, universe.kinds)):

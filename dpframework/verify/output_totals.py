@@ -1,9 +1,9 @@
 """The probabilities of all outputs that a mechanism can put out add up to 1 at most.
 
-A log-density that looks at a part of an output only says nothing of the rest: of an exact count beside the noisy one,
-of bits that it rounds away, of a type that follows from the answer. Then many outputs that a reader can tell apart
-share one probability, which is counted for each of them. So outputs are drawn from several answers, and the
-probabilities that one of these answers gives to all different ones are added up.
+A log-density may ignore a part of an output, such as an exact count next to the noisy one, low bits, or a type that
+follows from the answer. Then many outputs that a reader can tell apart share one probability, and each of them counts
+it once more. So outputs are drawn from several answers, and the probabilities that one answer gives to all different
+outputs are added up: a sum above 1 is the mistake.
 """
 
 from __future__ import annotations

@@ -86,6 +86,6 @@ CHOSEN = 2  # pairs in a table
 
 
 def people_of(kind: str, turn: int) -> list[Person]:
-    """Return people of a kind, each beside one with a similar id, and others at each turn."""
+    """Return people of a kind, each next to one with a similar id. Each turn has other people."""
     pairs = PAIRS[kind]
     return [person for k in range(CHOSEN) for person in pairs[(turn * CHOSEN + k) % len(pairs)]]

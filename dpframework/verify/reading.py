@@ -203,7 +203,7 @@ def _read_of(table: Table, position: int) -> NDArray[Any]:
 
 
 def _draw_rows(schema: Schema, rng: random.Random) -> tuple[list[Row], Row]:
-    """Return some rows whose columns are of one type each, mostly, and one more, whose cells may be of any."""
+    """Return some rows, most columns of one type each, and one more row with cells of any type."""
     number = rng.randrange(MOST_ROWS + 1)
     columns, more = [], []
     for attribute in schema:

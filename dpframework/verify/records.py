@@ -19,8 +19,8 @@ def remembered(found: Verification, examples: Mapping[str, Example]) -> Iterator
     """Yield a record for each miner, mechanism and relation of some verified examples.
 
     A miner's tightness is the least of its audits, a mechanism's the least of the comparisons of its losses. All of
-    them passed only if the whole verification did. There is no record of a miner with an example of which no loss was
-    found, nor of a mechanism that was neither sampled nor compared with its claims: nothing was shown of them.
+    them passed only if the whole verification did. A miner has no record if the audit of an example found no loss at
+    all, and a mechanism has none if it was neither sampled nor compared with its claims, since nothing was shown then.
     """
     for relation in dict.fromkeys(audited.relation for audited in found.audits):
         audits = [one for one in found.audits if one.relation is relation and one.report is not None]

@@ -208,6 +208,6 @@ def noise_size(mechanism: Mechanism, calibration: Calibration) -> float:
 
 
 def with_scale(calibration: Calibration, factor: Fraction) -> Calibration:
-    """Return a calibration whose noise is so many times as wide."""
+    """Return a calibration with its noise scaled by a factor."""
     power = 2 if calibration.mechanism.norm is Norm.SQUARED_L2 else 1
     return attrs.evolve(calibration, scale=calibration.scale * factor**power)

@@ -98,7 +98,7 @@ class Search:
     def climb(self, loss: Loss, start: Pair, number: int, *, enough: float = math.inf) -> WorstPair:
         """Climb from a pair by small changes of its tables, keeping every step that does not lower the loss.
 
-        It ends after so many tables, or where the loss is enough.
+        It ends after a number of tables, or once the loss is large enough.
         """
         best = self.worst(loss, iter([start]))
         for _ in range(number - 1):

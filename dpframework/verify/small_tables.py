@@ -86,7 +86,7 @@ class Held:
 
 
 def with_units(rows: Rows, units: Sequence[Sized], derived: tuple[tuple[Attribute, Cases], ...] = ()) -> Held:
-    """Return a handle of rows that are those of some units, one after another, each in the order of its places."""
+    """Return a handle of the rows of some units, unit by unit, each unit's rows in the order of their places."""
     numbers = tuple(number for number, unit in enumerate(units) for _ in range(len(unit)))
     places = tuple(place for unit in units for place in range(len(unit)))
     return Held(rows, derived, 0, numbers, places)

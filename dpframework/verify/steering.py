@@ -1,9 +1,9 @@
 """Runs that are steered into code which drawn outputs hardly ever reach, such as a branch on a large noisy count.
 
-A release is public, so code may branch on it; what it does behind the branch must follow from releases, too. Small
-tables have small counts, and noise is seldom large. So runs are made in which somebody says what each release puts out:
-very large and very small numbers, each coordinate the largest in turn, and the constants of the code with the numbers
-beside them. Those runs are kept that execute code which no run before has executed.
+A release is public, so code may branch on it, and the code behind the branch must follow from releases, too. Small
+tables have small counts, and noise is seldom large. So the outputs of some runs are chosen: very large and very small
+numbers, each coordinate the largest in turn, and the constants of the code with the numbers next to them. A run is kept
+if it executes code that no run before has executed.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def steer(
 
 
 def _beside(aims: Sequence[Aim], length: int, constants: Sequence[float]) -> Iterator[Sequence[Aim]]:
-    """Yield a run's outputs, with one of its releases aimed otherwise."""
+    """Yield a run's outputs, each time with one release aimed at another output."""
     whole = [aims[k % len(aims)] for k in range(length + 1)]
     others: list[Aim] = [(LARGE, None), (-LARGE, None), *((LARGE, place) for place in range(COORDINATES))]
     for k in range(min(length, MOST_STEPS)):

@@ -273,10 +273,10 @@ def _can_be_drawn(subject: Subject, asked: QueryCall, patience: Patience) -> boo
 
 
 def _probes(subject: Subject, asked: QueryCall) -> tuple[Sequence[Probe] | None, Sequence[Probe]]:
-    """Return what to draw from in place of the kit's probes, or None, and what to draw from beside them.
+    """Return the probes that replace the kit's probes (None: nothing replaces them), and those that are added to them.
 
-    An answer of the plan's own stands in place of them for a mechanism that takes answers of its own kind, and beside
-    them for a plugin's.
+    A mechanism that takes answers of its own kind is drawn from with the plan's answers only. Another mechanism of a
+    plugin is drawn from with both.
     """
     made_up = takes_any_answers(asked.mechanism)
     if made_up and not is_foreign(asked.mechanism):

@@ -187,8 +187,8 @@ def check_tail_of(
 ) -> TailReport:
     """Compare how often a subject's runs lose more than epsilon with the plan's claim (see `check_tail`).
 
-    On the tables given, or on those that a search finds. Of so many such tests together, all of a true claim, a share
-    of `FALSE_ALARM` fails.
+    The runs are on the given tables, or on those that a search finds. If the claim is true, the probability that any of
+    all `tests` tests together fails is at most `FALSE_ALARM`.
     """
     points: list[tuple[float, float, str]] = []
     exact = subject.exact_delta  # below it nothing is claimed, and at it perhaps

@@ -43,12 +43,12 @@ class Witnessed:
 
 
 def replay_witness(subject: Subject, witness: Witness, rng: np.random.Generator) -> Witnessed:
-    """Replay a witness, and return the larger loss of its outputs of the two directions.
+    """Replay a witness in both directions, and return the larger loss of its outputs.
 
-    A witness under another relation than the subject's shows nothing of it. For a unit of several rows, the row that
-    the tables differ in comes as often. The shared rows are tried as they are and as often, too: a count or a norm of
-    counts, k times as large on tables k times as large, is calibrated for units of k rows with k times the noise, so
-    that all losses are those of a row. Where the schema bounds the number of rows, those beyond it are left out.
+    A witness under another relation than the subject's shows nothing about the subject. For a unit of k rows, the row
+    that differs is repeated k times. The shared rows are tried once as they are and once repeated k times, too: k times
+    the rows give k times the counts, and a unit of k rows k times the noise, so the losses equal those for one row.
+    Rows above the schema's bound are left out.
     """
     kinds: dict[tuple[tuple[str, object], ...], Mapping[str, Any]] = {}
 
