@@ -105,7 +105,11 @@ class _AccountantCheck:
         self.claimed: set[str] = set()
         self.faults: dict[tuple[str, Relation], str] = {}
         self.others: dict[str, str] = {}
-        self.deltas = self._total_deltas(deltas)
+        found = [
+            self._try(f"delta_for({decimal_text(delta)})", functools.partial(self.kind.delta_for, delta))
+            for delta in deltas
+        ]
+        self.deltas = list(dict.fromkeys(delta for delta in found if delta is not None))
 
     def report(self) -> AccountantReport:
         all_cases = cases()
@@ -121,14 +125,6 @@ class _AccountantCheck:
         rules = {case.rule for case in all_cases} - {"no claim", "replaced sample"}
         unclaimed = [rule for rule in MISTAKES if rule in rules - self.claimed]
         return AccountantReport(self.name, self.tried, (*self.others.values(), *self._sentences()), tuple(unclaimed))
-
-    def _total_deltas(self, deltas: Sequence[Fraction]) -> list[Fraction]:
-        """Return the deltas of its totals in studies of some deltas."""
-        found = [
-            self._try(f"delta_for({decimal_text(delta)})", functools.partial(self.kind.delta_for, delta))
-            for delta in deltas
-        ]
-        return list(dict.fromkeys(delta for delta in found if delta is not None))
 
     def _try(self, what: str, call: Callable[[], Any]) -> Any:
         """Return the result of a call of the accountant, None if it fails."""

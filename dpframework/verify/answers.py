@@ -57,13 +57,15 @@ def answers_of(mechanism: Mechanism) -> tuple[Answers, ...]:
     ]
     weights = [Sensitivity(norm, change, source="a probe") for norm, change in ((Norm.L1, 3), (Norm.SQUARED_L2, 9))]
     real = [Sensitivity(norm, 1, source="a probe") for norm in (Norm.L1, Norm.SQUARED_L2)]
+    of_marginals = Sensitivity(Norm.HISTOGRAMS, 1, 2, fall=0, source="a probe")
+    of_blocks = Sensitivity(Norm.BLOCKS, 1, 2, source="a probe")
     of_counts = [
         QueryFacts("count", "a count", (), True, 1, histogram_sensitivities(1)),
         QueryFacts("counts", "counts of disjoint cells", (), True, 2, histogram_sensitivities(2)),
         QueryFacts("weights", "a sum of weights up to 3", (), True, 1, weights),
         QueryFacts("real", "a real number", (), False, 1, real),
-        _marginals(),
-        _blocks(),
+        QueryFacts("marginals", "two histograms of the same rows", (), True, 5, [of_marginals], histograms=(2, 3)),
+        QueryFacts("blocks", "two blocks of numbers", (), True, 3, [of_blocks], histograms=(1, 2)),
         QueryFacts("keys", "keys that nobody lists", (), True, None, histogram_sensitivities(None), unlisted=True),
     ]
     of_scores = [
@@ -72,16 +74,6 @@ def answers_of(mechanism: Mechanism) -> tuple[Answers, ...]:
         for words, declared in zip(("monotonic", "two-sided"), scored, strict=True)
     ]
     return tuple(invent_answers(facts) for facts in (*of_counts, *of_scores) if _serves(mechanism, facts))
-
-
-def _marginals() -> QueryFacts:
-    declared = Sensitivity(Norm.HISTOGRAMS, 1, 2, fall=0, source="a probe")
-    return QueryFacts("marginals", "two histograms of the same rows", (), True, 5, [declared], histograms=(2, 3))
-
-
-def _blocks() -> QueryFacts:
-    declared = Sensitivity(Norm.BLOCKS, 1, 2, source="a probe")
-    return QueryFacts("blocks", "two blocks of numbers", (), True, 3, [declared], histograms=(1, 2))
 
 
 def _serves(mechanism: Mechanism, facts: QueryFacts) -> bool:
@@ -97,9 +89,9 @@ def invent_answers(facts: QueryFacts) -> Answers:
 
 
 def of_units(asked: Answers, rows: int) -> Answers | None:
-    """Return answers that all rows of a unit move alike, each as a row moves them; None where answers are no numbers.
+    """Return answers that every row of a unit changes by the same amount; None where answers are no numbers.
 
-    A row moves them by no more than is declared, and so the rows by as many times as much.
+    One row changes an answer by at most the declared change, so k rows change it by at most k times that.
     """
     if asked.facts.unlisted or not {one.norm for one in asked.facts.sensitivities} & {Norm.L1, Norm.SQUARED_L2}:
         return None
@@ -173,7 +165,12 @@ def shifts(facts: QueryFacts, relation: Relation, size: int) -> list[Floats]:
     """
     bounds = {s.norm: s.change.under(relation) for s in facts.sensitivities}
     spreads = [s.spread.under(relation) for s in facts.sensitivities if s.norm is Norm.LINF]
-    longest = max(_length(norm, bound) for norm, bound in bounds.items() if bound is not None)
+    # The bound of a squared norm is the square of the longest change.
+    longest = max(
+        Fraction(math.sqrt(bound)).limit_denominator(1 << 20) if norm is Norm.SQUARED_L2 else bound
+        for norm, bound in bounds.items()
+        if bound is not None
+    )
     steps = {Fraction(step, 2) * longest for step in STEPS}
     if facts.integer:
         steps = {Fraction(k) for k in range(-math.floor(longest), math.floor(longest) + 1)}
@@ -185,10 +182,6 @@ def shifts(facts: QueryFacts, relation: Relation, size: int) -> list[Floats]:
         if abs(max(ratios) - 1) < 1e-9 and next(step for step in moved if step) > 0:
             found.append(change)
     return found
-
-
-def _length(norm: Norm, bound: Fraction) -> Fraction:
-    return Fraction(math.sqrt(bound)).limit_denominator(1 << 20) if norm is Norm.SQUARED_L2 else bound
 
 
 def _norm_of(norm: Norm, change: Floats) -> float:
@@ -234,14 +227,11 @@ def _of_shown_keys(
         return _draw_outputs(mechanism, calibration, one, other)
     highest = int(max(one.counts.max(initial=0), other.counts.max(initial=0)))
     reach = min(math.ceil(WIDTH[len(keys)] * _deviation(mechanism, calibration)) + highest, MOST_POINTS[len(keys)])
-    shown = itertools.product(range(reach + 1), repeat=len(keys))
-    return [_as_released(keys, counts) for counts in shown]
-
-
-def _as_released(keys: Sequence[str], counts: Sequence[int]) -> ReleasedKeys:
-    """Return keys with their counts, without those that are 0."""
-    found = [(key, count) for key, count in zip(keys, counts, strict=True) if count]
-    return ReleasedKeys([key for key, _ in found], [count for _, count in found])
+    released = []
+    for counts in itertools.product(range(reach + 1), repeat=len(keys)):
+        shown = [(key, count) for key, count in zip(keys, counts, strict=True) if count]  # a count of 0 is not shown
+        released.append(ReleasedKeys([key for key, _ in shown], [count for _, count in shown]))
+    return released
 
 
 def _grid(

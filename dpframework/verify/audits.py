@@ -61,10 +61,10 @@ def audit(
     """Replay a miner's transcripts on neighbouring small tables and look for the largest loss.
 
     Transcripts are recorded on random tables, with the claimed noise and with wider noise. Each is replayed, miner
-    and all, on its own table, on its own table in another order, on neighbours, and on tables far away. What the miner
-    does must follow from the releases there too, and each release must be possible. Then its releases alone are weighed
-    on pairs of neighbours: random ones, all small ones, and ones of very many equal rows. Last, outputs are chosen that
-    lose most on a pair, and tables are climbed to on which these lose more, by turns, until the claim is reached.
+    and all, on its own table, also in another order, on neighbours, and on tables far away. There too the miner must
+    follow its releases only, and each release must be possible. Then the releases alone are weighed on pairs of
+    neighbours: random, small and very large ones. At last two searches alternate until the claim is reached: one for
+    the outputs that lose most on a pair, and one for a pair on which these lose more.
 
     Parameters
     ----------
@@ -124,7 +124,14 @@ class _Audit:
         started = time.perf_counter()
         subject, behaviour = self.subject, self.behaviour
         transcripts = self._transcripts()
-        steered = self._steer()
+        # Some code is reached only by outputs that are hardly ever drawn.
+        steered = []
+        self.tell("runs with outputs that are seldom drawn")
+        tables = [behaviour.table(SMALL), behaviour.table(MOST_ROWS)]
+        for table, transcript in steer(subject, tables, behaviour.patience.part(STEERED), self.replays):
+            behaviour.examine(table, transcript, most=8)
+            behaviour.examine_many(transcript, self.most)
+            steered.append(transcript)
         claim, delta, worst, pair = 0.0, float(subject.exact_delta), 0.0, None
         if subject.claim is not None:
             claim = float(subject.claim)
@@ -175,17 +182,6 @@ class _Audit:
         if not behaviour.patience.over:
             behaviour.examine_many(transcripts[0], self.most)
         return transcripts
-
-    def _steer(self) -> list[Transcript]:
-        """Examine runs that reach code which drawn outputs hardly ever reach."""
-        behaviour, found = self.behaviour, []
-        self.tell("runs with outputs that are seldom drawn")
-        tables = [behaviour.table(SMALL), behaviour.table(MOST_ROWS)]
-        for table, transcript in steer(self.subject, tables, behaviour.patience.part(STEERED), self.replays):
-            behaviour.examine(table, transcript, most=8)
-            behaviour.examine_many(transcript, self.most)
-            found.append(transcript)
-        return found
 
     def _tail(self) -> TailReport | None:
         """Test the plan's claim at a delta, if it has no pure claim or its example carries a delta."""
@@ -246,7 +242,8 @@ class _Audit:
         worst = max(found.loss, 0.0)
         if worst > behaviour.allowed:
             # a pair that was searched for shows more than one that was met
-            what = f"a transcript loses {number(worst)}, {self._claims(claim)}"
+            claims = f"{decimal_text(claim)}{self.subject.name_accountant(self.subject.exact_delta)}"
+            what = f"a transcript loses {number(worst)}, the plan claims {claims}"
             behaviour.violations["loss"] = self._shrunk(
                 what, found, telling, lambda loss: loss > behaviour.allowed, MOST_SHRINKS
             )
@@ -254,9 +251,6 @@ class _Audit:
             return worst, None
         what = f"the largest loss found is {number(worst)} of {decimal_text(claim)}"
         return worst, self._shrunk(what, found, telling, lambda loss: loss >= 0.999 * worst, SHOWN)
-
-    def _claims(self, claim: Fraction) -> str:
-        return f"the plan claims {decimal_text(claim)}{self.subject.name_accountant(self.subject.exact_delta)}"
 
     def _shrunk(self, what: str, found: WorstPair, transcript: Transcript, enough: Any, most: int) -> Violation:
         """Keep the smallest tables on which a transcript's releases still lose enough."""

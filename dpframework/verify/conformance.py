@@ -200,7 +200,8 @@ class MinerConformance:
     def test_it_spends_no_more_than_its_parameter_says(self, example: Example, relation: Relation) -> None:
         """The plan's total is at most the parameter `epsilon`, or `rho`, where the miner has one."""
         subject = _subject(example, relation)
-        for name, spent in (("epsilon", subject.claim), ("rho", _rho_of(subject))):
+        total = ZCDPAccountant(subject.relation, delta=subject.delta or USUAL_DELTA).total(subject.plan)
+        for name, spent in (("epsilon", subject.claim), ("rho", None if total is None else total.rho)):
             given = _given(example, name)
             if spent is None or not isinstance(given, AMOUNTS):
                 continue
@@ -252,11 +253,6 @@ def _find_claims(miner: type[Miner]) -> list[tuple[str, Relation]]:
 def _steps_of(miner: type[Miner], replays: int) -> StepChecks:
     """Return the checks of a miner's steps, which try alike ones of several examples once."""
     return StepChecks(replays, 0, [], foreign=True)
-
-
-def _rho_of(subject: Subject) -> Fraction | None:
-    total = ZCDPAccountant(subject.relation, delta=subject.delta or USUAL_DELTA).total(subject.plan)
-    return None if total is None else total.rho
 
 
 class QueryConformance:

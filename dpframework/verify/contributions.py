@@ -1,7 +1,7 @@
 """Contribution bounding, where one more unit must add at most k rows to a table and change no other row.
 
 A claim about units is about tables that differ by up to k rows. It carries over to the data only if neighbouring data
-gives such tables: of each unit at most k rows are kept, and which they are follows from what the unit has alone.
+gives such tables: at most k rows of each unit are kept, and the choice depends on the unit's own rows alone.
 
 Rows are chosen by a private key. The tables of one key are compared with each other, for several keys. If one unit
 more adds at most k rows under each key, then every release loses at most its claim under each key, and so over all keys
@@ -22,7 +22,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
@@ -191,7 +190,14 @@ class _People:
         table = universe.table(bytes(rng.integers(0, universe.kinds, len(whose)).tolist()))
         for attribute, codes in zip(universe.schema, table.columns, strict=True):
             values, keys = table.values.get(attribute.name), table.keys.get(attribute.name)
-            columns[attribute.name] = _cells(attribute, codes, values) if keys is None else keys.texts()
+            if keys is not None:
+                columns[attribute.name] = keys.texts()
+            elif values is not None:
+                columns[attribute.name] = [None if np.isnan(value) else float(value) for value in values]
+            else:
+                columns[attribute.name] = [
+                    None if code == attribute.missing_code else attribute.cells[code] for code in codes
+                ]
         return cls(columns, whose)
 
     def without(self, person: int) -> Cells:
@@ -203,12 +209,6 @@ class _People:
 def _spell(people: Sequence[Person], whose: int, rng: np.random.Generator) -> Any:
     """Return a person's id in one of its spellings, or None for nobody's."""
     return None if whose < 0 else people[whose][int(rng.integers(len(people[whose])))]
-
-
-def _cells(attribute: Attribute, codes: NDArray[Any], values: NDArray[np.float64] | None) -> list[Any]:
-    if values is None:
-        return [attribute.cells[code] if code != attribute.missing_code else None for code in codes]
-    return [None if np.isnan(value) else float(value) for value in values]
 
 
 # What one person more changes

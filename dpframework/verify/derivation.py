@@ -122,8 +122,15 @@ class _Checking:
         self.changes = {relation.value: 0 for relation in Relation}
         self._alone: list[Columns | None] = []
         for kind in range(self._kinds.number):
-            self._alone.append(self._derive(np.array([kind])))
-            self._require_in_domain(self._alone[-1])
+            found = self._derive(np.array([kind]))
+            self._alone.append(found)
+            if found is None:
+                continue
+            for column in schema.derive:
+                attribute = schema[column.name]
+                if outside_of_domain(attribute, found[column.name]):
+                    says = f"'{column.name}' is outside of its public domain, {attribute.domain_text}"
+                    self.violations.setdefault(("domain", column.name), says)
 
     def _derive(self, kinds: NDArray[np.intp]) -> Columns | None:
         """Return the derived columns of some rows, or None where rows went or came."""
@@ -134,13 +141,6 @@ class _Checking:
             self.violations.setdefault(("rows", ""), says)
             return None
         return found
-
-    def _require_in_domain(self, found: Columns | None) -> None:
-        for column in self._schema.derive if found is not None else ():
-            attribute = self._schema[column.name]
-            if outside_of_domain(attribute, (found or {})[column.name]):
-                says = f"'{column.name}' is outside of its public domain, {attribute.domain_text}"
-                self.violations.setdefault(("domain", column.name), says)
 
     def table(self, rng: np.random.Generator) -> None:
         """Check one table, and the histograms of two neighbours of it."""

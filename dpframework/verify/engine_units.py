@@ -1,15 +1,15 @@
-"""Tables of people on which engines are tried that read files: the rows of one person lie in all of them.
+"""Tables of people, in several files, that test engines which read files.
 
-Ids are spelled in several ways, one person has most rows, some rows are nobody's, and one file has no rows.
+Each person's rows lie in all files. Ids are spelled in several ways, one person has most of the rows, some rows have no
+id, and one file is empty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import attrs
 import numpy as np
 import polars as pl
 
@@ -102,7 +102,7 @@ def _draw(texts: Sequence[str | None], rows: int, rng: np.random.Generator) -> p
 
 
 def tables_of_people(folder: Path) -> Iterator[Table]:
-    """Write tables whose rows follow from several rows of a person, each with what it is."""
+    """Write tables whose rows are computed from several rows of a person, each with a text that says how."""
     month: dict[str, Any] = {"period": "month", "date": "day"}
     for rows in (1, 3):
         yield f"at most {rows} rows of a person", write_visits(folder / str(rows), VISITS, PrivacyUnit("person", rows))
@@ -138,13 +138,3 @@ def people_counts(engine: Engine, rows: Rows, schema: Schema) -> dict[str, Any]:
     listed = [attribute for attribute in schema if not isinstance(attribute, Open)]
     found["two attributes"] = JointHistogram(listed[:2]).evaluate(engine, rows).tolist()
     return found
-
-
-def without_order(files: TableFiles) -> TableFiles:
-    """Return a table whose rows may be in any order, since no sample is drawn."""
-    return attrs.evolve(files, ordered=False)
-
-
-def first_difference(found: Mapping[str, Any], expected: Mapping[str, Any]) -> str | None:
-    """Return the first name of what differs, None if nothing does."""
-    return next((what for what, right in expected.items() if found.get(what) != right), None)

@@ -1,9 +1,9 @@
 """Find data that code keeps after a run: in objects, classes, globals, closures, defaults, caches and files.
 
-A run's releases are all that may come of it. A query that keeps rows hands them to whoever gets the plan; one that
-keeps the counts of the first table that it saw answers with them ever after, and a replay in the same process sees the
-same answer on every table. So what was there before the first run is put back, and runs with the same releases on
-different tables must leave the same behind.
+A run may leave nothing behind but its releases. A query that keeps rows hands them to everyone who gets the plan. A
+query that keeps the counts of its first table gives them as its answer on every later table, so a replay in the same
+process sees no difference. The state from before the first run is therefore put back before each replay, and runs with
+the same releases on different tables must leave the same state.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias, final
 
 import numpy as np
+
+from dpframework.verify.sameness import cell_content
 
 ENVIRONMENT, CACHE = "the environment", "the cache of"
 CORE = __name__.partition(".")[0]
@@ -105,8 +107,16 @@ class HiddenState:
             case types.ModuleType() | type():
                 own = id(value) in self._own or (isinstance(value, type) and self._is_own(value))
                 return [(name, held) for name, held in list(vars(value).items()) if _is_data(name)] if own else None
+            case types.FunctionType() if not self._is_own(value):
+                return None
             case types.FunctionType():
-                return _of_function(value) if self._is_own(value) else None
+                cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
+                return [
+                    *((f"the enclosed variable '{name}'", cell) for name, cell in cells),
+                    ("a default argument", value.__defaults__),
+                    ("a default argument", value.__kwdefaults__),
+                    ("an attribute", vars(value)),
+                ]
             case staticmethod() | classmethod() | types.MethodType():
                 return [("", value.__func__)]
             case property():
@@ -114,7 +124,7 @@ class HiddenState:
             case functools.cached_property():
                 return [("", value.func)]
             case types.CellType():
-                return [("", _content(value))]
+                return [("", cell_content(value))]
             case functools.partial():
                 return [("", value.func), ("", value.args), ("", value.keywords)]
             case np.ndarray() if value.dtype.kind != "O":
@@ -206,33 +216,16 @@ def _is_cache(value: Any) -> bool:
     return hasattr(value, "cache_clear") and hasattr(value, "__qualname__")
 
 
-def _of_function(function: types.FunctionType) -> Held:
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    return [
-        *((f"the enclosed variable '{name}'", cell) for name, cell in cells),
-        ("a default argument", function.__defaults__),
-        ("a default argument", function.__kwdefaults__),
-        ("an attribute", vars(function)),
-    ]
-
-
 def _in_cache(referent: Any) -> Iterable[Any]:
     if isinstance(referent, dict):
         return [part for pair in list(referent.items()) for part in pair]
     return () if isinstance(referent, type) else (referent,)
 
 
-def _content(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # it is empty
-        return None
-
-
 def _modules_of(kinds: Iterable[type[Any]], packages: set[str]) -> list[types.ModuleType]:
-    """Return the modules of some packages that the modules of some classes hold or import, directly or by others.
+    """Return those modules of the packages that the classes' modules hold or import, directly or indirectly.
 
-    A package may have hundreds, such as one of tests, which the classes of one of them have nothing to do with.
+    A package, such as one of tests, may have hundreds of modules that the classes never use.
     """
     known = {name: module for name, module in list(sys.modules.items()) if name.partition(".")[0] in packages}
     left, found = [kind.__module__ for kind in kinds], dict[str, types.ModuleType]()
@@ -283,7 +276,12 @@ def _restore(value: Any, held: Held) -> None:
     parts = [part for _, part in held]
     match value:
         case types.ModuleType() | type():
-            _restore_attributes(value, dict(held), {name for name in vars(value) if _is_data(name)})
+            known = dict(held)
+            for name in [name for name in vars(value) if _is_data(name) and name not in known]:
+                delattr(value, name)
+            for name, part in known.items():
+                if vars(value).get(name) is not part:
+                    setattr(value, name, part)
         case types.FunctionType():
             value.__defaults__, value.__kwdefaults__ = parts[-3:-1]
         case types.CellType():
@@ -319,11 +317,3 @@ def _restore(value: Any, held: Held) -> None:
             if hasattr(value, "__dict__"):
                 vars(value).clear()
                 vars(value).update((name, part) for name, part in held if name not in slots)
-
-
-def _restore_attributes(place: Any, known: dict[str, Any], names: set[str]) -> None:
-    for name in names - known.keys():
-        delattr(place, name)
-    for name, held in known.items():
-        if vars(place).get(name) is not held:
-            setattr(place, name, held)

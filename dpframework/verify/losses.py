@@ -298,7 +298,10 @@ class _Checked:
                 self.cut_short = True
                 return
             if k < TRIED:
-                self._release(f"{asked.facts.text}, {relation}", [one, other, *_of_many_rows(one)], calibration)
+                for answer in [one, other, *_of_many_rows(one)]:
+                    found = refusal(self.mechanism, answer, calibration, self._randomness)
+                    if found is not None:
+                        self.wrong.append(f"{asked.facts.text}, {relation}: a release {found}")
             outputs, log_size = list_outputs(self.mechanism, calibration, one, other, self.patience.part(PAIR))
             here, there = (
                 np.array([self.mechanism.log_density(answer, output, calibration) for output in outputs]) + log_size
@@ -320,13 +323,6 @@ class _Checked:
                         if self.mechanism.log_density(neighbour, output, calibration) == -math.inf:
                             return math.inf
         return 0.0
-
-    def _release(self, where: str, answers: Sequence[Any], calibration: Calibration) -> None:
-        """Take note of a release that is not possible from some answer."""
-        for answer in answers:
-            found = refusal(self.mechanism, answer, calibration, self._randomness)
-            if found is not None:
-                self.wrong.append(f"{where}: a release {found}")
 
 
 def _whole(logs: NDArray[np.float64]) -> NDArray[np.float64]:

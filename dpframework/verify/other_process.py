@@ -141,7 +141,8 @@ def differences(asked: Sequence[AskedHere], other: OtherProcess | None = None) -
     found: list[str | None] = [None] * len(asked)
     for k, both in zip(sent, answers or [], strict=False):
         answer, candidates = both or (None, None)
-        if candidates is not None and not _are_the_same(asked[k].candidates, candidates):
+        known = asked[k].candidates
+        if known is not None and candidates is not None and pickle.loads(known) != pickle.loads(candidates):
             found[k] = (
                 "lists other candidates in a new process, or in another order, such as that of a set: what a run has "
                 "drawn would be another candidate when it is resumed"
@@ -190,10 +191,6 @@ def _candidates(query: Query, inputs: Mapping[str, Any]) -> bytes | None:
         return None
 
 
-def _are_the_same(one: bytes | None, other: bytes) -> bool:
-    return one is None or bool(pickle.loads(one) == pickle.loads(other))
-
-
 def _same(one: Any, other: Any) -> bool:
     if isinstance(one, str) or isinstance(other, str) or type(one) is not type(other):
         return type(one) is type(other) and bool(one == other)
@@ -237,15 +234,12 @@ class _Questions(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         """Return a class or function of a module."""
         if module not in sys.modules:
-            self._bring(module)
+            try:
+                importlib.import_module(module)
+            except ImportError:  # not on the path, such as a test's module: its file is known
+                spec = importlib.util.spec_from_file_location(module, self._files[module])
+                if spec is None or spec.loader is None:
+                    raise
+                sys.modules[module] = found = importlib.util.module_from_spec(spec)
+                spec.loader.exec_module(found)
         return functools.reduce(getattr, name.split("."), sys.modules[module])
-
-    def _bring(self, module: str) -> None:
-        try:
-            importlib.import_module(module)
-        except ImportError:
-            spec = importlib.util.spec_from_file_location(module, self._files[module])
-            if spec is None or spec.loader is None:
-                raise
-            sys.modules[module] = found = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(found)

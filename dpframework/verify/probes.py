@@ -110,14 +110,6 @@ def _larger(probe: Probe) -> Probe:
     return attrs.evolve(probe, facts=attrs.evolve(probe.facts, sensitivities=declared))
 
 
-def _replaced(probe: Probe) -> Probe:
-    return attrs.evolve(probe, relation=Relation.REPLACE_ONE)
-
-
-def _of_unit(probe: Probe) -> Probe:
-    return attrs.evolve(probe, by=UnitChange(UNIT))
-
-
 def _of_many(probe: Probe) -> Probe:
     def answer(scale: float) -> Any:
         few = probe.answer(scale)
@@ -135,8 +127,8 @@ def _in_a_table(probe: Probe) -> Probe:
 
 CHANGES: dict[str, Callable[[Probe], Probe]] = {
     f"a sensitivity of {LARGER}": _larger,
-    "a row replaced": _replaced,
-    f"a unit of {UNIT} rows": _of_unit,
+    "a row replaced": lambda probe: attrs.evolve(probe, relation=Relation.REPLACE_ONE),
+    f"a unit of {UNIT} rows": lambda probe: attrs.evolve(probe, by=UnitChange(UNIT)),
     "a table of two rows and two columns": _in_a_table,
     f"{MANY:,} rows more": _of_many,
 }

@@ -1,9 +1,9 @@
 """Schemas and parameters that an example's author did not think of.
 
-A claim holds for every schema that a miner plans, and for all its parameters. What a query declares may follow from a
-schema's labels or bounds, and be wrong where a cell may be missing, where there are more labels than in the examples,
-where numbers may be below 0 or are all above it, or where bins are not equally wide. It may be right for k = 1 and
-wrong for k = 2, right for one attribute and wrong for another or for the same one twice.
+A claim must hold for every schema that a miner plans, and for all its parameters. A declared sensitivity may depend on
+a schema's labels or bounds, and be wrong for a schema unlike the examples: with missing cells, with more labels, with
+numbers below 0 or only above it, or with bins of different widths. It may also be right for k = 1 and wrong for k = 2,
+or right for one attribute and wrong for another or for the same one twice.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def related_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
     if schema.derivation:
         return
     changes: dict[str, Callable[[Attribute], Attribute]] = {
-        "with missing cells": _with_missing,
+        "with missing cells": lambda attribute: attrs.evolve(attribute, missing=True),
         "with a value more": _with_value,
         "with numbers below 0": _with_negative,
         "with numbers above 0 only": _with_positive,
@@ -131,10 +131,6 @@ def _listed_values(kind: type[Miner], field: attrs.Attribute[Any], given: Any) -
     except Exception:  # it names what is not there
         hint = None
     return [*options] or [*typing.get_args(hint)] * (typing.get_origin(hint) is typing.Literal)
-
-
-def _with_missing(attribute: Attribute) -> Attribute:
-    return attrs.evolve(attribute, missing=True)
 
 
 def _with_value(attribute: Attribute) -> Attribute:

@@ -1,8 +1,8 @@
 """Replay a transcript on another table, and weigh its outputs by their log-densities there.
 
-`replay` runs the miner anew and sees whether it does the same, and whether each release could be made there at all: a
-release that is refused on some tables tells them apart, and no density speaks of it. `Weigher` evaluates the same
-releases without the miner, which is many times faster: what the search for the worst case needs.
+`replay` runs the miner again and compares the runs. It also sees whether each release could be made on that table at
+all: a release that is refused on some tables tells them apart, and no density accounts for that. `Weigher` evaluates
+the same releases without the miner. That is many times faster, as the search for the worst case needs it.
 """
 
 from __future__ import annotations
@@ -214,7 +214,14 @@ class Weigher:
                 continue  # from a sample, or not from this one
             source = held[event.rows]
             if isinstance(event, SampleEvent):
-                densities.append(self._over_samples(event, source, number + 1))
+                samples = samples_of(source, event.rate, ordered=self._subject.plan.reads_places)
+                if samples is None:
+                    raise TooManySamplesError
+                # Nobody sees which sample was drawn, so the density is the mean over all of them.
+                logs = [
+                    chance + math.fsum(self._densities({event.result: drawn}, number + 1)) for chance, drawn in samples
+                ]
+                densities.append(float(np.logaddexp.reduce(logs)))
                 continue
             key = source.key
             found = known.get(key)
@@ -228,14 +235,6 @@ class Weigher:
             else:
                 held[event.result] = found
         return densities
-
-    def _over_samples(self, event: SampleEvent, source: Held, first: int) -> float:
-        """Return the logarithm of the mean density, over all samples, of all that is released from one."""
-        samples = samples_of(source, event.rate, ordered=self._subject.plan.reads_places)
-        if samples is None:
-            raise TooManySamplesError
-        logs = [chance + math.fsum(self._densities({event.result: drawn}, first)) for chance, drawn in samples]
-        return float(np.logaddexp.reduce(logs))
 
     def _remember(self, known: dict[Any, Any], key: Any, found: Any, rows: int) -> None:
         """Cache the log-densities of some rows, as long as the cache is small."""

@@ -1,13 +1,14 @@
 """Rows on which a query changes most, and rows that hold the numbers of its code.
 
-Where a schema allows more kinds of rows than are tried, the worst may be none of them: a score with weights of both
-signs is largest on one corner of many. A query may also be wrong at a number that no bin begins with, such as one that
-its author took for a code. So rows are climbed to, one attribute at a time, and numbers of the code are put into cells.
+A schema may allow more kinds of rows than are tried, and leave out the worst: a score with weights of both signs is
+largest on one corner of many. A query may also be wrong only at a number that its code names, such as one that its
+author took for a missing value. So the search climbs to rows one attribute at a time, and puts numbers of the code into
+cells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -114,7 +115,7 @@ def _best(
 def _changes(
     universe: Universe, base: NDArray[np.int64], rows: NDArray[np.int64], direction: str, answer: Answer, least: int
 ) -> NDArray[np.float64]:
-    """Return how far each row alone changes an answer in a direction, beside as few rows as may be."""
+    """Return how far each row alone changes an answer in a direction, on a table with as few other rows as allowed."""
     among = universe.among(np.concatenate([base, rows], axis=1))
     shared = bytes(least)
     before = answer(among, shared)
@@ -123,16 +124,13 @@ def _changes(
 
 def _beside(row: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return rows that differ from one in one attribute, its first and last values before the others."""
-    return np.stack(list(_others(row, sizes)), axis=1)
-
-
-def _others(row: NDArray[np.int64], sizes: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     values = [(k, place) for k, size in enumerate(sizes.tolist()) for place in _ends_first(size) if place != row[k]]
     values.sort(key=lambda one: _ends_first(int(sizes[one[0]])).index(one[1]))
-    for k, place in values[: MOST_KINDS - 1]:
-        other = row.copy()
-        other[k] = place
-        yield other
+    changed = values[: MOST_KINDS - 1]
+    others = np.tile(row[:, None], len(changed))
+    for number, (k, place) in enumerate(changed):
+        others[k, number] = place
+    return others
 
 
 def _ends_first(size: int) -> list[int]:

@@ -1,7 +1,7 @@
 """Tell whether two public values of a run are the same in all that somebody could read from them.
 
-Who gets a result gets what it holds, shown or not: attributes that no class declares, what a function remembers, the
-array that a view is a part of, every bit of a float.
+Whoever gets a result gets all of its contents, shown or not: attributes that no class declares, the memory of a
+function, the whole array behind a view, every bit of a float.
 """
 
 from __future__ import annotations
@@ -59,14 +59,17 @@ class _Comparison:
         if isinstance(one, Set):
             return bool(one == other) and _order(one) == _order(other) and self._same_held(one, other, depth)
         if callable(one) and hasattr(one, "__qualname__"):
-            return self._same_functions(one, other, depth)
+            return bool(one.__qualname__ == other.__qualname__) and all(
+                self.same(a, b, depth) for a, b in zip(_memory_of(one), _memory_of(other), strict=True)
+            )
         if _fields_of(one) or _fields_of(other):
             return self._same_held(one, other, depth)
-        return bool(one == other) or (_is_compared_by_identity(type(one)) and self._same_states(one, other, depth))
-
-    def _same_states(self, one: Any, other: Any, depth: int) -> bool:
-        """Compare two objects by the state that a pickle would hold. Objects without one differ."""
-        try:
+        if one == other:
+            return True
+        by_identity = inspect.getattr_static(type(one), "__eq__") is inspect.getattr_static(object, "__eq__")
+        if not by_identity:
+            return False
+        try:  # by the state that a pickle would hold
             return self.same(one.__reduce_ex__(4), other.__reduce_ex__(4), depth)
         except TypeError:
             return False
@@ -83,7 +86,7 @@ class _Comparison:
             return True
         held, held_by_other = _fields_of(one), _fields_of(other)
         for name in held.keys() ^ held_by_other.keys():
-            if _is_kept(type(one), name):
+            if isinstance(inspect.getattr_static(type(one), name, None), functools.cached_property):
                 held.pop(name, None)
                 held_by_other.pop(name, None)
         return self._same_items(held, held_by_other, depth)
@@ -102,11 +105,6 @@ class _Comparison:
             return False
         return self._same_held(one, other, depth)
 
-    def _same_functions(self, one: Any, other: Any, depth: int) -> bool:
-        return bool(one.__qualname__ == other.__qualname__) and all(
-            self.same(a, b, depth) for a, b in zip(_memory_of(one), _memory_of(other), strict=True)
-        )
-
 
 def _order(values: Set[Any]) -> list[Any]:
     """Return values as they are listed, if that does not depend on where they lie in memory."""
@@ -122,16 +120,17 @@ def _memory_of(function: Any) -> Iterator[Any]:
     yield getattr(function, "__code__", None)
     yield getattr(function, "__defaults__", None)
     yield getattr(function, "__kwdefaults__", None)
-    yield [_content(cell) for cell in getattr(function, "__closure__", None) or ()]
+    yield [cell_content(cell) for cell in getattr(function, "__closure__", None) or ()]
     owner = getattr(function, "__self__", None)
     yield None if inspect.ismodule(owner) else owner
     yield dict(getattr(function, "__dict__", {}))
 
 
-def _content(cell: Any) -> Any:
+def cell_content(cell: Any) -> Any:
+    """Return the value of a variable that a function encloses, or None if it has none yet."""
     try:
         return cell.cell_contents
-    except ValueError:  # it is empty
+    except ValueError:
         return None
 
 
@@ -150,11 +149,3 @@ def _fields_of(thing: Any) -> dict[str, Any]:
 def _slots(kind: type[Any]) -> tuple[str, ...]:
     slots = vars(kind).get("__slots__", ())
     return (slots,) if isinstance(slots, str) else tuple(slots)
-
-
-def _is_compared_by_identity(kind: type[Any]) -> bool:
-    return inspect.getattr_static(kind, "__eq__") is inspect.getattr_static(object, "__eq__")
-
-
-def _is_kept(kind: type[Any], name: str) -> bool:
-    return isinstance(inspect.getattr_static(kind, name, None), functools.cached_property)

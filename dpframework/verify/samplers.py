@@ -145,19 +145,16 @@ class _SamplerTests:
                 f"mechanism '{mechanism.name}' serves none of the probes; give one with given=[Probe(...)]"
             )
         for probe in served:
-            self._test_sharply(probe)
+            # Noise that drowns in the probe's scores shows only with a smaller sensitivity.
+            sharp = _sharpen(self._mechanism, probe)
+            sample = self.test(probe, to_tell=sharp is probe)
+            scale = noise_size(self._mechanism, sample.calibration)
+            found = draw_problems(self._mechanism, sample.answer, sample.calibration, scale)
+            self.wrong += [f"{probe.facts.text}: {what}" for what in found]
+            if sharp is not probe:
+                self.test(sharp, to_tell=True, of=" (a smaller sensitivity)")
             if unlike_too and not self.wrong:
                 self._test_unlike(probe)
-
-    def _test_sharply(self, probe: Probe) -> None:
-        """Draw from a probe, and where its noise drowns in its scores from one of a smaller sensitivity."""
-        sharp = _sharpen(self._mechanism, probe)
-        sample = self.test(probe, to_tell=sharp is probe)
-        scale = noise_size(self._mechanism, sample.calibration)
-        found = draw_problems(self._mechanism, sample.answer, sample.calibration, scale)
-        self.wrong += [f"{probe.facts.text}: {what}" for what in found]
-        if sharp is not probe:
-            self.test(sharp, to_tell=True, of=" (a smaller sensitivity)")
 
     def _test_unlike(self, probe: Probe) -> None:
         """Draw from a probe that differs in every way. Where that is wrong, say in which ways it is alone."""

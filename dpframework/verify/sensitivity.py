@@ -169,7 +169,10 @@ class _Searched:
             self.search.worst(self._ratio, self._many())
             if not self.wrong:
                 self._cut_into_blocks()
-            if not self.wrong and self._holds() and is_foreign(self.query) and counts_only(self.query):
+            holds = all(
+                found <= self.declared[norm] * (1 + ROUNDING) + ROUNDING for norm, (found, *_) in self.largest.items()
+            )
+            if not self.wrong and holds and is_foreign(self.query) and counts_only(self.query):
                 self._copy_rows()
             if (
                 self.relation is Relation.ADD_OR_REMOVE_ONE  # a row in place of another changes no number of rows
@@ -252,12 +255,6 @@ class _Searched:
                         self.wrong.setdefault("copies", what)
         except Exception as error:
             self.wrong.setdefault("fails", f"fails on a table of billions with {type(error).__name__}: {error}")
-
-    def _holds(self) -> bool:
-        """Tell whether no larger change than declared was found."""
-        return all(
-            found <= self.declared[norm] * (1 + ROUNDING) + ROUNDING for norm, (found, *_) in self.largest.items()
-        )
 
     def _tight(self) -> bool:
         """Tell whether every declared change has been reached, so that climbing can only find large mistakes."""

@@ -116,7 +116,7 @@ class Subject:
 
     @functools.cached_property
     def together(self) -> int:
-        """The number of rows of a unit, where the plan samples them together or counts them once for a key; else 1."""
+        """The number of rows of a unit if the plan samples whole units or counts them once for a key, else 1."""
         return self.unit.rows if self.unit.groups_rows and self.plan.reads_units else 1
 
     @functools.cached_property
@@ -156,18 +156,16 @@ class Subject:
     def _plan_at(self, delta: Fraction) -> AccountedPlan:
         """Return the plan in a study of a delta, with the accountants that may total it."""
         if delta not in self._charged:
-            self._charged[delta] = self._new_charged(delta)
+            given = self.plan.root, self.relation, self.plan.facts, Budget(1, delta), self.schema
+            if self.accounting is None:
+                self._charged[delta] = StudyPlan(*given, unit=self.unit)
+            else:
+                self._charged[delta] = _TotalledBy(*given, unit=self.unit, accounting=self.accounting)
         return self._charged[delta]
 
     @functools.cached_property
     def _charged(self) -> dict[Fraction, AccountedPlan]:
         return {}
-
-    def _new_charged(self, delta: Fraction) -> AccountedPlan:
-        given = self.plan.root, self.relation, self.plan.facts, Budget(1, delta), self.schema
-        if self.accounting is None:
-            return StudyPlan(*given, unit=self.unit)
-        return _TotalledBy(*given, unit=self.unit, accounting=self.accounting)
 
     @functools.cached_property
     def delta_needed(self) -> Fraction | None:

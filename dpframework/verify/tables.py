@@ -119,10 +119,6 @@ class Universe:
             for attribute, (_, values), k in zip(columns, points, places, strict=True)
             if values is not None
         }
-        self._derive()
-
-    def _derive(self) -> None:
-        """Add the codes and values of derived columns to the others."""
         of = zip(self.schema.column_names, self.codes.astype(np.uint32), strict=True)
         read = {name: EncodedColumn(own, self._values.get(name)) for name, own in of}
         made = with_derived(self.schema, read)
@@ -130,10 +126,10 @@ class Universe:
         self._values |= {name: one.values for name, one in made.items() if one.values is not None}
 
     def block(self, rows: Rows, units: Sequence[int] | None = None, places: Sequence[int] | None = None) -> Block:
-        """Return a table's rows as a block; with the numbers of their units, each counts once for a key.
+        """Return a table's rows as a block. If the numbers of their units are given, a unit counts once for a key.
 
-        `places` are those of the rows among those of their units: by default each row is a unit. Rows beside, which are
-        not the block's, have the first place.
+        `places` says which row of its unit each row is, by default the first: each row is then a unit. The block lies
+        among rows that are not its own, and these have the first place.
         """
         kinds = np.frombuffer(rows, dtype=np.uint8)
         numbers = {name: own.take(kinds, axis=0).ravel() for name, own in self._beside_another.items()}

@@ -67,8 +67,10 @@ class UnitChecking:
         other = [more if k == place else unit for k, unit in enumerate(units)]
         order = rng.permutation(sum(map(len, units)))
         found = self._make(units, order, rng)
+        places = np.sort(rng.integers(0, len(order) + 1, len(more)))
+        with_more = np.insert(order, places, np.arange(len(order), len(order) + len(more)))  # the others in their order
         neighbours = {
-            Relation.ADD_OR_REMOVE_ONE: self._make([*units, more], _extend(order, len(more), rng), rng),
+            Relation.ADD_OR_REMOVE_ONE: self._make([*units, more], with_more, rng),
             Relation.REPLACE_ONE: self._make(other, rng.permutation(sum(map(len, other))), rng),
         }
         for relation, changed in neighbours.items():
@@ -117,9 +119,3 @@ class UnitChecking:
                 says = f"'{attribute.name}' is outside of its public domain, {attribute.domain_text}"
                 self.violations.setdefault(("domain", attribute.name), says)
         return found
-
-
-def _extend(order: NDArray[np.intp], more: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Return an order with further rows in it, the others in theirs."""
-    places = rng.integers(0, len(order) + 1, more)
-    return np.insert(order, np.sort(places), np.arange(len(order), len(order) + more))

@@ -1,6 +1,7 @@
 """Samples of units, where an engine must take all rows of a unit or none, by one draw for each unit.
 
-What a sample of units costs rests on that. Replays see the small tables of the kit, and not how an engine samples.
+The claim of a step on a sample of units needs that. Replays cannot test it, since they use the kit's small tables and
+not the engine's sampling.
 """
 
 from __future__ import annotations
@@ -54,7 +55,13 @@ def assert_units_sampled(
     """
     rng = np.random.default_rng(seed)
     for _ in range(tables):
-        rows = _open(engine, _people(rng), source)
+        whose = np.repeat(np.arange(PEOPLE), rng.integers(1, MOST_ROWS + 1, PEOPLE))
+        rng.shuffle(whose)  # a person's rows may lie anywhere
+        numbers = rng.permutation(PEOPLE)
+        table = Table.from_codes(
+            Schema([WHOSE, PART]), [whose, rng.integers(0, PARTS, len(whose))], unit=PrivacyUnit("person", MOST_ROWS)
+        )
+        rows = _open(engine, table.with_units(numbers[whose]), source)
         for where, part in [("a table", rows), *(("a part of one", own) for own in engine.split(rows, PART))]:
             problem = _problem(engine, part, rng)
             assert problem is None, f"engine '{engine.name}', {where}: {problem}"
@@ -76,17 +83,6 @@ def _open(engine: Engine, people: Table, source: Callable[[TableFiles], Any] | N
         files = TableFiles(folder, people.schema, unit=people.unit)
         given: Any = files if source is None else source(files)
         return engine.open(given)
-
-
-def _people(rng: np.random.Generator) -> Table:
-    """Return a table of people's rows in any order, each with whose it is."""
-    whose = np.repeat(np.arange(PEOPLE), rng.integers(1, MOST_ROWS + 1, PEOPLE))
-    rng.shuffle(whose)
-    numbers = rng.permutation(PEOPLE)
-    table = Table.from_codes(
-        Schema([WHOSE, PART]), [whose, rng.integers(0, PARTS, len(whose))], unit=PrivacyUnit("person", MOST_ROWS)
-    )
-    return table.with_units(numbers[whose])
 
 
 def _problem(engine: Engine, rows: Rows, rng: np.random.Generator) -> str | None:

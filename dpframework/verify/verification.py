@@ -122,7 +122,11 @@ class _Verifying:
         if subject.delta_needed is None:
             self._audits.append(Audited(name, subject.relation))
             return
-        self._check_accountant(subject.accountant_at(subject.delta_needed))
+        kind = subject.accountant_at(subject.delta_needed)
+        # The built-in accountants have the project's own tests.
+        if kind not in BUILT_IN and kind not in self._accountants:
+            self._tell(f"comparing the totals of accountant '{kind.name}'")
+            self._accountants[kind] = check_accountant(kind)
         report = audit(
             subject.miner,
             subject.schema,
@@ -144,12 +148,6 @@ class _Verifying:
             if told_apart is None:
                 self._left_out.append(f"telling tables apart by runs of {where}, which take too long")
         self._audits.append(Audited(name, subject.relation, report, told_apart, example.loose))
-
-    def _check_accountant(self, kind: type[Accountant[Any]]) -> None:
-        """Check an accountant that gives a plan its total. The built-in ones have the project's own tests."""
-        if kind not in BUILT_IN and kind not in self._accountants:
-            self._tell(f"comparing the totals of accountant '{kind.name}'")
-            self._accountants[kind] = check_accountant(kind)
 
     def found(self, name: str) -> Verification:
         """Return all of it."""
