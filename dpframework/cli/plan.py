@@ -132,14 +132,15 @@ def plan(
         write_whole(out, _draw_plan(planned, chosen, study), PLAN_FILES[chosen])
         write(f"wrote {out}")
     elif chosen is PlanFormat.TREE and on_terminal():
-        from dpframework.reports.terminal import costs_text, errors_text, plan_tree, standings_text
+        from dpframework.reports.summary import cost_lines, standing_lines
+        from dpframework.reports.terminal import errors_text, plan_tree, prose_text
 
         show_lines(plan_tree(planned, console().width))
         if verified is not None:
-            show_lines(standings_text(planned, console().width))
+            show_lines(prose_text(standing_lines(planned), console().width))
         show_lines(errors_text(planned, console().width))
         if planned.run_costs():
-            show_lines(costs_text(planned, console().width))
+            show_lines(prose_text(cost_lines(planned), console().width))
     elif chosen is PlanFormat.HTML:
         print_page(_draw_plan(planned, chosen, study))
     else:

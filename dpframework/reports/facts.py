@@ -69,11 +69,3 @@ def public_facts(plan: AccountedPlan) -> list[tuple[str, str]]:
     if facts.derive:
         texts.append(f"derived: {', '.join(facts.derive)}")
     return [*rows, ("schema", "; ".join(texts)), ("plan", plan.hash)]
-
-
-def assumption_rows(plan: StudyPlan) -> list[tuple[str, str, str]]:
-    """Return (name, who needs it, whether the study allows it) for each assumption."""
-    return [
-        (name, ", ".join(steps) or "the whole plan", "yes" if name in plan.budget.allow else "no")
-        for name, steps in plan.assumptions.items()
-    ]

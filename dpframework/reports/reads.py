@@ -54,20 +54,15 @@ def losses_by_attribute(plan: AccountedPlan) -> list[AttributeLoss]:
     if plan.schema is None and others and others not in groups:
         groups[others] = []
     whole = bound_of(plan.root, plan)
-    rows = [_row(tuple(group), readers, plan, whole) for readers, group in groups.items()]
-    return sorted(rows, key=lambda row: -(row.share or 0.0))
-
-
-def _row(
-    names: tuple[str, ...], readers: frozenset[int], plan: AccountedPlan, whole: PrivacyLoss | None
-) -> AttributeLoss:
-    if len(readers) == len(plan.index.steps):
+    rows = []
+    for readers, group in groups.items():
         loss = whole
-    else:
-        kept = _keep_steps(plan.index, plan.index.nodes[0], readers)
-        loss = PrivacyLoss(0) if kept is None else bound_of(kept, plan)
-    parts = tuple(name for name, part in parts_of(plan) if any(part.number <= step < part.end for step in readers))
-    return AttributeLoss(names, parts, len(readers), loss, share_of(loss, whole))
+        if len(readers) < len(plan.index.steps):
+            kept = _keep_steps(plan.index, plan.index.nodes[0], readers)
+            loss = PrivacyLoss(0) if kept is None else bound_of(kept, plan)
+        parts = tuple(name for name, part in parts_of(plan) if any(part.number <= step < part.end for step in readers))
+        rows.append(AttributeLoss(tuple(group), parts, len(readers), loss, share_of(loss, whole)))
+    return sorted(rows, key=lambda row: -(row.share or 0.0))
 
 
 def _keep_steps(index: PlanIndex, placed: PlacedNode, steps: frozenset[int]) -> Node | None:

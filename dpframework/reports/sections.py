@@ -22,7 +22,7 @@ from dpframework.reports.about import About, attribute_rows, verdict_facts
 from dpframework.reports.blocks import Paragraph, SectionBlock, TableBlock
 from dpframework.reports.boxes import plan_on_page
 from dpframework.reports.drawing import tree
-from dpframework.reports.facts import assumption_rows, part_rows, public_facts
+from dpframework.reports.facts import part_rows, public_facts
 from dpframework.reports.losses import loss_text
 from dpframework.reports.nodes import NodeRow, node_tree
 from dpframework.reports.odds import learned
@@ -296,7 +296,11 @@ def _accounting(subject: ReportSubject) -> Section:
 
 
 def _assumptions(subject: ReportSubject) -> Section:
-    rows = assumption_rows(subject.plan)
+    allowed = subject.plan.budget.allow
+    rows = [
+        (name, ", ".join(steps) or "the whole plan", "yes" if name in allowed else "no")
+        for name, steps in subject.plan.assumptions.items()
+    ]
     heads, caption = ("assumption", "needed by", "allowed by name"), "The claims need these beyond their theorems."
     return Section("assumptions", "Assumptions", [TableBlock(heads, rows, caption) if rows else Paragraph("None.")])
 

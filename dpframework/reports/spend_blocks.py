@@ -10,7 +10,6 @@ import attrs
 
 from dpframework.facts.privacy import readable
 from dpframework.plan.index import PlacedNode
-from dpframework.plan.kinds import KINDS
 from dpframework.plan.nodes import Step
 from dpframework.plan.requests import request_step, split_request
 from dpframework.plan.spending import Amounts, Spend
@@ -91,33 +90,25 @@ def block_table(plan: StudyPlan, charges: Iterable[str] | None) -> TableBlock | 
     charges
         The path of each release of a run; None before one.
     """
-    planned = [placed for placed in plan.index.nodes if isinstance(placed.node, Spend)]
-    if not planned:
-        return None
     made = None if charges is None else sums_of_blocks(plan, charges)
     rows = []
-    for placed in planned:
-        row = [placed.path, _amounts_text(_caps(placed)), _kinds_text(placed)]
+    for placed in plan.index.nodes:
+        block = placed.node
+        if not isinstance(block, Spend):
+            continue
+        kinds = "; ".join(f"{step.name}, {placed.kind.times(block, k)}" for k, step in enumerate(block.parts))
+        row = [placed.path, _amounts_text(block.caps), kinds]
         if made is not None:
             row.append(_sums_text(made.get(placed.path, {})))
         rows.append(row)
+    if not rows:
+        return None
     heads = ("block", "caps", "what may be asked for", *(() if made is None else ("asked for",)))
     caption = (
         "Its miner chooses these releases as it goes. The run refuses one that would take a sum above its cap, before "
         "anything is drawn. The caps count in every total, whatever is asked for."
     )
     return TableBlock(heads, rows, caption)
-
-
-def _caps(placed: PlacedNode) -> Amounts:
-    assert isinstance(placed.node, Spend)
-    return placed.node.caps
-
-
-def _kinds_text(placed: PlacedNode) -> str:
-    block, kind = placed.node, KINDS[Spend]
-    assert isinstance(block, Spend)
-    return "; ".join(f"{step.name}, {kind.times(block, k)}" for k, step in enumerate(block.parts))
 
 
 def _sums_text(made: Mapping[str, BlockSums]) -> str:

@@ -74,10 +74,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
         undefined=StrictUndefined,
     )
-    made.filters.update(breakable=_breakable, percent=percent_text)
+    made.filters["percent"] = percent_text
+    # A long path may be broken after each slash.
+    made.filters["breakable"] = lambda path: Markup("/<wbr>").join(escape(part) for part in path.split("/"))
     return made
-
-
-def _breakable(path: str) -> Markup:
-    """Escape a path, so that a line may break after each slash."""
-    return Markup("/<wbr>").join(escape(part) for part in path.split("/"))

@@ -16,7 +16,7 @@ from dpframework.reports.odds import learned_sentence
 from dpframework.reports.run_summary import RunSummary, summarize
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
 from dpframework.reports.step_table import StepTable
-from dpframework.reports.summary import bound_line, cost_lines, error_lines, standing_lines
+from dpframework.reports.summary import bound_line, error_lines
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 
@@ -74,18 +74,8 @@ def errors_text(plan: StudyPlan, width: int | None = None) -> Text:
     return Text("\n").join(shown)
 
 
-def costs_text(plan: StudyPlan, width: int | None = None) -> Text:
-    """Return the time and memory of each result whose miner tells, a line each (see `cost_lines`)."""
-    return _prose(cost_lines(plan), width)
-
-
-def standings_text(plan: StudyPlan, width: int | None = None) -> Text:
-    """Return the standing of each step's sensitivity, a line each (see `standing_lines`)."""
-    return _prose(standing_lines(plan), width)
-
-
-def _prose(lines: Iterable[str], width: int | None) -> Text:
-    """Return lines that are broken where a terminal ends."""
+def prose_text(lines: Iterable[str], width: int | None) -> Text:
+    """Return lines of prose, each broken where a terminal ends."""
     from rich.text import Text
 
     return Text("\n".join(fit_prose(line, width, INDENT) for line in lines))

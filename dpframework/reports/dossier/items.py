@@ -8,7 +8,6 @@ from dpframework.checks import ASSUMPTIONS
 from dpframework.facts.privacy import Relation, readable
 from dpframework.facts.unit import ROWS_ASSERTED
 from dpframework.plan.kinds import KINDS
-from dpframework.plan.plan import Plan
 from dpframework.plan.verification_records import judged
 from dpframework.reports.dossier.answers import Answer, Answers, Basis, DossierSubject, Item
 from dpframework.reports.dossier.statements import TOPICS
@@ -149,7 +148,16 @@ def _correctness(subject: DossierSubject) -> Iterator[Answer]:
     sources = list(dict.fromkeys(one.source for step in plan.steps() for one in step.facts.sensitivities if one.source))
     more = f", and {len(sources) - 3} more" if len(sources) > 3 else ""
     yield _of_plan(f"Each sensitivity names its source: {'; '.join(sources[:3])}{more}.")
-    yield _of_plan(_code_sentence(plan))
+    others = dict.fromkeys(
+        one["name"] for one in plan.code["components"] if one["class"].partition(".")[0] not in _OURS
+    )
+    if others:
+        names = ", ".join(others)
+        yield _of_plan(f"Not dpframework's own, so that only a verification speaks for it: the code of {names}.")
+    else:
+        yield _of_plan(
+            f"All miners, queries and mechanisms are dpframework {__version__}'s own, which its tests cover."
+        )
     if plan.verified is None:
         yield Answer(
             Basis.OPEN, "Was the code tested? No record of 'dpframework verify --record' was named (--verified)."
@@ -161,16 +169,6 @@ def _correctness(subject: DossierSubject) -> Iterator[Answer]:
 
 #: The packages of this distribution.
 _OURS = ("dpframework", "dpframework_trees", "dpframework_greedy", "dpframework_distance", "dpframework_tables")
-
-
-def _code_sentence(plan: Plan) -> str:
-    """Say whose code a plan runs: dpframework's, with its tests, or somebody else's."""
-    others = dict.fromkeys(
-        one["name"] for one in plan.code["components"] if one["class"].partition(".")[0] not in _OURS
-    )
-    if not others:
-        return f"All miners, queries and mechanisms are dpframework {__version__}'s own, which its tests cover."
-    return f"Not dpframework's own, so that only a verification speaks for it: the code of {', '.join(others)}."
 
 
 def _assumptions(subject: DossierSubject) -> Iterator[Answer]:

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from dpframework.facts.outputs import FileKind
 from dpframework.reports.blocks import Paragraph, TableBlock
-from dpframework.reports.dossier.answers import AnsweredItem, Basis, Dossier
+from dpframework.reports.dossier.answers import Basis, Dossier
 from dpframework.reports.formats import MARKDOWN_MARK, PAGE_FILE, ReportFormat
 from dpframework.reports.sections import Section
 
@@ -34,21 +34,20 @@ def dossier_sections(found: Dossier) -> list[Section]:
         sections.append(Section("open", "What is open", [TableBlock(("topic", "what is missing"), rows)]))
     layers = dict.fromkeys(one.item.layer for one in found.items)
     for number, layer in enumerate(layers, start=1):
-        blocks = [_table(one) for one in found.items if one.item.layer == layer]
+        tables = []
+        for one in found.items:
+            if one.item.layer == layer:
+                answers = [(answer.basis.value, answer.text) for answer in one.answers]
+                title = f"{one.item.title[0].upper()}{one.item.title[1:]}"
+                tables.append(TableBlock(("basis", "answer"), answers, one.item.question, title=title))
         first = [Paragraph(_CAPTION, aside=True)] if number == 1 else []
-        sections.append(Section(f"layer-{number}", f"{layer[0].upper()}{layer[1:]}", [*first, *blocks]))
+        sections.append(Section(f"layer-{number}", f"{layer[0].upper()}{layer[1:]}", [*first, *tables]))
     outside = TableBlock(("topic", "why this study does not have it"), found.out_of_scope)
     sections.append(Section("out-of-scope", "Out of scope", [outside]))
     hazards = [(one.text, one.section, one.topic, state) for one, state in found.hazards]
     heads = ("hazard", "section", "answered under", "state")
     caption = "What NIST SP 800-226 warns of, in our words, by the sections of its public draft."
     return [*sections, Section("hazards", "Hazards", [TableBlock(heads, hazards, caption)])]
-
-
-def _table(one: AnsweredItem) -> TableBlock:
-    rows = [(answer.basis.value, answer.text) for answer in one.answers]
-    title = f"{one.item.title[0].upper()}{one.item.title[1:]}"
-    return TableBlock(("basis", "answer"), rows, one.item.question, title=title)
 
 
 def dossier_file(form: ReportFormat, found: Dossier, *, title: str) -> str:

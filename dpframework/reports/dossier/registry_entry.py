@@ -1,7 +1,7 @@
 """An entry for the public registry of differential-privacy deployments (https://registry.opendp.org).
 
-The fields are those of its third tier. What a plan knows is filled in; what only the owner knows comes from the
-statements; a field that nobody stated is left out, and its tier says so.
+The fields are those of its third tier. Most follow from the plan, and the others come from the owner's statements. An
+entry that lacks a statement leaves the field out, and is of the second tier.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import datetime
 import json
 import re
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 from typing import Any
 
 from dpframework.accountant import PureAccountant
@@ -58,6 +57,7 @@ def registry_entry(
     if lacking:
         raise InputError(f"the registry asks every entry for what is open here: {', '.join(lacking)}")
     subject = DossierSubject(plan, statements, ledger)
+    authors = (statements["owner.authors"] or statements["owner.organisation"]).split(",")
     deployment: dict[str, Any] = {
         "basic": _basic(statements),
         "dp_variant": _variant(subject),
@@ -65,7 +65,10 @@ def registry_entry(
         "deployment_model": _model(subject),
         "accounting": _accounting(subject),
         "implementation": _implementation(subject),
-        "administrative": _administrative(statements),
+        "administrative": {
+            "sources": statements["product.sources"],
+            "registry_authors": [author.strip() for author in authors if author.strip()],
+        },
     }
     deployment = {part: {key: value for key, value in fields.items() if value} for part, fields in deployment.items()}
     open_fields = [field for part in (_MODEL, _IMPLEMENTATION) for field, place in part if not statements[place]]
@@ -169,21 +172,17 @@ def _model(subject: DossierSubject) -> dict[str, Any]:
 def _accounting(subject: DossierSubject) -> dict[str, Any]:
     plan = subject.plan
     totals = "; ".join(f"{name} accounting: {loss_text(loss)}" for name, loss in plan.totals().items())
-    parts = "; ".join(
-        f"{name}: {loss_text(PrivacyLoss(amount) if amount is not None else None)}" for name, amount in _by_result(plan)
-    )
+    by_result = []
+    for name, part in parts_of(plan):
+        amount = PureAccountant(plan.relation).amount_of(part.node, plan).under(plan.relation)
+        by_result.append(f"{name}: {loss_text(PrivacyLoss(amount) if amount is not None else None)}")
     composed = f"{len(plan.index.steps)} planned releases, composed as the plan says. {totals}."
     if subject.ledger is not None:
         composed += f" {' '.join(subject.ledger.sentences)}"
     return {
         "post_processing": "Results are computed from releases and public facts only, and read no further rows.",
-        "composition": f"{composed} By result, in pure epsilon: {parts}.",
+        "composition": f"{composed} By result, in pure epsilon: {'; '.join(by_result)}.",
     }
-
-
-def _by_result(plan: StudyPlan) -> Iterator[tuple[str, Fraction | None]]:
-    for name, part in parts_of(plan):
-        yield name, PureAccountant(plan.relation).amount_of(part.node, plan).under(plan.relation)
 
 
 _IMPLEMENTATION = (
@@ -209,11 +208,6 @@ def _implementation(subject: DossierSubject) -> dict[str, Any]:
         "mechanisms": "\n".join(f"- {line}" for line in lines),
         "justification": " ".join(reasons),
     }
-
-
-def _administrative(statements: Statements) -> dict[str, Any]:
-    authors = [name.strip() for name in (statements["owner.authors"] or statements["owner.organisation"]).split(",")]
-    return {"sources": statements["product.sources"], "registry_authors": [name for name in authors if name]}
 
 
 def registry_text(entry: Mapping[str, Any]) -> str:
