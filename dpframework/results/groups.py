@@ -154,17 +154,14 @@ class Groups(Tabular, Drawn):
         first, *_ = self.results
         return first
 
-    @property
-    def _legend(self) -> str:
+    def _text_table(self) -> TextTable:
         first = self._first
+        last, legend = "95 %", self.note or "Brackets: 95 % intervals, each by itself, from the noise alone."
         if isinstance(first, QuantileEstimate):
-            return (
+            last = "off by at most"
+            legend = (
                 "With 95 % probability, for each group by itself, that many rows or fewer separate the value from the "
                 f"exact quantile; values are rounded to steps of {first.step:.6g}."
             )
-        return self.note or "Brackets: 95 % intervals, each by itself, from the noise alone."
-
-    def _text_table(self) -> TextTable:
-        last = "off by at most" if isinstance(self._first, QuantileEstimate) else "95 %"
         rows = [(*labels, *one.texts) for labels, one in itertools.islice(self.items(), _PRINTED)]
-        return TextTable((*self.names, self.what, last), rows, len(self) - _PRINTED, self._legend)
+        return TextTable((*self.names, self.what, last), rows, len(self) - _PRINTED, legend)

@@ -1,16 +1,17 @@
 """Redescriptions read off one joint distribution of several matches: all combinations of up to three of them.
 
 **Which are shown.** A combination joins matches, or their complements, by `and` or by `or`, the same on either side. It
-is shown if its index by the joint is clearly above the one aimed at, its supports are within their bounds, and it holds
-for other rows than those shown before it. Then the literals that say nothing are left out: those without which a side
-holds for nearly the same rows, or for rows that noise does not tell apart.
+is shown if its index under the joint distribution is clearly above the target, its supports are within their bounds,
+and it holds for other rows than those shown before it. A literal is left out if its side holds for nearly the same rows
+without it, or for rows that noise does not tell apart.
 
-**How far off they may be.** The whole reading is made again on tables that are drawn from the fitted joint, with fresh
-noise of the same scale: a parametric bootstrap, refitted from the uniform distribution each time. The spread of an
-index over these is its standard error. What the model itself misses is not in it, for three matches that no table
-holds: for those, it is added what the index of three matches of one table changes by if the fit sees pairs of matches
-alone. `Redescription.deviation` is the root of both squares. That intervals of 3.2 of these hold in 95 % of the cases
-(3.6 for a support), and stars at 3, is measured and not proved (`docs/redescriptions.md`).
+**How large their errors may be.** A parametric bootstrap draws tables from the fitted joint distribution, adds fresh
+noise of the same scale, fits again from the uniform distribution, and reads all combinations. The spread of an index
+over these repetitions is its standard error. It lacks the error of the model itself, for three matches that no table
+counts together. That error is estimated from three matches of one table: how far their index moves if the fit sees only
+pairs of matches. `Redescription.deviation` is the root of the sum of both squares. Intervals of 3.2 deviations (3.6
+for a support) hold in 95 % of the cases, and stars are given at 3. This is measured and not proved
+(`docs/redescriptions.md`).
 
 All of this is post-processing of released counts.
 """
@@ -79,7 +80,7 @@ class Joined:
         return Joined(And if len(rest) == 1 else OTHER_WORD[self.kind] if self.nested and k == 0 else self.kind, rest)
 
     def describe(self, sides: Sequence[Description]) -> Description:
-        """Return it in the words of one view, of which each match has a side."""
+        """Return the combination as a description of one view, given each match's side of that view."""
         parts = [sides[match] if positive else _negate(sides[match]) for match, positive in self.members]
         return self.kind([parts[0], OTHER_WORD[self.kind](parts[1:])] if self.nested else parts)
 
@@ -240,8 +241,14 @@ class OverlappingTables:
         if not fitting:
             return [], len(everything)
         noise = math.sqrt(self.variance) / self.total.value
-        short = list(dict.fromkeys(_shortest(one, cells[one.trio], places[one.trio], noise) for one in fitting))
-        shown = _different(self._fitting(short, cells, wanted), joint)
+        short: dict[Sentence, None] = {}
+        for one in fitting:
+            # A literal that says nothing beyond the noise of a share only makes a side longer.
+            shares, trio = cells[one.trio], places[one.trio]
+            left = _without_empty(one.left, shares.sum(axis=1), trio, noise)
+            right = _without_empty(one.right, shares.sum(axis=0), trio, noise)
+            short[attrs.evolve(one, left=left, right=right)] = None
+        shown = _different(self._fitting(list(short), cells, wanted), joint)
         return self._measure(shown, joint, cells, random), len(everything)
 
     def _fit(self, counts: Floats, *, pairs_only: bool = False) -> Joint:
@@ -336,14 +343,8 @@ def laplace(random: np.random.Generator, variance: float, shape: tuple[int, ...]
     return np.asarray(random.geometric(1 - ratio, shape) - random.geometric(1 - ratio, shape), dtype=np.float64)
 
 
-def _shortest(one: Sentence, cells: Floats, places: tuple[int, ...], noise: float) -> Sentence:
-    """Leave out the literals of either side that say nothing beyond the noise of a share, the emptiest first."""
-    left = _without_empty(one.left, cells.sum(axis=1), places, noise)
-    return attrs.evolve(one, left=left, right=_without_empty(one.right, cells.sum(axis=0), places, noise))
-
-
 def _without_empty(joined: Joined, shares: Floats, places: tuple[int, ...], noise: float) -> Joined:
-    """Leave out members until each that stays changes the rows of a side, of which the cells have these shares."""
+    """Leave out members that do not change the rows of a side, given the shares of rows in its cells."""
     while len(joined.members) > 1:
         holds = _cells_of(joined, places)
         others = [joined.without(k) for k in range(len(joined.members))]

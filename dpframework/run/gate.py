@@ -40,10 +40,6 @@ def _observers(told: Iterable[Observer]) -> tuple[Observer, ...]:
     return tuple(told)
 
 
-def _public_seed(gate: Gate) -> int:
-    return gate.randomness.public_seed()
-
-
 @attrs.frozen(eq=False)
 class Gate:
     """The one way from the private side. It evaluates a query, draws the mechanism's output and tells the observers.
@@ -61,7 +57,9 @@ class Gate:
     recorder: Observer | None = None  # is told of each charge first; its failures are the run's own
     _copies: dict[tuple[int, int], tuple[Charge, Charge]] = attrs.field(factory=dict, init=False, repr=False)
     _failures: list[DPFrameworkError] = attrs.field(factory=list, init=False, repr=False)
-    public_seed: int = attrs.field(default=attrs.Factory(_public_seed, takes_self=True), kw_only=True)
+    public_seed: int = attrs.field(
+        default=attrs.Factory(lambda gate: gate.randomness.public_seed(), takes_self=True), kw_only=True
+    )
     process: ProcessMark = attrs.field(factory=this_process, init=False, repr=False)
     _public_draws: collections.Counter[str] = attrs.field(factory=collections.Counter, init=False, repr=False)
 
@@ -178,7 +176,7 @@ class Gate:
 
     def _answers(self, asked: Sequence[ChargedRelease]) -> list[Any]:
         if len(asked) > 1 and not self.engine.sends_messages:
-            with self._quiet():
+            with silenced(words=True) if self.randomness.private else contextlib.nullcontext():
                 return self._answers_in_turn(asked)
         first = asked[0].charge
         what = f"step '{first.path}': the query '{first.calibration.facts.text}'"
@@ -283,9 +281,6 @@ class Gate:
                     "for each of its candidates"
                 )
         return candidates
-
-    def _quiet(self) -> contextlib.AbstractContextManager[None]:
-        return silenced(words=True) if self.randomness.private else contextlib.nullcontext()
 
     def _guard(self, what: str, function: Callable[[], T]) -> T:
         """Call a function that sees private rows. A private run shows none of its output, warnings or errors.

@@ -13,7 +13,6 @@ from typing import Any
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 _FIXED = (
     str,
@@ -58,7 +57,8 @@ def read_only(value: Any) -> Any:
     if isinstance(value, _FIXED):
         return value
     if kind is np.ndarray and not value.dtype.hasobject:
-        return _over_bytes(value)
+        over_bytes = isinstance(value.base, bytes)
+        return value if over_bytes else np.ndarray(value.shape, value.dtype, buffer=value.tobytes())
     if kind in _EQUAL_PARTS:
         parts = [read_only(part) for part in value]
         same = kind in (tuple, frozenset) and all(a is b for a, b in zip(parts, value, strict=True))
@@ -68,12 +68,6 @@ def read_only(value: Any) -> Any:
     if attrs.has(kind) and kind.__setattr__.__name__ == "_frozen_setattrs":
         return _of_attrs(value)
     return copy.deepcopy(value)
-
-
-def _over_bytes(array: NDArray[Any]) -> NDArray[Any]:
-    if isinstance(array.base, bytes):
-        return array
-    return np.ndarray(array.shape, array.dtype, buffer=array.tobytes())
 
 
 def _of_attrs(value: Any) -> Any:

@@ -228,7 +228,8 @@ class SpendBlock:
         charged: list[ChargedRelease] = []
         try:
             for kind, given in asked:
-                amounts, inputs = _split_parameters(given)
+                amounts = {name: value for name, value in given.items() if name in AMOUNTS}
+                inputs = {name: value for name, value in given.items() if name not in AMOUNTS}
                 charged.append(ChargedRelease(self._scope.charge(kind, amounts), self._rows, inputs))
         except ReleaseRefused:
             if charged:
@@ -288,9 +289,3 @@ class SpendBlock:
             Always.
         """
         raise InputError("a block cannot be pickled or copied; keep the releases, not the block")
-
-
-def _split_parameters(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the parameters of a mechanism, and the inputs of a query."""
-    amounts = {name: value for name, value in given.items() if name in AMOUNTS}
-    return amounts, {name: value for name, value in given.items() if name not in amounts}
