@@ -54,8 +54,13 @@ class PlannedCode(Mapping[str, Any]):
 
 def code_of(root: Node, others: Iterable[tuple[str, str, type]]) -> dict[str, Any]:
     """Return the code that will run, JSON-safe, with digests of components and their packages."""
-    steps = (node for node in walk(root) if isinstance(node, Step))
-    return code_form([*others, *(found for step in steps for found in _of(step))])
+    components = list(others)
+    for node in walk(root):
+        if isinstance(node, Step):
+            components.append(("mechanism", node.mechanism.name, type(node.mechanism)))
+            if not isinstance(node.query, Declared):  # what is only declared has no code
+                components.append(("query", node.facts.name, type(node.query)))
+    return code_form(components)
 
 
 def code_form(components: Iterable[tuple[str, str, type]]) -> dict[str, Any]:
@@ -64,17 +69,12 @@ def code_form(components: Iterable[tuple[str, str, type]]) -> dict[str, Any]:
     described = [
         {"kind": kind, "name": name, "class": place(cls), "digest": component_digest(cls)} for kind, name, cls in used
     ]
-    packages = {CORE, *(package for _, _, cls in used for package in _packages(cls))}
+    tops = {base.__module__.partition(".")[0] for _, _, cls in used for base in cls.__mro__}
+    packages = {CORE, *(top for top in tops if top not in sys.stdlib_module_names and place_of(top) is not None)}
     return {
         "components": sorted(described, key=lambda one: (one["kind"], one["name"], one["class"])),
         "packages": [dict(package_form(package)) for package in sorted(packages)],
     }
-
-
-def _of(step: Step) -> Iterator[tuple[str, str, type]]:
-    yield "mechanism", step.mechanism.name, type(step.mechanism)
-    if not isinstance(step.query, Declared):  # what is only declared has no code
-        yield "query", step.facts.name, type(step.query)
 
 
 def place(cls: type) -> str:
@@ -150,9 +150,3 @@ def _text(value: Any) -> str:
         case bool() | int() | float() | complex() | str() | bytes() | None:
             return repr(value)
     return type(value).__qualname__
-
-
-def _packages(cls: type) -> set[str]:
-    """Return the top-level packages of a class and its bases, without the standard library's."""
-    names = {base.__module__.partition(".")[0] for base in cls.__mro__}
-    return {name for name in names if name not in sys.stdlib_module_names and place_of(name) is not None}

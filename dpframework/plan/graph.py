@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpframework.plan.index import PlacedNode
 from dpframework.plan.nodes import Step
 from dpframework.plan.plan import Plan
 
@@ -33,20 +32,21 @@ def plan_graph(plan: Plan) -> Any:
     levels: list[int] = []
     for placed, reads in zip(plan.index.nodes, plan.index.reads, strict=True):
         levels.append(0 if placed.parent is None else levels[placed.parent] + 1)
-        facts = {"kind": placed.kind.name, "label": placed.label, "name": placed.name or None, "reads": reads}
+        facts: dict[str, Any] = {
+            "kind": placed.kind.name,
+            "label": placed.label,
+            "name": placed.name or None,
+            "reads": reads,
+        }
         if isinstance(placed.node, Step):
-            facts |= {"mechanism": placed.node.mechanism.name, **_amounts(placed, plan)}
+            facts |= {"mechanism": placed.node.mechanism.name, "epsilon": None, "rho": None, "delta": None}
+            if placed.calibration is not None:
+                losses = placed.calibration.losses
+                named = {"epsilon": losses.pure, "rho": losses.zcdp, "delta": losses.delta}
+                facts |= {notion: amount.under(plan.relation) for notion, amount in named.items()}
         graph.add_node(placed.number, path=placed.path, scope=placed.scope, level=levels[-1], **facts)
     for source, target, edge in plan.index.graph.edges(data=True):
         amounts = {notion: graph.nodes[target].get(notion, 0) for notion in ("epsilon", "rho")}
         weights = {notion: math.inf if amount is None else amount for notion, amount in amounts.items()}
         graph.add_edge(source, target, **edge, **weights)
     return graph
-
-
-def _amounts(step: PlacedNode, plan: Plan) -> dict[str, Any]:
-    if step.calibration is None:
-        return {"epsilon": None, "rho": None, "delta": None}
-    losses = step.calibration.losses
-    named = {"epsilon": losses.pure, "rho": losses.zcdp, "delta": losses.delta}
-    return {notion: amount.under(plan.relation) for notion, amount in named.items()}

@@ -85,10 +85,6 @@ class PlannedPart:
         The unit is rows: the error of a count is one of rows, and any other error is as large as so many rows could
         make the answer change.
         """
-        return tuple(self._bound(text, alike) for text, alike in self._kinds().items())
-
-    def _kinds(self) -> dict[str, list[PlannedStep]]:
-        """Return the steps by the kind of their output."""
         kinds: dict[tuple[str, bool], list[PlannedStep]] = {}
         for one in self.steps:
             kinds.setdefault((one.step.facts.text, one.step.mechanism.selects), []).append(one)
@@ -97,7 +93,7 @@ class PlannedPart:
             length = max((one.step.facts.answer_length or 0 for one in alike), default=0)
             best = f"the best of {_number(length)} by " if length else "the best by "
             found[f"{best if selects else ''}{text}"] = alike
-        return found
+        return tuple(self._bound(text, alike) for text, alike in found.items())
 
     def _bound(self, text: str, alike: list[PlannedStep]) -> ErrorBound:
         if any(one.chosen for one in alike):

@@ -6,7 +6,7 @@ The path of such a release names the parameters, so that a ledger, a journal and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 
 import attrs
@@ -53,13 +53,11 @@ def split_request(path: str) -> tuple[str, dict[str, Fraction]]:
     found = _REQUEST.search(path)
     if found is None:
         return path, {}
-    return path[: found.start()], dict(_parameters(found.group(1)))
-
-
-def _parameters(text: str) -> Iterator[tuple[str, Fraction]]:
-    for one in text.split(", "):
+    parameters = {}
+    for one in found.group(1).split(", "):
         name, _, value = one.partition(" ")
         top, _, bottom = value.partition("/")
         if not (top.isdecimal() and (bottom or "1").isdecimal() and int(top) and int(bottom or "1")):
             raise InputError(f"a release was asked for with {one!r}; a positive ratio is needed")
-        yield name, Fraction(int(top), int(bottom or "1"))
+        parameters[name] = Fraction(int(top), int(bottom or "1"))
+    return path[: found.start()], parameters

@@ -258,7 +258,12 @@ def kind(
     >>> kind("rows", Count(), DiscreteLaplace, times=3).times
     3
     """
-    _require_parts(name, query, mechanism)
+    require_query(query, f"kind '{name}'")
+    if not (isinstance(mechanism, type) and issubclass(mechanism, Mechanism)):
+        raise InputError(
+            f"kind '{name}': {mechanism!r} is not a class of mechanisms; pass a class, such as Laplace, whose epsilon "
+            "is chosen when the miner runs"
+        )
     if times is not None and not is_whole_number(times):
         raise InputError(f"kind '{name}': times is {times!r}; a whole number from 1 is needed")
     lower, upper = (
@@ -268,15 +273,6 @@ def kind(
         raise InputError(f"kind '{name}': least is {decimal_text(lower)}, above most, {decimal_text(upper)}")
     amount_of(mechanism)
     return Kind(name, query, mechanism, lower, upper, times, names_of(assumptions), dict(parameters))
-
-
-def _require_parts(name: str, query: Query, mechanism: type[Mechanism]) -> None:
-    require_query(query, f"kind '{name}'")
-    if not (isinstance(mechanism, type) and issubclass(mechanism, Mechanism)):
-        raise InputError(
-            f"kind '{name}': {mechanism!r} is not a class of mechanisms; pass a class, such as Laplace, whose epsilon "
-            "is chosen when the miner runs"
-        )
 
 
 def spend(
