@@ -71,7 +71,7 @@ def ledger_text(records: ledgers.Records, shown: Sequence[ledgers.DataSet], out:
         case "json":
             return json_text(ledger_form(records, shown)) + "\n"
         case "csv":  # a row a run: what was charged to each data set, in order
-            return csv_text(RUN_COLUMNS, [row for data_set in shown for row in _runs(data_set)])
+            return csv_text(RUN_COLUMNS, [(one.name, *row) for one in shown for row in run_rows(one)])
         case _:
             return _page(records, shown, out.stem)
 
@@ -97,11 +97,15 @@ def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str)
         for one in shown
         for a in one.approvals
     ]  # fmt: skip
+    caps: list[tuple[str, ...]] = [
+        (one.name, str(one.unit), bare_cap_text(one), text_of_loss(one), readable(one.left), str(len(one.runs)))
+        for one in shown
+    ]
     grouped = [_group_runs(shown, by) for by in ledgers.GroupBy]
     rows = [(one.name, *row) for one in shown for row in period_rows(one)]
     periods = [("Periods", "What was spent of each period, and is left.", ("data set", *PERIODS), rows)] if rows else []
     sections = [
-        ("Data sets", "What each may spend, and has spent.", CAPS, [_cap(one) for one in shown]),
+        ("Data sets", "What each may spend, and has spent.", CAPS, caps),
         ("Runs", "What was charged, in order.", _PAGE_RUNS, [row for one in shown for row in _page_runs(one)]),
         *periods,
         *grouped,
@@ -133,10 +137,6 @@ def _group_runs(
     return f"Spent by {by}", _CAPTIONS[by], columns[0], columns[1:]
 
 
-def _cap(one: ledgers.DataSet) -> tuple[str, ...]:
-    return one.name, str(one.unit), bare_cap_text(one), text_of_loss(one), readable(one.left), str(len(one.runs))
-
-
 #: The columns of runs on a page, which is narrower than a file.
 _PAGE_RUNS = ("data set", "study and results", "who, and what for", "approved by", "opened", "charged", "end", "run")
 
@@ -159,7 +159,3 @@ def _page_runs(one: ledgers.DataSet) -> list[tuple[str, ...]]:
             )
         )
     return rows
-
-
-def _runs(one: ledgers.DataSet) -> list[tuple[str, ...]]:
-    return [(one.name, *row) for row in run_rows(one)]

@@ -257,7 +257,7 @@ def _form(proof: Proof) -> dict[str, Any]:
 def _show(one: ScoreClaims, proofs: Sequence[Proof]) -> None:
     from rich.table import Table
 
-    from dpframework.formulas import legend
+    from dpframework.formulas import Verdict, legend, searched
 
     letters = "; ".join(f"{letter}: {meaning}" for letter, meaning in _letters(one, legend).items())
     console().print(f"{one.name}: {one.shape.text}{f'  ({letters})' if letters else ''}", soft_wrap=True, markup=False)
@@ -266,19 +266,13 @@ def _show(one: ScoreClaims, proofs: Sequence[Proof]) -> None:
         answers = dict(proof.answers)
         counts = [f"{answers[name]}/{proof.summary.number}" if name in answers else "" for name in ("z3", "cvc5")]
         size = (str(proof.summary.number), f"{proof.summary.size:,}") if proof.summary.number else ("", "")
-        table.add_row(
-            proof.claim.text, _verdict(one, proof), ", ".join(proof.summary.rules), *size, *counts, _tables(one, proof)
-        )
+        unproved = proof.verdict is Verdict.UNPROVED
+        verdict = f"{searched(one.shape)}, not proved" if unproved else str(proof.verdict)
+        table.add_row(proof.claim.text, verdict, ", ".join(proof.summary.rules), *size, *counts, _tables(one, proof))
     console().print(table)
     for proof in proofs:
         if proof.problem:
             console().print(f"{proof.claim.text}: {proof.problem}", soft_wrap=True, markup=False)
-
-
-def _verdict(one: ScoreClaims, proof: Proof) -> str:
-    from dpframework.formulas import Verdict, searched
-
-    return f"{searched(one.shape)}, not proved" if proof.verdict is Verdict.UNPROVED else str(proof.verdict)
 
 
 def _letters(one: ScoreClaims, legend: Any) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Forecasts of the time and memory of a run, from runs on made-up rows in another process. No data is opened.
 
-What a run does hardly depends on what the rows hold: candidates, rounds and thresholds are public. So rows drawn at
-random by the schema cost about what real ones do, and a straight line through two sizes says what more of them cost.
+The cost of a run hardly depends on the cells, since candidates, rounds and thresholds are public. So random rows by the
+schema cost about the same as real ones, and a straight line through two sizes tells the cost of more rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dpframework.facts.typechecks import typechecked
 from dpframework.study.data import values_read
 from dpframework.study.study import Study
 from dpframework.tables.encoding import stored_dtype
-from dpframework.tables.keys import KeyColumn, keys_of_texts
+from dpframework.tables.keys import keys_of_texts
 from dpframework.tables.table import Table, bin_middles
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)  # rows that are tried, from few to many
@@ -234,7 +234,7 @@ def _sizes(sizes: Sequence[int], target: int) -> Iterator[int]:
 def measure(study: Study, table: Table) -> tuple[float, float]:
     """Run a study, with its plan and checks, and return its CPU seconds and the most memory of the process, in MiB.
 
-    A short run is made twice, and the second counts: the first one loads or compiles what tables of this size need.
+    A short run is made twice, and the second one counts: the first one also loads and compiles code.
     """
     _forget_most_memory()
     for _ in range(2):
@@ -281,12 +281,12 @@ def invent_table(study: Study, rows: int) -> Table:
     read = values_read(ready.miners, ready.nodes, schema)
     numeric = [a for a in schema if isinstance(a, Numeric) and (read is None or a.name in read)]
     values = {a.name: bin_middles(a)[columns[a.name]] for a in numeric}
-    keys = {a.name: _keys(a, rng, rows) for a in schema if isinstance(a, Open)}
+    keys = {
+        a.name: keys_of_texts(a, rng.integers(0, KEYS, rows).astype(str).tolist())
+        for a in schema
+        if isinstance(a, Open)
+    }
     if unit.period is not None:
         unit = unit.during(PERIODS[unit.period])
     table = Table(schema, tuple(columns.values()), values, unit, keys=keys)
     return table if unit.id is None else table.with_units(np.arange(rows) // unit.rows)
-
-
-def _keys(attribute: Open, rng: np.random.Generator, rows: int) -> KeyColumn:
-    return keys_of_texts(attribute, rng.integers(0, KEYS, rows).astype(str).tolist())

@@ -97,17 +97,15 @@ def _by_attribute(data_set: DataSet) -> list[GroupOfRuns]:
         for result in run.subject.results or ():
             for name in (ANY,) if result.attributes is None else result.attributes or (NONE,):
                 groups.setdefault(name, []).append((run, result.name, Fraction(0) if refused else result.epsilon))
-    return _dearest_first(_of_attribute(data_set, name, some) for name, some in groups.items())
-
-
-def _of_attribute(
-    data_set: DataSet, name: str, some: Sequence[tuple[RecordedRun, str, Fraction | None]]
-) -> GroupOfRuns:
-    runs = list({run.id: run for run, _, _ in some}.values())
-    pure = [epsilon for _, _, epsilon in some if epsilon is not None]
-    costs = [_cost(data_set, runs), sum(pure, Fraction(0)) if len(pure) == len(some) else None]
-    least = min((cost for cost in costs if cost is not None), default=None)
-    return _group(name, runs, [result for _, result, _ in some if result], least)
+    found = []
+    for name, some in groups.items():
+        runs = list({run.id: run for run, _, _ in some}.values())
+        pure = [epsilon for _, _, epsilon in some if epsilon is not None]
+        # Both bound the cost: all of its runs together, and its own results in pure epsilon.
+        costs = [_cost(data_set, runs), sum(pure, Fraction(0)) if len(pure) == len(some) else None]
+        least = min((cost for cost in costs if cost is not None), default=None)
+        found.append(_group(name, runs, [result for _, result, _ in some if result], least))
+    return _dearest_first(found)
 
 
 def _cost(data_set: DataSet, runs: Iterable[RecordedRun]) -> Fraction | None:

@@ -318,17 +318,14 @@ class DataSet:
             "opened before; another one needs an approval of its own"
         )
 
-    def _history_form(self) -> dict[str, Any]:
-        """Return the second cap and the periods, JSON-safe, nothing without periods."""
-        if self.history is None:
-            return {}
-        losses = {name: budget.loss() for name, budget in sorted(self.periods.items())}
-        periods = {name: None if loss is None else str(loss.epsilon) for name, loss in losses.items()}
-        return {"history": str(self.history), "periods": periods}
-
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
         spent = self.spent
+        of_periods: dict[str, Any] = {}
+        if self.history is not None:
+            losses = {name: budget.loss() for name, budget in sorted(self.periods.items())}
+            periods = {name: None if loss is None else str(loss.epsilon) for name, loss in losses.items()}
+            of_periods = {"history": str(self.history), "periods": periods}
         return {
             "data_set": self.name,
             "relation": self.relation.value,
@@ -342,7 +339,7 @@ class DataSet:
                 "delta": str(self.delta),
                 **({"reserve": str(self.reserve)} if self.reserve else {}),
             },
-            **self._history_form(),
+            **of_periods,
             "spent": {"epsilon": str(spent.epsilon), "delta": str(spent.delta)},
             "left": {"epsilon": str(self.left)},
             "approvals": [approval.to_dict() for approval in self.approvals],

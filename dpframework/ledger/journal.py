@@ -21,7 +21,6 @@ from dpframework.facts.json_text import parsed_json
 from dpframework.ledger.chain import canonical
 from dpframework.ledger.sqlite import connect, explain_errors, meaning
 from dpframework.ledger.values import from_json, to_json
-from dpframework.plan.plan import Plan
 from dpframework.tables.contributions import KEY_BYTES
 
 WHAT = "journal of a run"
@@ -30,11 +29,6 @@ WHAT = "journal of a run"
 def encode_output(output: Any, classes: Iterable[type[Any]] = ()) -> str:
     """Return an output as the text that a journal keeps (see `to_json`)."""
     return canonical(to_json(output, classes))
-
-
-def output_classes(plan: Plan) -> frozenset[type[Any]]:
-    """Return the classes that the outputs of a plan's mechanisms are made of."""
-    return frozenset(kind for step in plan.steps() for kind in step.mechanism.outputs)
 
 
 def seal(key: bytes, *columns: Any) -> str:

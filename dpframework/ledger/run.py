@@ -21,7 +21,7 @@ from dpframework.ledger.approvals import RecordedRun, data_digests
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
 from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.gate import JournaledGate
-from dpframework.ledger.journal import Owner, StoredRelease, encode_output, output_classes, require_as_left
+from dpframework.ledger.journal import Owner, StoredRelease, encode_output, require_as_left
 from dpframework.ledger.records import Records, refusal
 from dpframework.ledger.run_journal import RunJournal
 from dpframework.ledger.subjects import RunSubject
@@ -115,7 +115,7 @@ class LedgerRun(Observer):
             raise InputError("a seeded run is not private, and a ledger records private runs; leave out the seed")
         if self._plan is not None:
             raise InputError("this run was made before; ask the ledger for a new one")
-        self._plan, self._classes = plan, output_classes(plan)
+        self._plan, self._classes = plan, frozenset(kind for step in plan.steps() for kind in step.mechanism.outputs)
         try:
             self._journal.open(make=False)
             with self._chain.reading() as transaction:

@@ -128,7 +128,8 @@ class Data:
         options = form.get("options", {})
         if not isinstance(options, Mapping) or not all(isinstance(text, str) for text in options.values()):
             raise InputError(f'{where}options must be a table of texts, such as {{ aws_region = "eu-west-1" }}')
-        return cls(_paths(form, where), options=options, **given)
+        places = _texts(form, "path", where, ' such as ["2025.parquet", "2026.parquet"]')
+        return cls(places, options=options, **given)
 
     @classmethod
     def _of_database(cls, form: Mapping[str, Any], given: Mapping[str, Any], where: str) -> Data:
@@ -315,11 +316,6 @@ class Data:
 def _end(files: Collection[str], kinds: tuple[str, ...]) -> bool:
     """Tell whether a file has a name of one of these kinds."""
     return any(text.lower().endswith(kinds) for text in files)
-
-
-def _paths(form: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    """Return the place, or the list of places."""
-    return _texts(form, "path", where, ' such as ["2025.parquet", "2026.parquet"]')
 
 
 def _texts(form: Mapping[str, Any], key: str, where: str, such: str = "") -> tuple[str, ...]:

@@ -69,7 +69,7 @@ def open_table(
         if not is_failure(error):
             raise
         if ledger is not None:
-            ledger.refused(_kind_of_failure(error))
+            ledger.refused(error.kind if isinstance(error, DoesNotFit | QueryStopped) else "table cannot be read")
         if not randomness.private:
             raise
         says = _failure_text(error)
@@ -167,11 +167,6 @@ def _source_for(engine: Engine) -> str:
 
 def _silence(randomness: Randomness, *, streams: bool = True) -> contextlib.AbstractContextManager[None]:
     return silenced(streams=streams) if randomness.private else contextlib.nullcontext()
-
-
-def _kind_of_failure(error: BaseException) -> str:
-    """Return the kind of failure that ended a run while its table was read, which is all that is recorded or told."""
-    return error.kind if isinstance(error, DoesNotFit | QueryStopped) else "table cannot be read"
 
 
 def _failure_text(error: BaseException) -> str:
