@@ -1,8 +1,8 @@
 """The code that a plan would run, with the files of its miners, mechanisms, queries and engine, and their packages.
 
-Whoever approves a plan approves what its releases do, and that is decided by code, not by names: a mechanism that adds
-no noise is called as before. The digest of a component's own file says what has changed; the digest of its whole
-package binds the helpers that it calls. Other packages that it imports are not looked at.
+Whoever approves a plan approves code and not names: a mechanism that no longer adds noise keeps its name. The digest of
+a component's own file says which component has changed, and the digest of its whole package binds the helpers that it
+calls. Other packages that it imports are ignored.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ def code_form(components: Iterable[tuple[str, str, type]]) -> dict[str, Any]:
     described = [
         {"kind": kind, "name": name, "class": place(cls), "digest": component_digest(cls)} for kind, name, cls in used
     ]
+    # Bases may come from other packages, whose code runs too.
     tops = {base.__module__.partition(".")[0] for _, _, cls in used for base in cls.__mro__}
     packages = {CORE, *(top for top in tops if top not in sys.stdlib_module_names and place_of(top) is not None)}
     return {

@@ -55,6 +55,7 @@ def losses_by_attribute(plan: AccountedPlan) -> list[AttributeLoss]:
         groups[others] = []
     whole = bound_of(plan.root, plan)
     rows = []
+    # Attributes that the same steps read have the same loss, and share a row.
     for readers, group in groups.items():
         loss = whole
         if len(readers) < len(plan.index.steps):

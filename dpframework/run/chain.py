@@ -1,8 +1,8 @@
-"""Miners one after another, of which later ones are given the results of earlier ones, in one plan.
+"""Several miners in one plan, where later miners are given the results of earlier ones.
 
-What a miner found is made of releases. So a later step may follow from it like from its own releases: the plan stands
-before anything runs, with the loss of every step, and only inputs of queries are left open (see
-`queries.released_bounds`). Who needs to know a result beforehand makes a second study.
+A result is made of releases, so a later miner may use it like its own releases. The plan, with the loss of every step,
+is fixed before anything runs, and only inputs of queries are left open (see `queries.released_bounds`). If a plan must
+depend on a result, make a second study.
 """
 
 from __future__ import annotations

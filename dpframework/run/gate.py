@@ -75,6 +75,7 @@ class Gate:
             If a query or a mechanism fails; nothing of these releases has been drawn if a query does. In a private run
             the error names the step and the kind of failure only.
         """
+        # A charge is on record before a row is read, so that a query that fails has been paid for.
         for one in asked:
             self._charge(one.charge)
         answers = self.answers(asked)
@@ -105,6 +106,7 @@ class Gate:
     ) -> Any:
         """Tell the observers of an output, and return the miner's copy."""
         require_own(self.process)
+        # Observers get copies: one that changed an array would change the miner's result.
         value = output if candidates is None else candidates[output]
         self._tell("released", charge, lambda own: Release(self._public(own), *read_only((inputs, output, value))))
         return value
@@ -139,7 +141,7 @@ class Gate:
                 raise self._failures[0] from (None if self.randomness.private else error)
 
     def require_well(self) -> None:
-        """Stop a run in which something failed that saw private rows, or of which an observer was not told.
+        """Stop a run in which code that saw private rows has failed, or an observer was not told of a release.
 
         Raises
         ------
@@ -175,6 +177,7 @@ class Gate:
             return self._answers(asked)
 
     def _answers(self, asked: Sequence[ChargedRelease]) -> list[Any]:
+        # One call saves messages. Without messages, counts of one query can serve the next, in a good order.
         if len(asked) > 1 and not self.engine.sends_messages:
             with silenced(words=True) if self.randomness.private else contextlib.nullcontext():
                 return self._answers_in_turn(asked)
@@ -216,6 +219,7 @@ class Gate:
         require_own(self.process)
         mechanism = charge.calibration.mechanism
         what = f"step '{charge.path}': the mechanism '{mechanism.name}'"
+        # The number of keys that are drawn for depends on the rows. It must not move the draws of later steps.
         source = self.randomness.apart() if charge.calibration.facts.unlisted else self.randomness
         handed = source.handed(mechanism.assumptions)
         with self.ending():

@@ -101,9 +101,9 @@ class Example:
     unit: PrivacyUnit = ROW
 
     def for_units(self, rows: int) -> Example:
-        """Return the example for units of several rows, with room for as many units as there were rows.
+        """Return the example for units of k rows, with k times as many rows allowed.
 
-        Noise is as many times as large, and a table too small for it would show little.
+        Noise is k times as large, and a table that is too small for it would show little.
 
         Examples
         --------
@@ -117,9 +117,9 @@ class Example:
         return attrs.evolve(self, schema=schema)
 
     def unit_for(self, unit: PrivacyUnit) -> PrivacyUnit:
-        """Return the unit to test the claim for where one is asked for: its own where that is a row.
+        """Return the unit to test the claim for if a unit is asked for. If that is a row, it is the example's own.
 
-        What depends on whose each row is needs ids: of as many rows as are asserted.
+        An example that groups rows by unit needs ids, so it keeps its own unit, with the asserted number of rows.
         """
         if unit.is_row:
             return self.unit
@@ -285,7 +285,7 @@ class Miner(abc.ABC):
 def _as_json(value: Any) -> Any:
     """Return a parameter JSON-safe, values by their contents and other objects by their type.
 
-    Descriptions are written as such: what two of them hold may be the same where one says "and", the other "or".
+    A description is written with its kind, since an "and" and an "or" may have the same contents.
     """
     return exact_form(value, _object)
 

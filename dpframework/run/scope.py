@@ -233,6 +233,7 @@ class Scope:
             what = "a partition" if name is None else f"partition '{name}'"
             taken = self._take(ParallelState, name, what, _Parts(cut, sources_of(cut, made_of)))
             node = taken.node
+            # A single node is a template, which stands for every part.
             children = node.parts * number_of_parts(cut) if len(node.parts) == 1 else node.parts
             taken.made = True
             taken.parts = [state_of(child) for child in children]
@@ -265,6 +266,7 @@ class Scope:
             if isinstance(state, ParallelState) and parts is not None and not parts.is_planned_by(state.node):
                 continue
             if not state.made:
+                # Only now is a branch chosen or a repetition begun, so that a refusal changes nothing.
                 for commit in commits:
                     commit()
                 return state
@@ -336,6 +338,7 @@ class Run:
         """
         with self.lock:
             made = self._accounting.loss_of_releases(lambda rules: self._state.charged(rules, self.plan), self.plan)
+        # Both bound the loss of the releases so far.
         total = self._accounting.total(self.plan)
         known = [loss for loss in (made, total) if loss is not None and loss.epsilon is not None]
         return min(known, key=operator.attrgetter("epsilon"), default=made)

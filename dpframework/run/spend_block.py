@@ -232,6 +232,7 @@ class SpendBlock:
                 inputs = {name: value for name, value in given.items() if name not in AMOUNTS}
                 charged.append(ChargedRelease(self._scope.charge(kind, amounts), self._rows, inputs))
         except ReleaseRefused:
+            # The releases before the refused one are charged already. They are made, as one after another would be.
             if charged:
                 self._gate.release_many(charged)
             raise

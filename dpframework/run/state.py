@@ -4,8 +4,8 @@ States are not nodes: a plan does not change, and one node of it may stand for m
 has a state of its own.
 
 A name is looked up in one scope: the nodes below it, not through parallels and named sequentials, which are scopes of
-their own. What is looked up is found at once, however much of the plan there is and however much of it was made: a
-sequential knows which of its parts hold a name, and a repetition how many of its instances have none of it left.
+their own. A look-up takes the same time however large the plan is and however much of it was released: a sequential
+knows which of its parts hold a name, and a repetition how many of its instances have been used up.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class State(abc.ABC):
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
         """Yield the states of a kind and name in this scope, each with the choices that it commits the run to.
 
-        Of many that were made, as few as one may be yielded.
+        If many of them were used up, one of these may be yielded for all.
         """
 
     @abc.abstractmethod
@@ -149,7 +149,7 @@ class RepeatState(State):
         self._all_made: dict[Key, int] = {}  # in how many of the first instances; what is made stays made
 
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Search the instances that may have one left, then a new one, else yield the last one's."""
+        """Search the instances that may have such a state left, then a new instance, or else the last one."""
         key, begun = (kind, name), len(self.instances)
         made = self._all_made.get(key, 0)
         for k in range(made, begun):
@@ -163,6 +163,7 @@ class RepeatState(State):
             for state, commits in self._next.find_at(name, kind):
                 yield state, [*commits, self._begin]
         elif made == begun:
+            # Nothing is left. A used state lets the caller say "made before" in place of "not in the plan".
             yield from self.instances[-1].find_at(name, kind)
 
     def keys(self) -> set[Key]:

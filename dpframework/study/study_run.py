@@ -102,8 +102,9 @@ class StudyRun:
         run = budget.open(plan)
         told = (*registry().observers, *observers)
         gate = Gate(engine, randomness, told) if ledger is None else ledger.gate(engine, randomness, told)
+        # The plan is charged before an engine gets the rows: whether the engine fails may depend on them.
         if ledger is not None:
-            ledger.open()  # first: an engine that fails may fail because of the rows
+            ledger.open()
         rows = gate.load(loaded) if isinstance(loaded, Table) else loaded
         whole = PrivateTable(plan.schema, rows, run.scope(), gate)
         found: dict[str, Any] = {}
@@ -111,7 +112,8 @@ class StudyRun:
             try:
                 self._run_miners(whole, gate, found)
             finally:
-                gate.end()  # before the charges are taken for the results
+                # Results list the charges, so no release may be made once they are taken.
+                gate.end()
                 gate.drop(rows)
         except DPFrameworkError as error:
             error.results = self._results(found, run, budget, gate, ledger, error, period)
@@ -133,9 +135,11 @@ class StudyRun:
                 if not is_failure(error) and not isinstance(error, KeyboardInterrupt):
                     raise
                 stopped, cause = _stop_error(name, miner, error), None if gate.randomness.private else error
-            if stopped is not None:  # raised here, since a private run's has no context, which may hold anything
+            # Raised outside of the `except`, so that the error of a private run has no context, which may quote rows.
+            if stopped is not None:
                 raise stopped from cause
-            gate.require_well()  # before its result is one: it may tell of what failed
+            # A miner may have caught a failure, and its result would then tell of it.
+            gate.require_well()
             found[name] = result
 
     def _results(

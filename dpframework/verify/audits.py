@@ -138,6 +138,7 @@ class _Audit:
             witnessed = self._replay_witnesses(subject.claim)
             worst, pair = self._largest_loss(transcripts, steered, subject.claim, witnessed)
             worst = max(worst, witnessed)
+        # Without a pure claim, no single loss can break the plan's claim. Only the tail can.
         tail = self._tail()
         if tail is not None and subject.claim is None:
             on, telling = self._telling(tail)

@@ -132,6 +132,7 @@ class Behaviour:
         replay(self.subject, transcript, table)  # these few are not counted: each search is as long as it was
         first: dict[str, str] | None = None
         for rows in (table, *(self._unlike(table, k) for k in range(FORGOTTEN))):
+            # Each run begins with the same hidden state, so that a difference after it comes from the rows.
             self._hidden.put_back()
             with watch_files() as files:
                 there = replay(self.subject, transcript, rows)

@@ -89,6 +89,7 @@ def distinguish(
     """
     if runs < 100:
         raise InputError(f"runs is {runs}; at least 100 are needed to bound anything")
+    # The event is chosen on one half of the runs and counted on the other: its choice would favour it on the same runs.
     half = runs // 2
     outputs = [[features(run(seed + 2 * k + side)) for k in range(2 * half)] for side, run in enumerate((one, other))]
     names = sorted({name for side in outputs for output in side for name in output})

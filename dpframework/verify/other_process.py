@@ -87,6 +87,7 @@ class OtherProcess:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        # The child imports the same modules, and must not start a process of its own.
         if CHILD in os.environ:
             return
         environment = importing_environment(**{CHILD: "1", "PYTHONHASHSEED": "random"})  # sets in another order

@@ -209,6 +209,7 @@ def check_tail_of(
         tables = _worst_pair(subject, rng, searched=runs // TRANSCRIPTS)
     losses = _losses(subject, tables, rng, runs)
     runs = len(losses)
+    # Hoeffding's inequality, with the false alarm divided among all points of all tests.
     slack = math.sqrt(math.log(tests * len(points) / FALSE_ALARM) / (2 * runs))
     tails = []
     for epsilon, claimed, by in points:
