@@ -114,7 +114,7 @@ def signature_lines(
     Raises
     ------
     LedgerTampered
-        If a signature is missing, is not of its entry, or of nobody who is allowed.
+        If a signature is missing, belongs to another entry, or was made by nobody who is allowed.
     """
     lines = []
     for decision in records.decisions:

@@ -1,7 +1,7 @@
 """The journal of an unfinished run, which stores releases until the results are written, so that it can be resumed.
 
-A file beside the results, not part of the ledger, which holds no outputs. Each row is sealed with a key that only the
-user who makes the run can read (see `ledger.key`): a row that anybody else has written or changed is refused.
+It is a file next to the results and not part of the ledger, since a ledger holds no outputs. Each row is sealed with a
+key that only the user who makes the run can read (see `ledger.key`), so rows by anybody else are refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The key that seals journals, one for each user of a ledger, in a file that nobody else can read.
 
-Whoever may write where a journal lies could otherwise put outputs into it that no run drew. The key lies beside the
-ledger, and not in it: a ledger is read by many.
+Without a key, anyone who may write in a journal's folder could add outputs that no run drew. The key is in a file next
+to the ledger, since the ledger itself is read by many.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TEXT = re.compile(f"[0-9a-f]{{{2 * BYTES}}}\n")
 
 
 def key_place(ledger: Path) -> Path:
-    """Return the place of this user's key for a ledger, beside the file itself, whatever link leads to it."""
+    """Return the place of this user's key for a ledger, next to the file itself, even if a link leads to it."""
     place = ledger.resolve()
     user = f".{os.getuid()}" if hasattr(os, "getuid") else ""
     return place.with_name(f"{place.name}{user}.key")

@@ -32,9 +32,9 @@ class OutsideKind(Choice, what="kind"):
 class Outside:
     """One release outside the ledger, as the owner states it.
 
-    A private one is charged to the cap. Let it be (epsilon, delta)-DP. Two neighbours' outputs are then those of an
-    epsilon-DP release but for a probability of delta (Kairouz, Oh and Viswanath 2015, Theorem 3.1). So it is charged
-    its epsilon, as a plan is, and its delta is added to the delta of all.
+    A private one is charged to the cap. If it is (epsilon, delta)-DP, then on two neighbours it is an epsilon-DP
+    release except with probability delta (Kairouz, Oh and Viswanath 2015, Theorem 3.1). So its epsilon is charged, like
+    a plan's, and its delta is added to the total delta.
 
     Attributes
     ----------

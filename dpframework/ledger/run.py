@@ -228,7 +228,7 @@ class LedgerRun(Observer):
     def refused(self, why: str) -> None:
         """Record that reading the table ended the run. It uses up its approval, so that nobody can ask again.
 
-        Whether rows can be read, or fit what their owner says of them, follows from the rows. No epsilon covers it, so
+        Whether rows can be read, or fit their owner's assertions, depends on the rows. No epsilon accounts for that, so
         none is charged.
 
         Raises

@@ -2,8 +2,8 @@
 
 A decision is an entry that gives or takes authority: a data set with its cap, an approval, a revocation, a change of
 the signers. In a ledger with signers each one holds a signature by the key of somebody who is a signer at that place.
-The signature covers the ledger's id, the hash of the entry before it, the kind and the content (see `text_to_sign`), so
-it seals all that stands before it, and fits no other place.
+The signature covers the ledger's id, the hash of the entry before it, the kind and the content (see `text_to_sign`). So
+it seals all earlier entries, and cannot be moved to another place.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def _find_tested(plan: Plan, verified: Verified) -> dict[str, str]:
 
 
 def _find_provers(plan: Plan, step: Step, verified: Verified) -> str:
-    """Return the solvers that proved all claims of a step's formulas; nothing if they are not what it declares."""
+    """Return the solvers that proved all claims of a step's formulas, an empty text if the step declares others."""
     facts = step.facts
     declared = facts.sensitivity(step.mechanism.norm)
     if declared is None or not facts.formulas:

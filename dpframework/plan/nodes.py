@@ -76,7 +76,7 @@ _BESIDE = "../"  # no name begins so
 
 
 def beside(name: str) -> str:
-    """Return how a step names a named part of the plan beside its own, such as another miner's, in its `uses`.
+    """Return the name by which a step's `uses` refer to another part of the plan, such as another miner's.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def beside(name: str) -> str:
 
 
 def split_use(use: str) -> tuple[str, bool]:
-    """Return the name that a step uses, and whether it is of a part beside its own (see `beside`)."""
+    """Return the name that a step uses, and whether it refers to another part of the plan (see `beside`)."""
     return use.removeprefix(_BESIDE), use.startswith(_BESIDE)
 
 

@@ -80,10 +80,10 @@ class PlannedPart:
         return next((one.calibration for one in self.steps if one.path == path), None)
 
     def bounds_of_steps(self) -> tuple[ErrorBound, ...]:
-        """Return an error bound for each kind of release, which is the one of its least exact step.
+        """Return an error bound for each kind of release, the largest of its steps.
 
-        The unit is rows: the error of a count is one of rows, and any other error is as large as so many rows could
-        make the answer change.
+        The unit is rows. An error that is not one of a count is stated as the number of rows that could change the
+        answer as much.
         """
         kinds: dict[tuple[str, bool], list[PlannedStep]] = {}
         for one in self.steps:
@@ -144,9 +144,9 @@ class PlannedPart:
     def sum_bound(self, what: str, paths: Iterable[str], cells: int) -> ErrorBound:
         """Return the error bound of sums of up to `cells` counts of one release of a step, the least exact one.
 
-        The noise of a sum is the sum of independent noise. For whole numbers the bound is rounded up: discrete Laplace
-        noise plus independent noise is continuous Laplace noise, and what is added brings a sum that is symmetric
-        around 0, with one peak, no nearer to it.
+        The noise of a sum is the sum of independent noise. For whole numbers the bound of continuous Laplace noise is
+        rounded up: continuous Laplace noise is discrete Laplace noise plus independent noise, and the latter does not
+        bring a sum that is symmetric around 0, with one peak, nearer to 0.
 
         Parameters
         ----------

@@ -143,7 +143,7 @@ class Data:
         return cls((given["place"].name,), **given)
 
     def require_written_as(self, read: ReadOptions) -> None:
-        """Refuse a sheet, a table or a query where the data has none, and a database of which nothing is asked.
+        """Refuse a sheet, a table or a query for data without such parts, and a database without a table or a query.
 
         Raises
         ------

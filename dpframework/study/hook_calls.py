@@ -1,4 +1,4 @@
-"""Calls of hooks as pluggy makes them, in which one plugin that fails does not take the others with it."""
+"""Calls of hooks through pluggy, in which a plugin that fails does not stop the others."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
 """Find parameters of miners with shares of a budget, such that their smallest valid total spends it.
 
-One number is sought, the scale: a miner with share s gets what epsilon = s scale buys. At the study's own epsilon that
-is what epsilons that add up would give it. With a delta there is mostly room for more, and for other noise: a miner may
-know several ways to spend (pure epsilon, or rho in zCDP), and gets as much in each as makes its noise that of the first
-way. At equal noise, the ways with the smallest total leave the most room, so all miners' noise shrinks by one factor.
+The search is for one number, the scale: a miner with share s gets the noise of epsilon = s scale. If the scale is the
+study's epsilon, the miners' epsilons add up to the budget. With a delta there is mostly room for a larger scale. A
+miner may also know several ways to spend (pure epsilon, or rho in zCDP). Each way gets the amount that gives the noise
+of the first one. At equal noise, the ways with the smallest total leave the most room, so all miners' noise shrinks by
+one factor.
 
 Nothing here is trusted: a scale is kept only if the total of the whole plan, by the accountants that check and charge
-it, is at most what the shares may spend. Scales are multiples of a millionth of epsilon, so what is found is rational.
+it, is within the shares' budget. Scales are multiples of a millionth of epsilon, so all amounts are rational.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A study, one table, budget and relation with several miners, which is planned, checked and run."""
+"""Studies: several miners that share one table, one budget and one relation, and are planned, checked and run."""
 
 from __future__ import annotations
 
