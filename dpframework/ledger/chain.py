@@ -46,12 +46,6 @@ BEGIN SELECT RAISE(ABORT, 'an entry is only appended'); END""",
 )
 
 
-def _describe_object(sql: str) -> tuple[str, str, str, str]:
-    """Return SQLite's own description of one of our tables, by type, name, table and text."""
-    _, kind, name, *_ = sql.split()
-    return kind.lower(), name, "entry", sql
-
-
 class LedgerTampered(PlanRefused):
     """A ledger whose entries were changed (exit code 1). Nothing is charged to it."""
 
@@ -242,7 +236,11 @@ class Chain:
                 f"{self.path}: ledger format {version} cannot be read; this dpframework reads format {FORMAT}"
             )
         found = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
-        if sorted(found, key=repr) != sorted(map(_describe_object, _OBJECTS), key=repr):
+        ours = []
+        for sql in _OBJECTS:
+            _, kind, name, *_ = sql.split()
+            ours.append((kind.lower(), name, "entry", sql))  # as SQLite describes it
+        if sorted(found, key=repr) != sorted(ours, key=repr):
             raise LedgerTampered(f"{self.path}: the table of entries, or a trigger that protects it, was changed")
 
     @contextlib.contextmanager

@@ -102,7 +102,14 @@ class ByKey:
         rows = list(self.items())
         shown = rows if len(rows) <= _PRINTED else [*rows[: _PRINTED - 1], rows[-1]]
         heads = (attribute, *self._all_heads()[:_COLUMNS])
-        text = align_columns([heads, *((OTHER if key is None else key, *self._cells(one)) for key, one in shown)])
+        lines: list[tuple[str, ...]] = [heads]
+        for key, one in shown:
+            if isinstance(one, Estimate):
+                cells = [f"{one.value:.4g}", f"[{one.low:.4g}, {one.high:.4g}]"]
+            else:
+                cells = [f"{count:.0f}" for _, count, *_ in one.cells()[:_COLUMNS]]
+            lines.append((OTHER if key is None else key, *cells))
+        text = align_columns(lines)
         if len(rows) > len(shown) or len(self._all_heads()) > _COLUMNS:
             text.append("and more, in to_frame and to_json")
         if isinstance(self.other, Frequencies):
@@ -114,9 +121,3 @@ class ByKey:
         if isinstance(self.other, Estimate):
             return [self.other.what, "95 %"]
         return [", ".join(labels) for labels, *_ in self.other.cells()]
-
-    @staticmethod
-    def _cells(one: OfKey) -> list[str]:
-        if isinstance(one, Estimate):
-            return [f"{one.value:.4g}", f"[{one.low:.4g}, {one.high:.4g}]"]
-        return [f"{count:.0f}" for _, count, *_ in one.cells()[:_COLUMNS]]

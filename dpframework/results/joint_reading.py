@@ -81,12 +81,13 @@ class Joined:
 
     def describe(self, sides: Sequence[Description]) -> Description:
         """Return the combination as a description of one view, given each match's side of that view."""
-        parts = [sides[match] if positive else _negate(sides[match]) for match, positive in self.members]
+        parts = []
+        for match, positive in self.members:
+            side = sides[match]
+            if not positive:
+                side = side.part if isinstance(side, Not) else Not(side)
+            parts.append(side)
         return self.kind([parts[0], OTHER_WORD[self.kind](parts[1:])] if self.nested else parts)
-
-
-def _negate(side: Description) -> Description:
-    return side.part if isinstance(side, Not) else Not(side)
 
 
 @final

@@ -23,8 +23,11 @@ def compare_facts(old: Side, new: Side, *, reordered: bool) -> list[tuple[str, s
     found = list(describe_changes(old.placed.kind.facts(before), new.placed.kind.facts(after)))
     if isinstance(before, Step) and isinstance(after, Step):
         found = list(_compare_steps(before, after, found, old.loss, new.loss))
-    if isinstance(before, Parallel) and isinstance(after, Parallel) and not found:
-        found = list(_compare_values(before, after))
+    if not found and isinstance(before, Parallel) and isinstance(after, Parallel):
+        cut, by = before.by, after.by
+        if isinstance(cut, Attribute) and isinstance(by, Attribute):
+            values = [text for _, text in describe_changes(cut.to_dict(), by.to_dict())]
+            found = [("parts", f"the values of {by.name}: {'; '.join(values)}")] if values else []
     if old.name != new.name:
         found.insert(0, ("name", f"name {from_to(old.name, new.name)}"))
     if reordered:
@@ -70,10 +73,3 @@ def _sensitivity_facts(declared: Sensitivity) -> dict[str, Any]:
         "fall of the answer when a row is added": declared.fall,
         "source of the sensitivity": declared.source,
     }
-
-
-def _compare_values(before: Parallel, after: Parallel) -> Iterator[tuple[str, str]]:
-    if isinstance(before.by, Attribute) and isinstance(after.by, Attribute):
-        facts = [text for _, text in describe_changes(before.by.to_dict(), after.by.to_dict())]
-        if facts:
-            yield "parts", f"the values of {after.by.name}: {'; '.join(facts)}"

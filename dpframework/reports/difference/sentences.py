@@ -32,7 +32,12 @@ def step_changes(tree: MergedNode) -> Iterator[str]:
         if _has_parts(one):
             continue
         if (alone := _alone(one)) is not None:
-            yield f"'{one.side.path}' {alone}: {_summary(one.side)}"
+            node, loss = one.side.node, one.side.loss
+            cost = "no valid claim"
+            if loss is not None:
+                cost = loss_words(loss) if loss.rho is None else f"rho {words(loss.rho)}"
+            what = f"{node.facts.text}, {node.mechanism.name}, {cost}" if isinstance(node, Step) else "post-processing"
+            yield f"'{one.side.path}' {alone}: {what}"
         elif one.facts:
             yield f"'{one.side.path}': {'; '.join(text for _, text in one.facts)}"
 
@@ -61,11 +66,3 @@ def _around(one: MergedNode) -> str:
     if not both:
         return f"with {held}"
     return f"around {quoted(names) or 'what stays'}" + (f", with {held}" if steps else "")
-
-
-def _summary(side: Side) -> str:
-    if not isinstance(side.node, Step):
-        return "post-processing"
-    loss = side.loss
-    cost = "no valid claim" if loss is None else loss_words(loss) if loss.rho is None else f"rho {words(loss.rho)}"
-    return f"{side.node.facts.text}, {side.node.mechanism.name}, {cost}"
