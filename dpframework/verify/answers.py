@@ -73,14 +73,12 @@ def answers_of(mechanism: Mechanism) -> tuple[Answers, ...]:
         for integer in (True, False)
         for words, declared in zip(("monotonic", "two-sided"), scored, strict=True)
     ]
-    return tuple(invent_answers(facts) for facts in (*of_counts, *of_scores) if _serves(mechanism, facts))
-
-
-def _serves(mechanism: Mechanism, facts: QueryFacts) -> bool:
-    declared = {sensitivity.norm for sensitivity in facts.sensitivities}
-    if mechanism.norm not in declared or mechanism.misfit(facts) is not None:
-        return False
-    return (facts.name == "scores") == (mechanism.norm is Norm.LINF)
+    served = []
+    for facts in of_scores if mechanism.norm is Norm.LINF else of_counts:
+        declared = {sensitivity.norm for sensitivity in facts.sensitivities}
+        if mechanism.norm in declared and mechanism.misfit(facts) is None:
+            served.append(invent_answers(facts))
+    return tuple(served)
 
 
 def invent_answers(facts: QueryFacts) -> Answers:

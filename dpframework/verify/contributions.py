@@ -295,7 +295,10 @@ class _Release:
 
     def loss(self, whole: Sequence[Table], left: Sequence[Table]) -> float:
         """Return the largest loss between two mixtures of tables, at the outputs that lose most between two of them."""
-        answers = [[self._answer(table) for table in tables] for tables in (whole, left)]
+        answers: list[list[tuple[int, ...]]] = []
+        for tables in (whole, left):
+            counts = [self.query.evaluate(self.engine, self.engine.load(table)) for table in tables]
+            answers.append([tuple(np.asarray(one).tolist()) for one in counts])
         ones, others = map(collections.Counter, answers)
         largest = 0.0
         for one, other in sorted(set(zip(*answers, strict=True))):
@@ -303,9 +306,6 @@ class _Release:
             for output in (np.array(one) + FAR * apart, np.array(other) - FAR * apart):
                 largest = max(largest, abs(self._density(ones, output) - self._density(others, output)))
         return largest
-
-    def _answer(self, table: Table) -> tuple[int, ...]:
-        return tuple(np.asarray(self.query.evaluate(self.engine, self.engine.load(table))).tolist())
 
     def _density(self, answers: Mapping[tuple[int, ...], int], output: NDArray[Any]) -> float:
         """Return the log-density of an output, averaged over the keys."""

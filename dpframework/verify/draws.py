@@ -45,7 +45,14 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
         The scale of the noise, in units of the answer.
     """
     for private in (False, True):
-        once, again = (_draw_all(mechanism, answer, calibration, private=private) for _ in range(2))
+        draws = []
+        for _ in range(2):
+            source = SeededRandomness(0)
+            source.private = private  # a mechanism may ask, and draw otherwise in a private run
+            handed = source.handed(mechanism.assumptions)
+            alone = [mechanism.release(answer, calibration, handed) for _ in range(REPEATED)]
+            draws.append([*alone, *mechanism.release_many([answer] * REPEATED, calibration, handed)])
+        once, again = draws
         if not same(once, again):
             yield f"the same {'private' if private else 'seeded'} randomness gives other draws: it draws elsewhere, too"
             return
@@ -65,14 +72,6 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
         raise
     except Exception as error:
         yield f"a release fails with {type(error).__name__}: {error}"
-
-
-def _draw_all(mechanism: Mechanism, answer: Any, calibration: Calibration, *, private: bool) -> list[Any]:
-    source = SeededRandomness(0)
-    source.private = private  # what a mechanism may ask, to draw otherwise in a private run
-    handed = source.handed(mechanism.assumptions)
-    alone = [mechanism.release(answer, calibration, handed) for _ in range(REPEATED)]
-    return alone + list(mechanism.release_many([answer] * REPEATED, calibration, handed))
 
 
 def _mix_up(mechanism: Mechanism, one: NDArray[Any], calibration: Calibration, scale: float) -> Iterator[str]:

@@ -58,7 +58,10 @@ def total_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Cali
         total = math.fsum(math.exp(density) * len(different) for density, different in alike.items())
         if total > 1 + SLACK:
             likeliest = next(outputs for _, outputs in sorted(alike.items(), reverse=True) if len(outputs) > 1)
-            two = " and ".join(map(_show, likeliest[:2]))
+            two = " and ".join(
+                f"{one.tolist()} ({one.dtype})" if isinstance(one, np.ndarray) else repr(one)[:80]
+                for one in likeliest[:2]
+            )
             yield (
                 f"the probabilities of {sum(map(len, alike.values()))} different outputs add up to {total:.3g}: its "
                 f"log-density does not tell apart what a reader can, such as {two}; weigh all that is put out"
@@ -78,9 +81,3 @@ def _group(
             if not any(same(output, known) for known in alike):
                 alike.append(output)
     return found
-
-
-def _show(output: Any) -> str:
-    if isinstance(output, np.ndarray):
-        return f"{output.tolist()} ({output.dtype})"
-    return repr(output)[:80]

@@ -142,10 +142,8 @@ def _fields_of(thing: Any) -> dict[str, Any]:
         return {"func": thing.func, "args": thing.args, "keywords": thing.keywords} | own
     if attrs.has(kind):
         return {a.name: getattr(thing, a.name) for a in attrs.fields(kind)} | own
-    slots = [name for base in kind.__mro__ for name in _slots(base) if hasattr(thing, name)]
-    return {name: getattr(thing, name) for name in slots} | own
-
-
-def _slots(kind: type[Any]) -> tuple[str, ...]:
-    slots = vars(kind).get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)
+    names: list[str] = []
+    for base in kind.__mro__:
+        slots = vars(base).get("__slots__", ())
+        names += [slots] if isinstance(slots, str) else slots  # a class with one slot may give its name alone
+    return {name: getattr(thing, name) for name in names if hasattr(thing, name)} | own

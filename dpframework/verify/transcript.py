@@ -24,7 +24,6 @@ from dpframework.facts.privacy import decimal_text
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.run.gate import Gate
-from dpframework.run.miner import Miner
 from dpframework.run.private_table import PrivateTable
 from dpframework.run.scope import Charge, ChargedRelease
 from dpframework.verify.small_tables import Held
@@ -250,24 +249,20 @@ def run_through(subject: Subject, gate: Gate, rows: Rows) -> tuple[RunOutcome, s
     """Run a miner through a gate, and return its outcome and the refusal that ended it, if any."""
     result, error, refused = None, None, None
     with _listen() as said:
+        # Of a copy, so that the miner remembers no other run. What a plugin's miner holds may not be copied.
+        miner = subject.miner
+        with contextlib.suppress(Exception):
+            miner = copy.deepcopy(miner)
         run = subject.begin()
         table = PrivateTable(subject.schema, subject.engine.hold(rows), run.scope(), gate)
         try:
-            result = _new(subject.miner).mine(table.scope(SCOPE))
+            result = miner.mine(table.scope(SCOPE))
             str(result)  # what a reader sees first; printed or failing, it counts
         except ReleaseRefused as refusal:
             error = refused = str(refusal)
         except Exception as failure:
             error = f"{type(failure).__name__}: {failure}"
     return RunOutcome(result, error, said()), refused
-
-
-def _new(miner: Miner) -> Miner:
-    """Return a miner that remembers no other run."""
-    try:
-        return copy.deepcopy(miner)
-    except Exception:  # a plugin's, which holds what cannot be copied
-        return miner
 
 
 class _Logged(logging.Handler):
