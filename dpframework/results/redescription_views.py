@@ -79,7 +79,7 @@ def html(findings: Sequence[Finding], candidates: int) -> str:
 
 
 def _rest(findings: Sequence[Finding], where: str) -> list[str]:
-    """Return what is said of redescriptions that have no line of their own."""
+    """Return the sentence about redescriptions that have no line of their own."""
     told = []
     if len(findings) > SHOWN:
         number = sum(1 + others for _, _, others in findings[SHOWN:])

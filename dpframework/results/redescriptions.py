@@ -165,7 +165,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
         return attrs.evolve(self, items=[group[0] for group in self.findings])
 
     def _lines(self) -> list[views.Finding]:
-        """Return what has a line of a table: each redescription or, of many, the best one about the same attributes."""
+        """Return the lines of a table, one for each redescription or, of many, for the best with equal attributes."""
         if len(self.items) <= views.SHOWN:
             return [(item, mark, 0) for item, mark in zip(self.items, self.trusted, strict=True)]
         return [(group.items[0], group.trusted[0], len(group) - 1) for group in self.findings]

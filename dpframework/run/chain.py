@@ -76,7 +76,7 @@ class MinerChain(Miner):
     links: Mapping[str, Miner] = attrs.field(converter=_links)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse a miner that is given what does not come before it."""
+        """Refuse a miner that is given a result which does not come before it."""
         earlier: dict[str, Miner] = {}
         for name, miner in self.links.items():
             require_sources(name, miner, earlier)
@@ -84,7 +84,7 @@ class MinerChain(Miner):
 
     @classmethod
     def of(cls, name: str, miners: Mapping[str, Miner]) -> Miner:
-        """Return a miner, with all that it is given results of in a chain."""
+        """Return a miner, in a chain with the miners whose results it is given."""
         needed = [name]
         for one in needed:  # which grows
             needed += [source for source in miners[one].sources if source not in needed]
@@ -99,7 +99,7 @@ class MinerChain(Miner):
         return sequential(*(sequential(miner.plan(schema), name=name) for name, miner in self.links.items()))
 
     def values_read(self, schema: Schema) -> Collection[str] | None:
-        """Return what any of them reads."""
+        """Return the attributes whose values any of them reads."""
         read = [miner.values_read(schema) for miner in self.links.values()]
         known = [names for names in read if names is not None]
         return list(dict.fromkeys(name for names in known for name in names)) if len(known) == len(read) else None
@@ -113,5 +113,5 @@ class MinerChain(Miner):
 
 
 def shown_miner(miner: Miner) -> Miner:
-    """Return the miner that an example is of: of a chain the last one, which the others give their results to."""
+    """Return the miner that an example shows, the last one of a chain."""
     return [*miner.links.values()][-1] if isinstance(miner, MinerChain) else miner

@@ -68,7 +68,7 @@ class StudyPlan(AccountedPlan):
 
     @functools.cached_property
     def _told(self) -> tuple[Mapping[str, tuple[ErrorBound, ...]], Mapping[str, RunCost]]:
-        """What the miners of all parts tell."""
+        """The error bounds and the costs of all parts, as their miners state them."""
         bounds, costs = {}, {}
         for part in planned_parts(self):
             miner = None if self.schema is None else self.makers.get(part.name) or self._rebuild_miner(part.name)

@@ -181,7 +181,7 @@ def _answer(query: Query, schema: Schema, rows: Rows, derived: tuple[Any, ...], 
 
 
 def _candidates(query: Query, inputs: Mapping[str, Any]) -> bytes | None:
-    """Return what a query lists to select from, if it is equal to a copy of itself."""
+    """Return a query's candidates, if they are equal to a copy of themselves."""
     if type(query).candidates is Query.candidates:
         return None
     try:

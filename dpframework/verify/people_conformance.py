@@ -26,7 +26,7 @@ def _half(generator: np.random.Generator, rows: int) -> NDArray[np.bool_]:
 
 
 class PeopleConformance(abc.ABC):
-    """The tests of what follows from all rows of a person (see `EngineConformance`)."""
+    """The tests of columns and counts that depend on all rows of a person (see `EngineConformance`)."""
 
     engine: ClassVar[Engine]
 
@@ -48,7 +48,7 @@ class PeopleConformance(abc.ABC):
         assert right, f"engine '{self.engine.name}': {problem}"
 
     def _require_people(self, what: str, files: TableFiles, *, sampled: bool = True) -> None:
-        """Compare a table of people with that of memory, its samples too, and with its rows in any order."""
+        """Compare the counts of a table of people with those in memory: as it is, in any order, and of a sample."""
         memory, generators = InMemory(), [np.random.default_rng(1), np.random.default_rng(1)]
         expected, rows = memory.load(files.read()), self._open(files)
         # No sample is drawn from the second handle, so an engine may hold its rows in any order.

@@ -99,7 +99,7 @@ def one_by_one(probe: Probe) -> Iterator[Probe]:
 
 
 def scale_sensitivity(sensitivity: Sensitivity, factor: Fraction) -> Sensitivity:
-    """Return a sensitivity that is so many times as large."""
+    """Return a sensitivity multiplied by a factor."""
     power = factor**2 if sensitivity.norm is Norm.SQUARED_L2 else factor  # an l2 sensitivity is a square
     sizes = {name: getattr(sensitivity, name) for name in ("add_or_remove_one", "replace_one", "rise", "fall")}
     return attrs.evolve(sensitivity, **{name: size and size * power for name, size in sizes.items()})

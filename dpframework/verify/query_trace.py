@@ -74,7 +74,7 @@ def trace_queries(subject: Subject) -> Iterator[QueryCall]:
 
 
 def are_equal(one: Any, other: Any) -> bool:
-    """Tell whether two queries are one. Some hold what cannot be compared, such as arrays."""
+    """Tell whether two queries are equal. Queries that cannot be compared, such as ones with arrays, are not."""
     try:
         return one is other or bool(one == other)
     except Exception:

@@ -32,7 +32,7 @@ Answer = Callable[[Universe, Rows], Any]
 
 
 def find_telling_rows(query: Query, universe: Universe, answer: Answer, least: int) -> Universe | None:
-    """Return kinds of rows that a query is to be searched on besides those of its schema's universe, or None.
+    """Return kinds of rows to search a query on, in addition to those of its schema's universe, or None.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The tests of what engines show of rows, and leave behind: a part of the suite of engines."""
+"""The part of the engines' suite that looks for traces of rows in sentences, handles, prints, logs and files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLOCK = 0.1  # seconds that a file system's clock may be behind
 
 @contextlib.contextmanager
 def _overhear() -> Iterator[list[str]]:
-    """Yield a list that gets what is printed while the block runs, and each message of level INFO or above."""
+    """Yield a list that collects printed lines, and messages of level INFO or above, while the block runs."""
     heard: list[str] = []
     make_record, disabled, level = logging.getLogRecordFactory(), logging.root.manager.disable, logging.root.level
 
@@ -46,7 +46,7 @@ def _overhear() -> Iterator[list[str]]:
 
 
 class ShownConformance(PeopleConformance, abc.ABC):
-    """The tests of what is shown of rows: in sentences, handles, prints, logs and files (see `EngineConformance`)."""
+    """The tests that an engine shows nothing about rows (see `EngineConformance`)."""
 
     @classmethod
     @abc.abstractmethod
@@ -54,7 +54,7 @@ class ShownConformance(PeopleConformance, abc.ABC):
         """Return the engine that is tested."""
 
     def test_what_it_says_of_a_run_follows_from_no_row(self, tmp_path: Path) -> None:
-        """The sentence of `asked` is the same for few rows and many, with few distinct cells and many."""
+        """The sentence of `asked` is the same for few rows and for many, which have more distinct cells."""
         told = []
         for name, sizes in (("few", (3,)), ("many", (900, 1))):
             rows = self._open(write(tmp_path / name, sizes))
@@ -74,7 +74,7 @@ class ShownConformance(PeopleConformance, abc.ABC):
         self.engine.drop(rows)
 
     def test_it_prints_logs_and_leaves_nothing_of_rows(self, tmp_path: Path) -> None:
-        """Prints and logs are the same for few rows and many; once it is closed, no file is left that it wrote."""
+        """Prints and logs are the same for few rows and many. Once it is closed, none of its files is left."""
         few, many = (self.source(write(tmp_path / str(rows), (rows, 1))) for rows in (3, 900))
         engine, told, began = self.made(), [], time.time() - CLOCK
         with watch_files() as files:

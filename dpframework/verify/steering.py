@@ -134,7 +134,7 @@ def _beside(aims: Sequence[Aim], length: int, constants: Sequence[float]) -> Ite
 
 
 def _paths(events: Sequence[Event]) -> Iterator[Any]:
-    """Yield which steps were released, whether one was released after another, and with what inputs: large, below 0."""
+    """Yield the steps of a run's releases, their number, and whether their inputs are large or below 0."""
     made = [event for event in events if isinstance(event, ReleaseEvent)]
     yield from (event.charge.path for event in made)
     yield "number of releases", min(len(made), 3)
