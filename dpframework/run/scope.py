@@ -110,21 +110,22 @@ def require_own(process: ProcessMark) -> None:
         raise ReleaseRefused("this run was opened in another process; make its releases there")
 
 
+@attrs.frozen(eq=False, slots=False, repr=False)
 class Scope:
-    """The part of a run that one private table may release from."""
+    """The part of a run that one private table may release from.
 
-    def __init__(self, run: Run, node: Node, state: State, path: str) -> None:
-        self._run, self._node, self._state, self._path = run, node, state, path
+    Attributes
+    ----------
+    run
+        The run.
+    path
+        Where it is in the plan.
+    """
 
-    @property
-    def path(self) -> str:
-        """Where it is in the plan."""
-        return self._path
-
-    @property
-    def run(self) -> Run:
-        """The run."""
-        return self._run
+    run: Run
+    _node: Node
+    _state: State
+    path: str
 
     def charge_of(self, step: str | Step) -> Charge:
         """Charge a step, given by its name or as planned (see `charge` and `require_planned`)."""
@@ -141,14 +142,14 @@ class Scope:
         ReleaseRefused
             If the scope has no such step, it was made before, or it lies in a branch that was not taken.
         """
-        with self._run.lock:
+        with self.run.lock:
             state = self._take(StepState, name, f"step '{name}'")
-            calibration = self._run.plan.calibration(state.step)
+            calibration = self.run.plan.calibration(state.step)
             if calibration is None:
-                raise ReleaseRefused(f"step '{name}' has no valid claim under {self._run.plan.relation}")
+                raise ReleaseRefused(f"step '{name}' has no valid claim under {self.run.plan.relation}")
             state.made = True
-            charge = Charge(f"{self._path}/{name}".lstrip("/"), state.step, calibration)
-            self._run.charges.append(charge)
+            charge = Charge(f"{self.path}/{name}".lstrip("/"), state.step, calibration)
+            self.run.charges.append(charge)
             return charge
 
     def require_planned(self, step: Step) -> None:
@@ -174,7 +175,7 @@ class Scope:
             If the scope has no such step, or no valid claim for it.
         """
         for step in self._steps.get(name, ()):
-            if (calibration := self._run.plan.calibration(step)) is not None:
+            if (calibration := self.run.plan.calibration(step)) is not None:
                 return calibration
         raise ReleaseRefused(f"step '{name}' is not in the plan; {nearest(name, self._steps)}")
 
@@ -190,14 +191,14 @@ class Scope:
     @property
     def _nodes(self) -> tuple[Node, ...]:
         """The nodes of the scope."""
-        return tuple(placed.node for placed in self._run.plan.index.within(self._node))
+        return tuple(placed.node for placed in self.run.plan.index.within(self._node))
 
     def enter(self, name: str) -> Scope:
         """Return the scope of a named sequential, once."""
-        with self._run.lock:
+        with self.run.lock:
             state = self._take(SequentialState, name, f"scope '{name}'")
             state.made = True
-            return Scope(self._run, state.node, state, f"{self._path}/{name}".lstrip("/"))
+            return Scope(self.run, state.node, state, f"{self.path}/{name}".lstrip("/"))
 
     def spend(self, name: str) -> SpendState:
         """Return the state of a planned block, which is opened once.
@@ -207,7 +208,7 @@ class Scope:
         ReleaseRefused
             If the scope plans no such block, or it was opened before.
         """
-        with self._run.lock:
+        with self.run.lock:
             state = self._take(SpendState, name, f"block '{name}'")
             state.made = True
             return state
@@ -229,7 +230,7 @@ class Scope:
         ReleaseRefused
             If the scope plans no such partition, or it was made before.
         """
-        with self._run.lock:
+        with self.run.lock:
             what = "a partition" if name is None else f"partition '{name}'"
             taken = self._take(ParallelState, name, what, _Parts(cut, sources_of(cut, made_of)))
             node = taken.node
@@ -239,7 +240,7 @@ class Scope:
             taken.parts = [state_of(child) for child in children]
             label = node.name or "parts"
             return [
-                Scope(self._run, child, state, f"{self._path}/{label} {k + 1}".lstrip("/"))
+                Scope(self.run, child, state, f"{self.path}/{label} {k + 1}".lstrip("/"))
                 for k, (child, state) in enumerate(zip(children, taken.parts, strict=True))
             ]
 
@@ -251,16 +252,16 @@ class Scope:
         ReleaseRefused
             If the scope plans no such sample, or it was drawn before.
         """
-        with self._run.lock:
+        with self.run.lock:
             taken = self._take(SampleState, name, "a sample" if name is None else f"sample '{name}'")
             taken.made = True
-            path = f"{self._path}/{taken.node.name or 'sample'}".lstrip("/")
-            scope = Scope(self._run, taken.node.part, taken.part, path)
-            return scope, taken.node.rate, self._run.plan.unit.groups_rows
+            path = f"{self.path}/{taken.node.name or 'sample'}".lstrip("/")
+            scope = Scope(self.run, taken.node.part, taken.part, path)
+            return scope, taken.node.rate, self.run.plan.unit.groups_rows
 
     def _take(self, kind: type[T], name: str | None, what: str, parts: _Parts | None = None) -> T:
         """Return the first state of that name that is not made yet, committing the run to its branch."""
-        self._run.require_process()
+        self.run.require_process()
         seen = False
         for state, commits in self._state.find(name, kind):
             if isinstance(state, ParallelState) and parts is not None and not parts.is_planned_by(state.node):
@@ -271,7 +272,7 @@ class Scope:
                     commit()
                 return state
             seen = True
-        where = f"{what} in '{self._path}'" if self._path else what
+        where = f"{what} in '{self.path}'" if self.path else what
         if seen:
             raise ReleaseRefused(f"{where} was made before; a second one is not in the plan")
         raise ReleaseRefused(f"{where} {self._why_not_found(kind, name, parts)}")
