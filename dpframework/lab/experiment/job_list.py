@@ -135,13 +135,13 @@ def _require_functions(experiment: Experiment) -> None:
 
 
 @final
+@attrs.frozen
 class _Plans:
     """The hash of each cell's plan, computed once for cells that differ in repetition or fold only."""
 
-    def __init__(self, experiment: Experiment) -> None:
-        self._experiment = experiment
-        self._hashes: dict[str, str] = {}
-        self._generated: dict[str, Schema] = {}
+    _experiment: Experiment
+    _hashes: dict[str, str] = attrs.field(factory=dict, init=False)
+    _generated: dict[str, Schema] = attrs.field(factory=dict, init=False)
 
     def hash_of(self, cell: Cell) -> str | None:
         run = method_run(self._experiment, cell)

@@ -9,6 +9,8 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import attrs
+
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.json_text import parsed_json
@@ -72,11 +74,11 @@ def require_ours(folder: Path) -> None:
         raise InputError(f"{folder}: holds other files, such as '{held[0]}'; give a new folder with --out")
 
 
+@attrs.frozen
 class Store:
     """The finished cells in a folder, by their keys."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    folder: Path
 
     def _path(self, key: str) -> Path:
         return self.folder / CELLS / f"{key}.json"
