@@ -14,7 +14,8 @@ from dpframework.plan.spending import Spend
 
 def over_budget(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     """Find a total above the budget."""
-    smallest = plan.smallest_epsilon()  # where there is none, DP002, DP004 and DP010 say why
+    # Without a total, DP002, DP004 and DP010 say why.
+    smallest = plan.smallest_epsilon()
     if smallest is not None and smallest > plan.budget.epsilon:
         yield (
             Severity.ERROR,

@@ -168,7 +168,8 @@ def show_lines(lines: RenderableType) -> None:
 
 def say(sentence: str) -> None:
     """Write one line to standard error. Text that it quotes cannot steer the terminal."""
-    if sys.stderr is not None:  # None if it was closed, and then print would take standard output
+    # If standard error was closed, `print` would write to standard output.
+    if sys.stderr is not None:
         with contextlib.suppress(OSError):  # nobody reads it
             print(printable(" ".join(sentence.split())), file=sys.stderr)
 

@@ -193,7 +193,8 @@ def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, 
 
     from dpframework.reports.html import require_reportable
 
-    return ready, require_reportable(plan)  # a report that fails must fail before the run is paid for
+    # A report that cannot be written must fail before the run is paid for.
+    return ready, require_reportable(plan)
 
 
 def _make(

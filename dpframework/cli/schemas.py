@@ -137,7 +137,8 @@ def infer(
     It guesses how the file is written, and tells the data's owner what messy columns hold and become.
     """
     if out is not None:
-        require_output(out, None)  # so that no public schema is overwritten by an inferred one
+        # A file that is there may be a public schema, which an inferred one must not overwrite.
+        require_output(out, None)
     choices: dict[str, Any] = {
         "numeric": numeric,
         "bins": bins,

@@ -211,7 +211,8 @@ def try_in_turn() -> None:
             tried.append(_try(study, rows))
             if tried[-1].seconds - tried[0].seconds >= ENOUGH:
                 break
-        if len(tried) > 1:  # again, since the last one may have loaded a library, which more rows do not load again
+        # The last trial may have loaded a library, and more rows do not load it again.
+        if len(tried) > 1:
             _try(study, tried[-2].rows)
     except DPFrameworkError as error:
         print(json.dumps({"error": first_line(error)}), flush=True)

@@ -112,7 +112,8 @@ def _cost(data_set: DataSet, runs: Iterable[RecordedRun]) -> Fraction | None:
     """Return the total of some runs alone. The order is the same for all runs since it was fixed."""
     budget = AdaptiveBudget(data_set.relation, data_set.epsilon, data_set.delta)
     for run in runs:
-        if run.amount.under(data_set.relation) != 0:  # a run that was refused was charged nothing, at no order
+        # A run that was refused was charged nothing, and at no order.
+        if run.amount.under(data_set.relation) != 0:
             budget = budget.after(run.amount)
     loss = budget.loss()
     return None if loss is None else loss.epsilon

@@ -258,7 +258,8 @@ class Chain:
             transaction = Transaction(connection, self.path, self.pin)
             yield transaction
             (identity,) = connection.execute("SELECT hash FROM entry WHERE number = 1").fetchone()
-        if self.pin is not None:  # after the change: a pin that is behind says less, one that is ahead says wrong
+        # The pin follows the change. A pin that is behind says less, and one that is ahead would accuse the ledger.
+        if self.pin is not None:
             self.pin.note(identity, transaction.head)
 
     @contextlib.contextmanager

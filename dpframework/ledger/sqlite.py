@@ -28,7 +28,8 @@ def connect(path: Path, *, create: bool = False, patience: float | None = None) 
     )
     try:
         connection.execute("PRAGMA synchronous = EXTRA")
-        connection.execute("PRAGMA trusted_schema = OFF")  # a file's own views and triggers call no function that acts
+        # A ledger may come from anyone. Its views and triggers must call no function with side effects.
+        connection.execute("PRAGMA trusted_schema = OFF")
     except UnicodeDecodeError:  # of SQLite's own sentence, which quotes what is damaged
         connection.close()
         damaged = sqlite3.DatabaseError("its list of tables is damaged")

@@ -147,7 +147,8 @@ def _text(value: Any) -> str:
         case tuple():
             return f"({', '.join(map(_text, value))})"
         case frozenset():
-            return f"{{{', '.join(sorted(map(_text, value)))}}}"  # whose own order differs from process to process
+            # The order of a set differs from process to process.
+            return f"{{{', '.join(sorted(map(_text, value)))}}}"
         case bool() | int() | float() | complex() | str() | bytes() | None:
             return repr(value)
     return type(value).__qualname__

@@ -120,7 +120,8 @@ class PlacedNode:
 
         An attribute that the schema does not have is one that a miner derives, which may depend on any.
         """
-        from dpframework.queries.counts import Count  # totals do not wait for the code that counts rows
+        # Imported here, so that a total does not wait for the code that counts rows.
+        from dpframework.queries.counts import Count
 
         match self.node:
             case Step():
@@ -345,7 +346,8 @@ class _Builder:
                 place: int | None = self._openers[user] if outside else user
                 while place is not None:
                     sources = {named[k][name] for k in around.get(place, ()) if named[k].get(name, place) != place}
-                    if place != user:  # a scope's name is seen from others only if it is meant: each miner has one
+                    # Each miner has such a scope: another scope's name counts only if the use refers to another part.
+                    if place != user:
                         sources = {k for k in sources if isinstance(self._facts[k]["node"], Sequential) == outside}
                     yield from ((source, user) for source in sources)
                     place = None if sources else self._openers[place]

@@ -307,7 +307,8 @@ class Plan:
 
     def content(self) -> dict[str, Any]:
         """Return all claims of the plan, JSON-safe, which its hash covers."""
-        total = self.out_of_domain is OutOfDomain.CLAMP  # what is not said: so that older plans keep their hashes
+        # The usual policy is left out, so that older plans keep their hashes.
+        total = self.out_of_domain is OutOfDomain.CLAMP
         return {
             "schema_version": SCHEMA_VERSION,
             **({} if total else {"out_of_domain": self.out_of_domain.value}),

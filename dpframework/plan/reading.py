@@ -92,7 +92,8 @@ def plan_from_json(
             engine=form.get("engine"),
         )
         claimed = form.pop("hash")
-        hashes = {claimed, hash_of(form), plan.hash}  # of what the file shows, and of what follows from it
+        # The hash must fit both the file's text and the plan that is made of it.
+        hashes = {claimed, hash_of(form), plan.hash}
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError):

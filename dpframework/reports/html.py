@@ -158,7 +158,8 @@ def _page(template: str, **content: Any) -> str:
     inner = _as_is(environment.get_template(template).render(**content))
     heads = {"title": content["title"], "subtitle": content["subtitle"], "version": __version__}
     text = environment.get_template("base.html.jinja").render(content=inner, **heads, **shown)
-    text = printable_lines(text)  # a page cannot hold some characters, and others are not seen in it
+    # Some characters cannot stand in a page, and others are invisible there.
+    text = printable_lines(text)
     parts = _VERBATIM.split(text)  # the verbatim elements stand at the odd places
     return "".join(part if place % 2 else _INDENTED.sub("\n", part) for place, part in enumerate(parts))
 

@@ -101,7 +101,8 @@ def least_jaccard_if_shown(both: Noisy, apart: Noisy, error: float, floor: float
 def _is_left_out(both: Noisy, apart: Noisy, floor: float, j: float, chance: float) -> bool:
     """Tell whether noise that lifts an exact index j above the floor lifts it as high as shown too rarely."""
     deviation, step = noise_at(both, apart, j)
-    either = both.value + max(apart.value, 0.0)  # an interval that begins above 0 is of a positive count
+    # An interval that begins above 0 has a positive count.
+    either = both.value + max(apart.value, 0.0)
     shown = ((1 - j) * both.value - j * apart.value - step) / deviation
     return so_far_above(shown, ((floor - j) * either + step) / deviation) < chance
 

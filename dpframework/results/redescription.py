@@ -141,7 +141,8 @@ class Redescription(Kept):
             reach = WIDER * quantile(error) * self.deviation
             return max(self.jaccard - reach, 0.0), min(self.jaccard + reach, 1.0)
         low, high = self.least_jaccard(error), 1 - least_jaccard(self.apart, self.both, quantile(error))
-        return low, max(high, self.jaccard)  # equal up to rounding where the counts are exact
+        # With exact counts both ends are the index itself, up to rounding.
+        return low, max(high, self.jaccard)
 
     def least_jaccard(self, error: float) -> float:
         """Return the lower end of the `jaccard_interval` that misses the exact index with at most this probability."""

@@ -115,7 +115,8 @@ class Gate:
         """Return a copy of a charge for observers. Parts that it shares with others of its step are copied once."""
         key = id(charge.step), id(charge.calibration)
         if key not in self._copies:
-            self._copies[key] = (charge, read_only(charge))  # the charge keeps the ids from being used again
+            # The charge is kept, so that no other object gets its ids.
+            self._copies[key] = (charge, read_only(charge))
         return attrs.evolve(self._copies[key][1], path=charge.path)
 
     def _tell(self, event: str, charge: Charge, copied: Callable[[Charge], Charge | Release]) -> None:
@@ -276,7 +277,8 @@ class Gate:
             return candidates, len(candidates)
 
         with self.ending():
-            candidates, number = self._guard(what, listed)  # the query has seen the rows, and may tell of them here too
+            # The query has seen the rows, and its candidates or errors may tell of them.
+            candidates, number = self._guard(what, listed)
             if number == 0:
                 raise InputError(f"step '{charge.path}': there is no candidate to select from")
             if np.size(answer) != number:

@@ -167,7 +167,8 @@ class PrivateTable:
         """
         cut = self._cut(by)
         with self._gate.ending(unless=lambda: _fails_on_no_rows(cut, self.schema)):
-            parts = self._gate.split(self._rows, cut)  # first, since it may fail and a refusal changes nothing
+            # The engine splits first: it may fail, and a refusal must change nothing.
+            parts = self._gate.split(self._rows, cut)
         scopes = self._scope.partition(cut, name, self._made_of)
         schema = self.schema.of_part()
         return [self._like(schema, *part) for part in zip(parts, scopes, strict=True)]

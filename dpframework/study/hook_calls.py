@@ -56,7 +56,8 @@ class HookCalls:
         try:
             self._manager.register(guarded, plugin)
         except (Exception, SystemExit):
-            if self._manager.has_plugin(plugin):  # pluggy keeps the hooks that it met before the bad one
+            # pluggy keeps the hooks that it registered before the bad one.
+            if self._manager.has_plugin(plugin):
                 self._manager.unregister(name=plugin)
             raise
         return bool(self._manager.get_hookcallers(guarded))

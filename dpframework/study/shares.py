@@ -174,7 +174,8 @@ class Shares:
         usual = self._total_at(ways, epsilon)
         if usual == allowed:
             return epsilon
-        if usual and self._total_at(ways, epsilon * allowed / usual) == allowed:  # what adds up is found exactly
+        # Epsilons that add up are tried first, so that they are found exactly.
+        if usual and self._total_at(ways, epsilon * allowed / usual) == allowed:
             return epsilon * allowed / usual
 
         @functools.cache

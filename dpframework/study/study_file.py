@@ -208,7 +208,8 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
         require_inside(schema_file, path.parent)
         private = data.named
         schema = read_schema(schema_file, private)
-        if "read" in form or "derive" in form:  # what is derived may read what the schema derives
+        # A column that the study derives may read columns that the schema derives.
+        if "read" in form or "derive" in form:
             own = derived_columns(with_tables(form, path.parent, private).get("derive", ()))
             schema = extend(schema, form.get("read"), own)
         data.require_written_as(schema.in_files.read)

@@ -78,7 +78,8 @@ class _WorstGate(WatchedGate):
             self.tried[0] += 1
             here = mechanism.log_density(answer, output, calibration)
             loss = -math.inf if here == -math.inf else here - mechanism.log_density(other, output, calibration)
-            return loss if loss <= most else -math.inf  # beside the core of a release with an exact delta
+            # An output outside the core of a release with an exact delta loses more, and delta pays for it.
+            return loss if loss <= most else -math.inf
 
         tried = [(lose(output), output) for output in outputs(mechanism, calibration, answer, other, self.rng)]
         if composite(tried[-1][1]) and not _is_number(answer):

@@ -241,7 +241,8 @@ def _grid(
     width = WIDTH[base.size] * _deviation(mechanism, calibration) / unit
     reach = 2 * width + float(np.abs(change).max())
     stride = 2 ** max(0, math.ceil(math.log2(reach / MOST_POINTS[base.size])))
-    if (change % stride).any():  # a density has its kinks at the answers: they must be points of the grid
+    # A density has its kinks at the answers, so these must be points of the grid.
+    if (change % stride).any():
         stride, width = 1, min(width, (MOST_POINTS[base.size] - float(np.abs(change).max())) / 2)
     axes = []
     for start, step in zip(base, change, strict=True):

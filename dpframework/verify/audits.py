@@ -232,7 +232,8 @@ class _Audit:
     ) -> tuple[float, Violation | None]:
         """Search for the pair of tables with the largest realised loss, and return the smallest such pair."""
         behaviour = self.behaviour
-        rng = np.random.default_rng([self.seed, 3])  # what a hunt finds does not depend on how many runs came before
+        # A generator of its own: the hunt's findings do not depend on how many runs came before.
+        rng = np.random.default_rng([self.seed, 3])
         hunt = Hunt(self.subject, claim, behaviour.allowed, self.most, rng, self.tell)
         pairs = (self.replays // 2 - behaviour.reruns) * SHORT // max(SHORT, _length(transcripts))
         found, telling = hunt.worst(transcripts, steered, max(pairs, 40), reached)

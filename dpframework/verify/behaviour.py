@@ -129,7 +129,8 @@ class Behaviour:
 
         After the same releases, the state must be the same on every table, and so must the run.
         """
-        replay(self.subject, transcript, table)  # these few are not counted: each search is as long as it was
+        # These few replays are not counted, so that each search is as long as without them.
+        replay(self.subject, transcript, table)
         first: dict[str, str] | None = None
         for rows in (table, *(self._unlike(table, k) for k in range(FORGOTTEN))):
             # Each run begins with the same hidden state, so that a difference after it comes from the rows.
@@ -257,7 +258,8 @@ class Behaviour:
             if self.subject.schema.rows is None:
                 neighbours += [_join(units[:k] + units[k + 1 :]) for k in range(len(units))]
             if number <= self.sizes.most:
-                least = min(number % size, 1)  # before a unit that has fewer rows there is none
+                # No unit comes before one that has fewer rows.
+                least = min(number % size, 1)
                 for j, k in enumerate(self.rng.integers(least, len(units) + 1, most).tolist()):
                     added = tuple((number + i, kinds[1][(j + i) % len(kinds[1])]) for i in range(size))
                     neighbours.append(_join([*units[:k], added, *units[k:]]))
@@ -320,7 +322,8 @@ class Behaviour:
             return there.divergence is not None or (kind == "order" and loss > self._tolerance)
 
         tables = drop_labels(one), drop_labels(other)
-        if self.subject.together == 1:  # a row less would leave other units in a table that samples them
+        # Where units are sampled, a row less would regroup the rows of all units after it.
+        if self.subject.together == 1:
             tables = shrunk(one, other, shows, self.sizes.least)
         self.found(kind, what, *tables, transcript)
 

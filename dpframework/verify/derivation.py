@@ -144,7 +144,8 @@ class _Checking:
 
     def table(self, rng: np.random.Generator) -> None:
         """Check one table, and the histograms of two neighbours of it."""
-        number = int(rng.integers(1, rng.choice([3, MOST_ROWS])))  # a function of all rows shows most in few
+        # A function of all rows shows most in a table of few.
+        number = int(rng.integers(1, rng.choice([3, MOST_ROWS])))
         rows = rng.integers(0, self._kinds.number, number)
         other, row = rows.copy(), int(rng.integers(self._kinds.number))
         other[int(rng.integers(len(rows)))] = row

@@ -128,7 +128,8 @@ class Oracle:
                 ratios = np.log(one[likely]) - np.log(other[likely])
             pairs = np.unique(np.round(ratios, 9), return_inverse=True)[1]
             p, q = (np.bincount(pairs, weights=side[likely]).tolist() for side in (one, other))
-            known[key] = node, tuple(zip(p, q, strict=True))  # an id is another node's once its own is gone
+            # The node is kept too: once it is gone, another one may get its id.
+            known[key] = node, tuple(zip(p, q, strict=True))
         return known[key][1]
 
 

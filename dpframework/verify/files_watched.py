@@ -52,7 +52,8 @@ def watch_files() -> Iterator[set[str]]:
     without a name: numba tries so whether it can keep code there.
     """
     if not _hooked:
-        sys.addaudithook(_hook)  # nothing removes it: it looks at nothing while nobody watches
+        # An audit hook cannot be removed. It does nothing while nobody watches.
+        sys.addaudithook(_hook)
         _hooked.append(True)
     files: set[str] = set()
     _watched.append(files)

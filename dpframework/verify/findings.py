@@ -33,7 +33,8 @@ def reach(tightness: float) -> str:
         return "the search found no loss at all. It could miss any mistake in the loss"
     if tightness >= 0.999:
         return "the search reached 100 % of the claim. It would see any larger loss where it looked"
-    missed = math.ceil(10 / tightness) / 10  # rounded up: a search that reaches .3 does not see three times the loss
+    # Rounded up, since a search that reaches .3 of a claim may miss three times its loss.
+    missed = math.ceil(10 / tightness) / 10
     words: dict[float, str] = {2: "double the loss", 3: "triple the loss"}
     grown = words.get(missed, f"make the loss {missed:g} times as large")
     return (

@@ -186,7 +186,8 @@ def check_losses(
                 served += 1
                 checked.compare(asked, calibration, relation)
             of_unit = of_units(asked, UNIT)
-            own = type(mechanism).unit_event is not Mechanism.unit_event  # else nothing more is claimed than of a row
+            # Without an event of its own, it claims nothing more for a unit than for a row.
+            own = type(mechanism).unit_event is not Mechanism.unit_event
             if of_unit is not None and own and not checked.patience.over:
                 calibration = mechanism.calibrate(asked.facts, relation, by=UnitChange(UNIT))
                 if calibration is not None:

@@ -40,7 +40,8 @@ def total_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Cali
     """
     if REAL in mechanism.assumptions or calibration.facts.histograms:
         return
-    if not mechanism.selects:  # of one number few outputs are likely, and most of these are met
+    # One number has few likely outputs, and the draws meet most of these.
+    if not mechanism.selects:
         answer = answer.ravel()[:1]
         facts = attrs.evolve(calibration.facts, answer_length=1)
         shorter = mechanism.calibrate(facts, Relation.ADD_OR_REMOVE_ONE)

@@ -31,7 +31,8 @@ class _Comparison:
     """One comparison, which visits each pair of objects once, however values hold each other."""
 
     def __init__(self) -> None:
-        self._begun: dict[tuple[int, int], tuple[Any, Any]] = {}  # the values too, so that their ids stay theirs
+        # The values are kept too, so that no other object gets their ids.
+        self._begun: dict[tuple[int, int], tuple[Any, Any]] = {}
 
     def same(self, one: Any, other: Any, depth: int = 0) -> bool:
         if one is other:

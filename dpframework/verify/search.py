@@ -66,7 +66,8 @@ class Search:
         """Return a pair of any size, with small ones as likely as large ones."""
         least, most = self._sizes.least, self._sizes.most
         size = least + int((most - least + 1) ** self._rng.random()) - 1 if most > least else least
-        few = self._rng.integers(0, self._kinds, int(self._rng.integers(1, 6)))  # repeated rows are often the worst
+        # Tables of few distinct rows are often the worst.
+        few = self._rng.integers(0, self._kinds, int(self._rng.integers(1, 6)))
         rows = self._rng.choice(few, size) if self._rng.random() < 0.5 else self._rng.integers(0, self._kinds, size)
         return Pair(bytes(rows.tolist()), *self._change())
 

@@ -117,7 +117,8 @@ def declared_changes(query: Query, relation: Relation, rows: int = 1) -> dict[st
         change = sensitivity.change.under(relation)
         if change is not None:
             declared[sensitivity.norm.value] = change
-        apart = sensitivity.norm is Norm.LINF and query.answer_length != 1  # one number cannot move apart from another
+        # The spread is the distance that two scores can move apart, so a single one has none.
+        apart = sensitivity.norm is Norm.LINF and query.answer_length != 1
         if apart and (spread := sensitivity.spread.under(relation)) is not None:
             declared[SPREAD] = spread
         if change is not None and relation is Relation.ADD_OR_REMOVE_ONE:

@@ -140,7 +140,8 @@ class Universe:
         columns = tuple(np.zeros(len(own), np.uint8) if name in keys else own for name, own in numbers.items())
         index = np.arange(1, 2 * len(kinds), 2, dtype=np.int32)
         for column in columns:
-            column.flags.writeable = False  # as a table's: a query that writes on its rows fails
+            # A table's columns are read-only too, so a query that writes on its rows fails here as there.
+            column.flags.writeable = False
         of_units = np.zeros(2 * len(kinds), dtype=np.min_scalar_type(max(places or (0,))))
         of_units[1::2] = 0 if places is None else places
         of_units.flags.writeable = False

@@ -159,7 +159,8 @@ class WatchedGate(Gate):
         output = self.output(one.charge, one.rows, one.inputs, candidates, answer)
         if candidates is not None:
             return candidates[output]
-        return output.copy() if isinstance(output, np.ndarray) else output  # a miner may write on what it gets
+        # The miner gets a copy, since it may write on it.
+        return output.copy() if isinstance(output, np.ndarray) else output
 
     def output(
         self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
@@ -217,7 +218,8 @@ class _RecordingGate(WatchedGate):
     ) -> Any:
         wide = attrs.evolve(charge.calibration, scale=charge.calibration.scale * self.flattening)
         (output,) = self.draw(attrs.evolve(charge, calibration=wide), [answer])
-        kept = copy.deepcopy(inputs, {id(self.schema): self.schema})  # as it was, whatever the miner does to it later
+        # A copy, since the miner may change its inputs later.
+        kept = copy.deepcopy(inputs, {id(self.schema): self.schema})
         self.events.append(ReleaseEvent(charge, kept, copy.copy(candidates), copy.copy(output), rows.number))
         return output
 

@@ -152,7 +152,8 @@ def _read_named_parts(form: Mapping[str, Any], kind: str) -> list[tuple[Mapping[
     found: dict[str, tuple[Mapping[str, Any], str]] = {}
     for number, part in enumerate(_read_parts(form, kind), start=1):
         name = require_text(part, "name", f"{kind} number {number}: ")
-        if len(name) > _LONGEST_NAME:  # tables and plots show it: drawing thousands of letters takes minutes
+        # Tables and plots show the name, and drawing thousands of letters takes minutes.
+        if len(name) > _LONGEST_NAME:
             raise InputError(f"{kind} number {number}: its name has more than {_LONGEST_NAME} characters; shorten it")
         if name in found:
             raise InputError(f"{kind} '{name}': this name is used twice; give each {kind} its own")
@@ -179,7 +180,8 @@ def _data(form: Mapping[str, Any], where: str, folder: Path, unit: PrivacyUnit) 
     place = {key: value for key, value in form.items() if key in EXPERIMENT_KEYS}
     with prefix_errors(where):
         data = Data.from_form(place, folder, where, unrestricted=True)
-        if data.out_of_domain is None:  # rows are no secret here, and being stopped is better than a wrong table
+        # Rows are no secret here, so stopping is better than a wrong table.
+        if data.out_of_domain is None:
             data = attrs.evolve(data, out_of_domain=OutOfDomain.ERROR)
         schema = read_schema(resolve_path(require_text(form, "schema", where), folder))
         unit.require_fits(schema)

@@ -23,7 +23,8 @@ def align_plans(before: AccountedPlan, after: AccountedPlan) -> MergedNode:
     """Return the merged tree of two plans."""
     merger, roots = _Merger(before, after), (before.root, after.root)
     found, _ = merger.merge(roots[:1], roots[1:])
-    return found[0] if len(found) == 1 else merger.pair(*roots)  # roots are each other's, whatever they are
+    # The roots are paired with each other, whatever they are.
+    return found[0] if len(found) == 1 else merger.pair(*roots)
 
 
 def _name(node: Node) -> str | None:
@@ -141,7 +142,8 @@ class _Merger:
 
     def _lies_in(self, node: Node, around: Node) -> bool:
         """Tell whether `node` is found again among the parts of `around`."""
-        if self._size(node) >= self._size(around):  # what takes in is larger: so no two can take in each other
+        # A node that takes another one in is larger, so no two nodes can take in each other.
+        if self._size(node) >= self._size(around):
             return False
         if any(self.content(inner) == self.content(node) for inner in self.below(around)):
             return True

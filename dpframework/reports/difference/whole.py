@@ -141,7 +141,8 @@ def schema_changes(before: Plan, after: Plan) -> Iterator[str]:
         yield f"files are read with: {from_to(old.read, new.read)}"
     if old.derive != new.derive:
         yield f"derived columns: {from_to(old.derive, new.derive)}"
-    if before.schema is not None and after.schema is not None:  # plan files hold the fingerprint only
+    # A plan that was read from a file holds the schema's fingerprint only.
+    if before.schema is not None and after.schema is not None:
         yield from _attributes(before.schema, after.schema)
 
 
