@@ -120,7 +120,12 @@ def plain_cells(values: Any, where: str) -> tuple[pl.Series | Sequence[Any], boo
         raise InputError(f"{where}: a column must have one dimension")
     if isinstance(values, list | tuple):
         return values, False
-    if not _has_objects(values):
+    # A conversion would choose one type for all of a column's Python objects. The texts of pandas are none of these,
+    # but have a storage of their own.
+    native = values if isinstance(values, np.ndarray) else values.to_native()
+    dtype = getattr(native, "dtype", None)
+    has_objects = getattr(dtype, "kind", "") == "O" and getattr(dtype, "storage", None) is None
+    if not has_objects:
         try:
             series = values.to_polars() if isinstance(values, nw.Series) else pl.Series(values)
             return (list(values), False) if series.dtype == pl.Object else (series, False)
@@ -129,14 +134,6 @@ def plain_cells(values: Any, where: str) -> tuple[pl.Series | Sequence[Any], boo
     if not isinstance(values, nw.Series):
         return list(values), False
     return values.to_list(), values.dtype in (nw.Categorical, nw.Enum)
-
-
-def _has_objects(values: Any) -> bool:
-    """Tell whether a series or array holds Python objects, of which a conversion would choose one type for all."""
-    native = values if isinstance(values, np.ndarray) else values.to_native()
-    dtype = getattr(native, "dtype", None)
-    kind = getattr(dtype, "kind", "")
-    return kind == "O" and getattr(dtype, "storage", None) is None  # pandas has texts of a type of their own
 
 
 def _of_series(series: pl.Series) -> Column:

@@ -170,7 +170,10 @@ def cells_of(attribute: Attribute, column: Column) -> EncodedCells:
     """Return the cells of a column as an attribute reads them."""
     match attribute:
         case Numeric():
-            cells = _numbers(attribute, column)
+            numbers, strange = as_numbers(column.series)
+            cells = cells_of_numbers(attribute, numbers)
+            if bool(strange.any()):
+                cells.codes[strange] = OUTSIDE
         case Boolean():
             cells = EncodedCells(_codes(column, _TRUTHS, any_case=True))
         case Categorical():
@@ -242,14 +245,6 @@ def require_fit(attribute: Attribute, found: Collection[Unfit], where: str) -> N
         )
 
 
-def _numbers(attribute: Numeric, column: Column) -> EncodedCells:
-    numbers, strange = as_numbers(column.series)
-    cells = cells_of_numbers(attribute, numbers)
-    if bool(strange.any()):
-        cells.codes[strange] = OUTSIDE
-    return cells
-
-
 def cells_of_numbers(attribute: Numeric, numbers: NDArray[np.float64]) -> EncodedCells:
     """Return numbers, NaN where missing, as an attribute reads them. Shape (rows,)."""
     beyond = (numbers < attribute.lower) | (numbers > attribute.upper)
@@ -265,15 +260,13 @@ def _bins(numbers: NDArray[np.float64], cuts: Sequence[float]) -> NDArray[np.int
     """Return the number of cuts at or below each number, any number for NaN."""
     if len(cuts) > FEW_CUTS:
         grid = np.asarray(cuts, dtype=np.float64)
-        return np.asarray((_bins_of_even if _are_even(grid) else _bins_by_search)(numbers, grid))
+        if _are_even(grid):
+            return _bins_of_even(numbers, grid)
+        return np.asarray(np.searchsorted(grid, numbers, side="right"))
     codes = np.zeros(len(numbers), dtype=np.int8)
     for cut in cuts:
         codes += (numbers >= cut).view(np.int8)
     return codes
-
-
-def _bins_by_search(numbers: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.integer]:
-    return np.asarray(np.searchsorted(cuts, numbers, side="right"))
 
 
 def _are_even(cuts: NDArray[np.float64]) -> bool:

@@ -98,19 +98,17 @@ class NewRows:
         if isinstance(rows, Table):
             rows = cls(InMemory().load(rows)[0], {})
         if isinstance(rows, cls):
-            _require_attributes(rows.block.schema, schema)
+            for attribute in schema:
+                if rows.block.schema[attribute.name] != attribute:
+                    raise InputError(
+                        f"attribute '{attribute.name}' is not the one of the model; use the model's schema"
+                    )
             return rows
         read = _encode(rows, schema, OutOfDomain.parse(out_of_domain), source)
         unknown = {a.name: own for a, (_, _, own) in zip(schema, read, strict=True) if own is not None}
         _warn(unknown)
         raw = {a.name: values for a, (_, values, _) in zip(schema, read, strict=True) if values is not None}
         return cls(Block(schema, tuple(codes for codes, _, _ in read), raw), unknown)
-
-
-def _require_attributes(known: Schema, schema: Schema) -> None:
-    for attribute in schema:
-        if known[attribute.name] != attribute:
-            raise InputError(f"attribute '{attribute.name}' is not the one of the model; use the model's schema")
 
 
 @silenced(streams=True)
@@ -121,34 +119,23 @@ def _encode(rows: Any, schema: Schema, policy: OutOfDomain, source: str) -> list
         else open_source(rows, read=schema.read)
     )
     columns = as_written(given, schema).take(schema.column_names)
-    read = {a.name: _read(a, columns[a.name], policy, source) for a in schema.columns}
+    read: dict[str, Encoded] = {}
+    for attribute in schema.columns:
+        where = f"{source}: attribute '{attribute.name}'"
+        encoded = cells_of(attribute, as_column(columns[attribute.name], where))
+        if policy is OutOfDomain.ERROR:
+            require_fit(attribute, unfit(attribute, encoded), where)
+        read[attribute.name] = _settle(attribute, encoded, policy)
     cells: dict[str, NDArray[Any]] = {}
     for column in schema.derive:
         for name in column.inputs:
             if name not in cells:
-                cells[name] = _known_cells(schema[name], *read[name])
+                codes, values, unknown = read[name]
+                known = read_cells(schema[name], EncodedColumn(codes, values))
+                # To an expression an unknown cell is a missing one. Of a number that is NaN already.
+                cells[name] = known if unknown is None or values is not None else np.where(unknown, -1, known)
         read[column.name] = _settle(schema[column.name], derived_cells(schema, column, cells), column.outside)
     return [read[attribute.name] for attribute in schema]
-
-
-def _known_cells(
-    attribute: Attribute,
-    codes: NDArray[np.unsignedinteger],
-    values: NDArray[np.float64] | None,
-    unknown: NDArray[np.bool_] | None,
-) -> NDArray[Any]:
-    """Return cells as an expression reads them, the unknown ones missing."""
-    cells = read_cells(attribute, EncodedColumn(codes, values))
-    return cells if unknown is None or values is not None else np.where(unknown, -1, cells)
-
-
-def _read(attribute: Attribute, column: Any, policy: OutOfDomain, source: str) -> Encoded:
-    """Return codes, values, and the unknown cells, None if there are none."""
-    where = f"{source}: attribute '{attribute.name}'"
-    cells = cells_of(attribute, as_column(column, where))
-    if policy is OutOfDomain.ERROR:
-        require_fit(attribute, unfit(attribute, cells), where)
-    return _settle(attribute, cells, policy)
 
 
 def _settle(attribute: Attribute, cells: EncodedCells, policy: OutOfDomain) -> Encoded:

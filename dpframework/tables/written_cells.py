@@ -267,19 +267,15 @@ def _relabel(options: ColumnOptions, series: pl.Series, *, styled: bool) -> pl.S
     else:
         forms = map(of_number, given)
         cells = [("" if form is None else label_of(form), form) for form in forms]
-    numbers = _numbers_in(options if styled else ColumnOptions(), cells) if options.ranges else [None] * len(cells)
+    numbers: list[float | None] = [None] * len(cells)
+    if options.ranges:
+        texts = pl.Series([text.strip() for text, _ in cells], dtype=pl.String)
+        found, _ = styled_numbers(options if styled else ColumnOptions(), texts)
+        numbers = [None if math.isnan(number) else number for number in found.tolist()]
     become = _relabelling(options)
     new = [become(text, form, number) for (text, form), number in zip(cells, numbers, strict=True)]
     labels = pl.Series(new, dtype=pl.String)
     return series.replace_strict(distinct, labels, default=None, return_dtype=pl.String)
-
-
-def _numbers_in(options: ColumnOptions, cells: Sequence[tuple[str, Form | None]]) -> list[float | None]:
-    import polars as pl
-
-    texts = pl.Series([text.strip() for text, _ in cells], dtype=pl.String)
-    numbers, _ = styled_numbers(options, texts)
-    return [None if math.isnan(number) else number for number in numbers.tolist()]
 
 
 def _relabelling(options: ColumnOptions) -> Callable[[str, Form | None, float | None], str | None]:
