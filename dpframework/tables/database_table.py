@@ -102,12 +102,7 @@ class DatabaseTable:
                 raise InputError(f"{name!r} is no name of a table; give one such as 'clinic.visits'")
             if not self.query:
                 require_table_name(name, "the table")
-        self._require_read_so()
-        if self.id is not None:
-            require_joinable(self.schema, self.id, self.unit)
-
-    def _require_read_so(self) -> None:
-        """Refuse a place that the schema, and so the plan, names otherwise."""
+        # Plans show what the schema says of the place, so the rows must come from there.
         read = self.schema.read
         if self.query and (self.id is not None or read != attrs.evolve(read, query=self.table[0], table="")):
             raise InputError(
@@ -118,6 +113,8 @@ class DatabaseTable:
             raise InputError("the schema's [read] has a query; give it as the table, with query=True")
         if read.table and self.table != (read.table,):
             raise InputError(f"the schema's [read] names the table '{read.table}', not '{self.shown}'")
+        if self.id is not None:
+            require_joinable(self.schema, self.id, self.unit)
 
     @property
     def shown(self) -> str:

@@ -46,16 +46,6 @@ _KINDS = {
 }
 
 
-def _module() -> Any:
-    try:
-        import duckdb
-    except ImportError:
-        raise InputError(
-            "engine 'duckdb' needs the package duckdb; install it with: pip install 'dpframework[database]'"
-        ) from None
-    return duckdb
-
-
 @final
 class DuckDBConnection(SqlConnection):
     """A database in the memory of this process, with the files or the database that it reads.
@@ -84,8 +74,14 @@ class DuckDBConnection(SqlConnection):
     def __init__(
         self, threads: int | None = None, database: str | os.PathLike[str] | None = None, timeout: float | None = None
     ) -> None:
+        try:
+            import duckdb
+        except ImportError:
+            raise InputError(
+                "engine 'duckdb' needs the package duckdb; install it with: pip install 'dpframework[database]'"
+            ) from None
         super().__init__()
-        self._duckdb = _module()
+        self._duckdb: Any = duckdb
         self._variables: list[str] = []
         self._timeout, self._late = timeout, threading.Event()
         self._connection = self._duckdb.connect(":memory:")
@@ -206,7 +202,13 @@ class DuckDBConnection(SqlConnection):
         return [str(row[0]) for row in self._connection.execute(f"describe {query}").fetchall()]
 
     def _types(self, query: str) -> list[ColumnType]:
-        return [_type(str(row[1])) for row in self._connection.execute(f"describe {query}").fetchall()]
+        types = []
+        for row in self._connection.execute(f"describe {query}").fetchall():
+            name = str(row[1])
+            kind = CellKind.TEXT if name.startswith(("DECIMAL", "ENUM")) else _KINDS.get(name, CellKind.OTHER)
+            # a column may have a collation, by which two texts are one; their bytes are not
+            types.append(ColumnType(kind, name, "encode(cast({} as varchar))", short=name in ("FLOAT", "UBIGINT")))
+        return types
 
     def _upload(self, name: str, columns: Mapping[str, NDArray[Any]], types: Mapping[str, str]) -> None:
         given = {key: np.ascontiguousarray(one) for key, one in columns.items()}
@@ -221,11 +223,3 @@ class DuckDBConnection(SqlConnection):
             self._connection.execute(f"create temp table {name} as select {', '.join(listed)} from {name}_given")
         finally:
             self._connection.unregister(f"{name}_given")
-
-
-def _type(name: str) -> ColumnType:
-    kind = _KINDS.get(name, CellKind.OTHER)
-    if name.startswith(("DECIMAL", "ENUM")):
-        kind = CellKind.TEXT
-    # a column may have a collation, by which two texts are one; their bytes are not
-    return ColumnType(kind, name, "encode(cast({} as varchar))", short=name in ("FLOAT", "UBIGINT"))

@@ -201,13 +201,13 @@ class PostgresConnection(SqlConnection):
 
     def _types(self, query: str) -> list[ColumnType]:
         described = self._execute(f"select * from ({query}) as t limit 0").description
-        return [self._type(one.type_code) for one in described]
-
-    def _type(self, oid: int) -> ColumnType:
-        name = self._names_of_types.get(oid, "unknown")
-        kind = CellKind.TEXT if oid in self._enums else _KINDS.get(name, CellKind.OTHER)
-        # another collation may take two texts for one
-        return ColumnType(kind, name, '(cast({} as text) collate "C")', short=name == "float4")
+        types = []
+        for oid in (one.type_code for one in described):
+            name = self._names_of_types.get(oid, "unknown")
+            kind = CellKind.TEXT if oid in self._enums else _KINDS.get(name, CellKind.OTHER)
+            # another collation may take two texts for one
+            types.append(ColumnType(kind, name, '(cast({} as text) collate "C")', short=name == "float4"))
+        return types
 
     def _upload(self, name: str, columns: Mapping[str, NDArray[Any]], types: Mapping[str, str]) -> None:
         """Copy numbers. They are in no log of statements."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.attributes import Attribute, Numeric
+from dpframework.facts.attributes import Numeric
 from dpframework.facts.derived_columns import DerivedColumn
 from dpframework.facts.schema import Schema
 from dpframework.tables.derivation import derive, read_cells
@@ -105,7 +105,15 @@ def read_places(schema: Schema, names: Sequence[str]) -> list[str]:
 def read_of(schema: Schema, names: Sequence[str], found: Mapping[str, Any]) -> dict[str, Cells]:
     """Return the cells of some attributes as expressions read them, given the columns of `read_places`."""
     places = dict(zip(names, read_places(schema, names), strict=True))
-    return {name: read_cells(schema[name], _encode(schema[name], found[place])) for name, place in places.items()}
+    read = {}
+    for name, place in places.items():
+        cells = np.ma.asarray(found[place])
+        if isinstance(schema[name], Numeric):
+            column = EncodedColumn(np.zeros(0, np.uint8), np.ma.filled(cells.astype(np.float64), np.nan))
+        else:
+            column = EncodedColumn(np.ma.filled(cells, 0).astype(np.int64), None)
+        read[name] = read_cells(schema[name], column)
+    return read
 
 
 def numbers_of(k: int, column: EncodedColumn) -> dict[str, NDArray[Any]]:
@@ -119,10 +127,3 @@ def _cell(table: str, place: str) -> str:
     if not place.startswith("v"):
         return f"{table}.{place}"
     return f"coalesce({table}.{place}, cast('NaN' as double precision))"
-
-
-def _encode(attribute: Attribute, found: Any) -> EncodedColumn:
-    cells = np.ma.asarray(found)
-    if isinstance(attribute, Numeric):
-        return EncodedColumn(np.zeros(0, np.uint8), np.ma.filled(cells.astype(np.float64), np.nan))
-    return EncodedColumn(np.ma.filled(cells, 0).astype(np.int64), None)

@@ -154,7 +154,7 @@ def _sqlite(path: str) -> tuple[Callable[[], Any], Callable[[str], str]]:
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(place, uri=True, check_same_thread=False)
         connection.set_authorizer(_only_reads)
-        connection.text_factory = _decode
+        connection.text_factory = lambda text: text.decode("utf-8", "replace")
         return connection
 
     return connect, lambda name: '"' + name.replace('"', '""') + '"'
@@ -164,10 +164,6 @@ def _only_reads(action: int, first: str | None, second: str | None, *_: str | No
     """Let SQLite read tables, and nothing else: no other files, no settings, no code."""
     code = second == "load_extension" or action not in _MAY
     return sqlite3.SQLITE_DENY if code else sqlite3.SQLITE_OK
-
-
-def _decode(text: bytes) -> str:
-    return text.decode("utf-8", "replace")
 
 
 def _server(url: str, name: str, options: Mapping[str, str] | None) -> tuple[Callable[[], Any], Callable[[str], str]]:
