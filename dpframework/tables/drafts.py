@@ -90,14 +90,13 @@ class SchemaDraft:
 
     def dumps(self) -> str:
         """Return the schema as the text of a TOML file. Comments name columns that were left out, and show no cell."""
-        comments = [_comment(note) for note in self.notes if note.left_out]
-        return "\n".join([self.schema.dumps(), *comments])
-
-
-def _comment(note: ColumnNote) -> str:
-    use = "To use it, say what it may hold, or declare it open:" if note.lines else f"It {note.found}."
-    lines = [f"column {toml_key(note.column)} is left out. {use}", *note.lines]
-    return "".join(f"# {line}\n" for line in lines)
+        texts = [self.schema.dumps()]
+        for note in self.notes:
+            if note.left_out:
+                use = "To use it, say what it may hold, or declare it open:" if note.lines else f"It {note.found}."
+                lines = [f"column {toml_key(note.column)} is left out. {use}", *note.lines]
+                texts.append("".join(f"# {line}\n" for line in lines))
+        return "\n".join(texts)
 
 
 def draft_of(

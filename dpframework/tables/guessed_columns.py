@@ -9,7 +9,7 @@ import collections
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import attrs
 import numpy as np
@@ -98,9 +98,16 @@ def guess_column(cells: DistinctCells) -> Guess:
         return Guess()
     padded = np.zeros(len(strange), dtype=np.bool_) if strange.all() else cells.matching(_PADDED)
     if padded.any():
-        return _guess_padded(cells, padded)
+        nulls = cells.only(cells.among(SURE_NULLS))
+        zeros = cells.only(padded)
+        found = f"{_of(zeros.cells, number)} are digits that begin with a zero, such as {zeros.texts[0]}"
+        return Guess(ColumnOptions(null=nulls.by_frequency()), False, found, "read as labels, not as numbers")
     if not strange.any():
-        return _numbers(cells)
+        # The first text is looked at alone, for most columns of numbers are no dates.
+        if re.search(_DAY_IN_DIGITS, cells.texts[0]) and cells.matching(_DAY_IN_DIGITS).all():
+            found = f"all {number:,} cells are dates in digits, such as {cells.texts[0]}"
+            return Guess(ColumnOptions(date="%Y%m%d"), True, found, "read as years")
+        return Guess(is_number=True)
     rest = cells.only(strange)
     empty = rest.among(_NULLS)
     nulls = rest.only(empty)
@@ -142,21 +149,6 @@ def _with_nulls(options: ColumnOptions, rest: DistinctCells, cells: int, what: s
     """Return the guess of a column with some cells that are no numbers or dates."""
     found = f"{_of(rest.cells, cells)} are not {what}: {_some(rest)}"
     return Guess(options, True, found, "read as missing")
-
-
-def _guess_padded(cells: DistinctCells, padded: Any) -> Guess:
-    nulls = cells.only(cells.among(SURE_NULLS))
-    zeros = cells.only(padded)
-    found = f"{_of(zeros.cells, cells.cells)} are digits that begin with a zero, such as {zeros.texts[0]}"
-    return Guess(ColumnOptions(null=nulls.by_frequency()), False, found, "read as labels, not as numbers")
-
-
-def _numbers(cells: DistinctCells) -> Guess:
-    """Return the guess of a column of plain numbers, which may be dates without signs."""
-    if re.search(_DAY_IN_DIGITS, cells.texts[0]) and cells.matching(_DAY_IN_DIGITS).all():
-        found = f"all {cells.cells:,} cells are dates in digits, such as {cells.texts[0]}"
-        return Guess(ColumnOptions(date="%Y%m%d"), True, found, "read as years")
-    return Guess(is_number=True)
 
 
 def _guess_styled(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:

@@ -77,12 +77,8 @@ def _inner(kind: Any) -> Any:
     return None
 
 
-def _is_of_arrow(kind: Any) -> bool:
-    return type(kind).__module__.partition(".")[0] == "pyarrow"
-
-
 def _holds_ids(kind: Any) -> bool:
-    if not _is_of_arrow(kind):
+    if type(kind).__module__.partition(".")[0] != "pyarrow":
         cell = getattr(kind, "type", None)  # numpy calls a span of time an integer
         return isinstance(cell, type) and issubclass(cell, _OF_CELLS) and not issubclass(cell, np.timedelta64)
     from pyarrow import types

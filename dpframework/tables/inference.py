@@ -144,7 +144,10 @@ def _draft(
     if "" in source.columns and (skipping := guess_skip(data, written)) != written:
         written, source = skipping, open_source(data, read=skipping)
     _refuse_undeclared(choices, source.columns, f"{source.name}: ")
-    names = _columns_to_read(source, exclude)
+    _refuse_unknown(exclude, source.columns, f"{source.name}: column to exclude")
+    names = [name for name in source.columns if name not in exclude]
+    if not names:
+        raise InputError(f"{source.name}: has no column left to make an attribute of")
     _refuse_unknown(views, names, f"{source.name}: column with a view")
     written.require_columns(source.columns)
     return draft_of(source.take(names), {n: _where(source, n) for n in names}, views, choices, written)
@@ -220,14 +223,6 @@ def _agree_on_options(left: Any, right: Any) -> ReadOptions:
     if written is not None and other is not None and written != other:
         raise InputError("the two files have different separators or encodings; write one as the other is written")
     return written or other or ReadOptions()
-
-
-def _columns_to_read(source: Source, exclude: Collection[str]) -> list[str]:
-    _refuse_unknown(exclude, source.columns, f"{source.name}: column to exclude")
-    names = [name for name in source.columns if name not in exclude]
-    if not names:
-        raise InputError(f"{source.name}: has no column left to make an attribute of")
-    return names
 
 
 def _refuse_undeclared(choices: Choices, known: Collection[str], where: str = "") -> None:
