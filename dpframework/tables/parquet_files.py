@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -105,7 +104,7 @@ class ParquetFile:
         first, end = rows * k // n, rows * (k + 1) // n
         for low in range(first, end, most) or [first]:
             number = min(most, end - low)
-            frame = self._read(functools.partial(_collect, asked, low, number), InputError, remedy)
+            frame = self._read(asked.slice(low, number).collect, InputError, remedy)
             if frame.height != number:
                 raise InputError(self._broken)
             for part in _parts(frame):
@@ -180,7 +179,3 @@ def _reasons(error: OSError) -> Iterator[str]:
     yield from (reason for kind, reason in _REASONS.items() if isinstance(error, kind))
     if _UNANSWERED.search(str(error)):
         yield "the host cannot be reached, or does not answer"
-
-
-def _collect(frame: pl.LazyFrame, low: int, rows: int) -> pl.DataFrame:
-    return frame.slice(low, rows).collect()

@@ -40,7 +40,11 @@ def files_of(place: str | os.PathLike[str]) -> list[str]:
     path = Path(text)
     _require_no_stream(path)
     if path.is_dir():
-        within = sorted(str(found) for found in path.rglob("*.parquet") if _is_data(found.relative_to(path)))
+        within = sorted(
+            str(found)
+            for found in path.rglob("*.parquet")
+            if not any(part.startswith((".", "_")) for part in found.relative_to(path).parts)
+        )
         for file in within:
             _require_no_stream(Path(file))
         if not within:
@@ -117,7 +121,3 @@ def name_of(places: Sequence[str | os.PathLike[str]], files: Sequence[str]) -> s
         return Path(places[0]).name
     more = len(files) - 1
     return Path(files[0]).name + (f" and {counted(more, 'more file')}" if more else "")
-
-
-def _is_data(path: Path) -> bool:
-    return not any(part.startswith((".", "_")) for part in path.parts)

@@ -68,7 +68,9 @@ def read_in_pieces(
     require_found(files.schema, functools.reduce(RowFindings.__add__, (found for _, found in read)), files.sources)
     builder = files.builder(files.shown)
     for table, _ in read:
-        builder.add({}, {attribute.name: _column(table, attribute.name) for attribute in files.schema})
+        columns = dict(zip(table.schema.names, table.columns, strict=True))
+        encoded = {a: EncodedColumn(columns[a], table.values.get(a), table.keys.get(a)) for a in files.schema.names}
+        builder.add({}, encoded)
     whole, keys = builder.part(files.unit, files.key if how is None else how.key), {}
     for name, column in whole.keys.items():
         firsts = [table.keys[name].firsts for table, _ in read]
@@ -86,8 +88,3 @@ def _shuffle(how: Shuffle[Any], pieces: Sequence[Piece], buckets: int) -> list[t
         how.settle(piece, one.state, [answers[k] for answers, _ in gathered])
         for k, (piece, one) in enumerate(zip(pieces, spread, strict=True))
     ]
-
-
-def _column(table: Table, name: str) -> EncodedColumn:
-    """Return a column of a table as codes."""
-    return EncodedColumn(table.columns[table.schema.index(name)], table.values.get(name), table.keys.get(name))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.periods import Period
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
@@ -71,7 +70,14 @@ def add_blocks(builder: TableBuilder, source: Source, schema: Schema, unit: Priv
     """
     span = unit.require_span()
     for block in source.blocks(names_to_read(schema, unit)):
-        builder.add(block if span is None else _of_period(block, schema, span, unit, policy, source.name))
+        if span is not None:
+            inside = rows_in(span, block[unit.date or ""], policy, f"{source.name}: column '{unit.date}'")
+            rows = pl_positions(inside)
+            block = {
+                name: as_column(block[name], f"{source.name}: column '{name}'").take(rows)
+                for name in schema.column_names
+            }
+        builder.add(block)
 
 
 def add_rows(builder: TableBuilder, source: Source, schema: Schema, rows: pl.Series, number: int) -> None:
@@ -157,15 +163,6 @@ def _table_of_units(
     builder = TableBuilder(schema, sources, policy, values, mapped=mapped)
     builder.add({}, made.encode(schema))
     return builder.table(unit, secrets.token_bytes(KEY_BYTES) if key is None else key)
-
-
-def _of_period(
-    block: Mapping[str, Any], schema: Schema, span: Period, unit: PrivacyUnit, policy: OutOfDomain, source: str
-) -> dict[str, Any]:
-    """Return the rows of a block that lie in a period."""
-    inside = rows_in(span, block[unit.date or ""], policy, f"{source}: column '{unit.date}'")
-    rows = pl_positions(inside)
-    return {name: as_column(block[name], f"{source}: column '{name}'").take(rows) for name in schema.column_names}
 
 
 def names_to_read(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:

@@ -146,7 +146,7 @@ class TableBuilder:
             elif name in self._derived:
                 column = derive(self._schema, self._derived[name], read)
             else:
-                cells = cells_of(attribute, as_column(columns[name], self._where(name)))
+                cells = cells_of(attribute, as_column(columns[name], f"{self._sources[name]}: attribute '{name}'"))
                 if self._policy is OutOfDomain.ERROR:
                     self._unfit[k] |= unfit(attribute, cells)
                 column = settle(attribute, cells, self._policy)
@@ -184,6 +184,3 @@ class TableBuilder:
         values = {name: column.taken() for name, column in self._values.items()}
         keys = {name: KeyColumn(codes.taken(), self._books[name]) for name, codes in self._keys.items()}
         return Table(self._schema, columns, values, unit, key, keys=keys)
-
-    def _where(self, name: str) -> str:
-        return f"{self._sources[name]}: attribute '{name}'"

@@ -109,7 +109,8 @@ class _End(Accumulator):
         self._when = np.full(number, -math.inf if last else math.inf)
 
     def add(self, units: Units, parts: Sequence[Cells]) -> None:
-        known = _not_missing(parts[0])
+        cells = parts[0]
+        known = ~np.isnan(cells) if cells.dtype == np.float64 else cells >= 0
         if len(parts) > 1:
             known &= ~np.isnan(parts[1])
             when = parts[1]
@@ -119,21 +120,17 @@ class _End(Accumulator):
             known &= ~self._seen[units]
         rows = np.flatnonzero(known)
         if len(parts) > 1:
+            # Reversed, equal ones go from the last row to the first: the first one is then written last, and stays.
             order = np.argsort(parts[1][rows], kind="stable")
-            rows = rows[order] if self._last else rows[_latest_first(parts[1][rows])]
+            rows = rows[order] if self._last else rows[order[::-1]]
             self._when[units[rows]] = parts[1][rows]
         elif not self._last:
             rows = rows[::-1]
-        self._found[units[rows]] = parts[0][rows]  # of several rows of one unit the last one stays
+        self._found[units[rows]] = cells[rows]  # of several rows of one unit the last one stays
         self._seen[units[rows]] = True
 
     def cells(self) -> Cells:
         return self._found
-
-
-def _latest_first(when: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the order from the largest to the smallest, among equal ones from the last to the first."""
-    return np.argsort(when, kind="stable")[::-1]
 
 
 @final
@@ -176,10 +173,6 @@ def _empty(part: Operand) -> Any:
 def _size(part: Operand) -> int:
     """Return how many labels or truths a part may be."""
     return len(part.domain.values) if isinstance(part.domain, Labels) else 2
-
-
-def _not_missing(cells: Cells) -> NDArray[np.bool_]:
-    return ~np.isnan(cells) if cells.dtype == np.float64 else cells >= 0
 
 
 @final

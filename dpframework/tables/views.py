@@ -104,7 +104,8 @@ def join(
         all_names = list(dict.fromkeys([*names, *([] if key_name is None else [key_name])]))
         given.require(all_names)
         source = given.fix(all_names)
-        sides.append({name: as_column(column, _where(source, name)) for name, column in source.take(names).items()})
+        taken = source.take(names).items()
+        sides.append({name: as_column(column, f"{source.name}: column '{name}'") for name, column in taken})
         if key_name is not None:
             keys.append(ids_in(source, key_name))
             if {len(column) for column in sides[-1].values()} != {len(keys[-1])}:
@@ -116,7 +117,10 @@ def join(
         return {**sides[0], **sides[1]}
     if strict:
         for (source, _), key in zip((left, right), keys, strict=True):
-            _require_ids(key, f"{source.name}: the id column '{key_name}'")
+            what = f"{source.name}: the id column '{key_name}'"
+            key.require_all(what)
+            if key.series.n_unique() < len(key):
+                raise DoesNotFit(id_twice(what))
     pairs = _match(*(key.series for key in keys))
     if strict and pairs.height == 0:
         raise DoesNotFit(no_common_id(files, key_name or ""))
@@ -138,12 +142,6 @@ def _match(left: pl.Series, right: pl.Series) -> pl.DataFrame:
     return numbered[0].join(numbered[1], on="id").sort("left")
 
 
-def _require_ids(ids: Ids, what: str) -> None:
-    ids.require_all(what)
-    if ids.series.n_unique() < len(ids):
-        raise DoesNotFit(id_twice(what))
-
-
 def id_twice(what: str) -> str:
     """Return the sentence about ids that occur twice in a view. `what` names the ids."""
     return f"{what} holds an id twice; each must differ"
@@ -152,7 +150,3 @@ def id_twice(what: str) -> str:
 def no_common_id(files: str, column: str) -> str:
     """Return the sentence about two views without a common id."""
     return f"{files}: have no id in common in the column '{column}'"
-
-
-def _where(source: Source, name: str) -> str:
-    return f"{source.name}: column '{name}'"

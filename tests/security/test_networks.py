@@ -159,11 +159,19 @@ def test_a_host_that_stops_after_the_footer_uses_up_the_approval(rows: bytes, mo
         source = open_source(f"{url}/people.parquet", None)
     assert source.columns == ("ill", "age")
 
-    def refused(*_: object) -> None:
-        raise ConnectionRefusedError("a text that may quote a cell")
+    class OnlyFooter:
+        """A lazy frame that has the number of rows, which the footer holds, and no row."""
 
-    monkeypatch.setattr(parquet_files, "_collect", refused)
-    monkeypatch.setattr(parquet_files.ParquetFile, "_scan", lambda self: pl.LazyFrame({"ill": [True], "age": [1]}))
+        def select(self, asked: object) -> object:
+            return pl.LazyFrame({"len": [1]}) if isinstance(asked, pl.Expr) else self
+
+        def slice(self, low: int, rows: int) -> OnlyFooter:
+            return self
+
+        def collect(self) -> None:
+            raise ConnectionRefusedError("a text that may quote a cell")
+
+    monkeypatch.setattr(parquet_files.ParquetFile, "_scan", lambda self: OnlyFooter())
     with pytest.raises(dpf.InputError) as caught:
         list(source.blocks(["ill"]))
     assert not isinstance(caught.value, NotOpened)
