@@ -366,9 +366,7 @@ def _guard(function: Callable[[], Answer], *, telling: bool = False) -> bytes:
         with silenced(streams=True):
             return pack_answer(function())
     except BaseException as error:  # one that escaped would be shown in the worker's log
-        return pack_answer(Failed(_kind(error), error if telling and isinstance(error, InputError) else None))
-
-
-def _kind(error: BaseException) -> str:
-    known = type(error).__module__.partition(".")[0] in _SENT
-    return type(error).__name__ if known else "an error of its own"
+        # A class that a library makes while it reads may be named after a cell.
+        known = type(error).__module__.partition(".")[0] in _SENT
+        kind = type(error).__name__ if known else "an error of its own"
+        return pack_answer(Failed(kind, error if telling and isinstance(error, InputError) else None))

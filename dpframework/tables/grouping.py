@@ -149,7 +149,10 @@ class GroupingEngine(Engine):
         counted = self.tables_of([(rows, own) for (rows, _), own in zip(asked, tables, strict=True)])
         found = []
         for own, of, named, counts in zip(each, wanted, tables, counted, strict=True):
-            known = {table: self._check(table, array) for table, array in zip(named, counts, strict=True)}
+            known = dict(zip(named, counts, strict=True))
+            for table, array in known.items():
+                if array.shape != table.shape or array.dtype != np.int64:
+                    raise InputError(f"engine '{self.name}' must count a table in its shape, in integers of 64 bits")
             margins = {table: margin_of(table, whole, known[whole]) for table, whole in of.items()}
             found.append([np.asarray(one.assemble([margins[table] for table in one.tables])) for one in own])
         return found
@@ -165,11 +168,6 @@ class GroupingEngine(Engine):
             )
         found.require_shown(rows.made_of)
         return found
-
-    def _check(self, table: Crosstab, counts: NDArray[Any]) -> NDArray[np.int64]:
-        if counts.shape != table.shape or counts.dtype != np.int64:
-            raise InputError(f"engine '{self.name}' must count a table in its shape, in integers of 64 bits")
-        return counts
 
     def kept(self, rows: SelectedRows) -> dict[Hashable, Any]:
         """See `Engine`."""

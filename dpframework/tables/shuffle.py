@@ -259,7 +259,12 @@ def unpack(message: bytes) -> list[bytes]:
 
 def pack_frames(*frames: pl.DataFrame) -> bytes:
     """Return frames as a message."""
-    return pack([_write(frame) for frame in frames])
+    messages = []
+    for frame in frames:
+        written = io.BytesIO()
+        frame.write_ipc_stream(written)
+        messages.append(written.getvalue())
+    return pack(messages)
 
 
 def frames_of(message: bytes) -> list[pl.DataFrame]:
@@ -267,9 +272,3 @@ def frames_of(message: bytes) -> list[pl.DataFrame]:
     import polars as pl
 
     return [pl.read_ipc_stream(io.BytesIO(frame)) for frame in unpack(message)]
-
-
-def _write(frame: pl.DataFrame) -> bytes:
-    written = io.BytesIO()
-    frame.write_ipc_stream(written)
-    return written.getvalue()

@@ -96,7 +96,10 @@ def pack_answer(answer: Answer) -> bytes:
             of_ids = sorted((one.name, side) for one, side in answer.found.ids)
             form = {"ids": of_ids, "unfit": sorted((name, way.name) for name, way in answer.found.unfit)}
         case Failed():
-            form = {"failed": answer.kind, "error": None if answer.error is None else _error_form(answer.error)}
+            form = {"failed": answer.kind, "error": None}
+            if (error := answer.error) is not None:
+                known = next(name for name, kind in reversed(_ERRORS.items()) if isinstance(error, kind))
+                form["error"] = known, str(error), error.kind if isinstance(error, DoesNotFit) else ""
         case Read():
             unfit = [sorted(way.name for way in ways) for ways in answer.found.unfit]
             form = {"rows": answer.found.rows, "unfit": unfit, "digest": answer.digest}
@@ -151,11 +154,6 @@ def _of(kind: type, value: Any) -> Any:
     if type(value) is not kind:
         raise TypeError
     return value
-
-
-def _error_form(error: InputError) -> tuple[str, str, str]:
-    known = next(name for name, kind in reversed(_ERRORS.items()) if isinstance(error, kind))
-    return known, str(error), error.kind if isinstance(error, DoesNotFit) else ""
 
 
 def _read_failure(form: Mapping[str, Any]) -> Failed:
