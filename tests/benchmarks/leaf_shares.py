@@ -29,15 +29,15 @@ from compare_classifiers import METHODS, calibration_error, classes_of, draw_cla
 from dpframework_trees import estimates
 from dpframework_trees.default import ADDITIVE
 from dpframework_trees.leaf_shares import (
-    OF_LEAVES,
-    OF_NODES,
+    LEAF_CONCENTRATIONS,
+    NODE_CONCENTRATIONS,
     Branch,
     NoisyLeaves,
     Reals,
-    _Chain,
-    _concentrations,
+    _Messages,
     _prior_of,
-    _steps,
+    _transitions,
+    _weigh_concentrations,
 )
 from dpframework_trees.tree import DecisionTree, Inner, Leaf, TreeNode
 from numpy.typing import NDArray
@@ -67,24 +67,25 @@ def former(node: Any, parent: NDArray[np.float64]) -> TreeNode:
 
 def draw_shares(tree: Branch, leaves: NoisyLeaves, draws: int, rng: np.random.Generator) -> Iterator[Reals]:
     """Draw class shares of all leaves from the posterior, each of shape (leaves, classes)."""
-    chain, root = _Chain.of(leaves), (tree,) if isinstance(tree, int) else tree
-    told, prior = chain.tell_parents(root), _prior_of(leaves)
-    likely = _concentrations(told, prior)
+    messages, root = _Messages.of(leaves), (tree,) if isinstance(tree, int) else tree
+    likelihoods, prior = messages.send_up(root), _prior_of(leaves)
+    likely = _weigh_concentrations(likelihoods, prior)
     for _ in range(draws):
         at = np.unravel_index(rng.choice(likely.size, p=(likely / likely.sum()).ravel()), likely.shape)
-        rows, cells = np.zeros(leaves.counts.shape), draw_classes(told_at(chain, root, at) * prior, rng)
-        draw_below(chain, root, cells, at, rows, rng)
+        rows, cells = np.zeros(leaves.counts.shape), draw_classes(sent_at(messages, root, at) * prior, rng)
+        draw_below(messages, root, cells, at, rows, rng)
         yield rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-12)
 
 
-def told_at(chain: _Chain, children: tuple[Branch, ...], at: tuple[Any, ...]) -> Reals:
-    """Return how likely each cell of a node is by what its children tell, shape (classes, cells)."""
-    told = sum((chain.told[child][min(at[0], len(chain.told[child]) - 1), at[1]] for child in children), np.zeros(1))
-    return np.asarray(np.exp(told - told.max(axis=1, keepdims=True)))
+def sent_at(messages: _Messages, children: tuple[Branch, ...], at: tuple[Any, ...]) -> Reals:
+    """Return the likelihood of each cell of a node by its children's messages, shape (classes, cells)."""
+    sent = [messages.sent[child] for child in children]
+    logs = sum((one[min(at[0], len(one) - 1), at[1]] for one in sent), np.zeros(1))
+    return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
 
 def draw_below(
-    chain: _Chain,
+    messages: _Messages,
     children: tuple[Branch, ...],
     cells: NDArray[np.int64],
     at: tuple[Any, ...],
@@ -94,11 +95,11 @@ def draw_below(
     """Draw the rows by class of all leaves below a node whose shares are in some cells, one a class."""
     for child in children:
         if isinstance(child, int):
-            own = draw_classes(_steps(OF_LEAVES)[at[1]][cells] * chain.likely[child], rng)
-            rows[child] = chain.means[child][np.arange(len(own)), own]
+            own = draw_classes(_transitions(LEAF_CONCENTRATIONS)[at[1]][cells] * messages.likelihoods[child], rng)
+            rows[child] = messages.means[child][np.arange(len(own)), own]
         else:
-            own = draw_classes(_steps(OF_NODES)[at[0]][cells] * told_at(chain, child, at), rng)
-            draw_below(chain, child, own, at, rows, rng)
+            own = draw_classes(_transitions(NODE_CONCENTRATIONS)[at[0]][cells] * sent_at(messages, child, at), rng)
+            draw_below(messages, child, own, at, rows, rng)
 
 
 def both(task: str, method: str, epsilon: float, args: argparse.Namespace) -> NDArray[np.float64]:

@@ -11,10 +11,10 @@ import pytest
 from dpframework_trees.leaf_shares import (
     CELLS,
     EDGES,
+    LEAF_CONCENTRATIONS,
     LEAST,
     MIDDLES,
-    OF_LEAVES,
-    OF_NODES,
+    NODE_CONCENTRATIONS,
     NoisyLeaves,
     estimate_rows,
     posterior_shares,
@@ -67,8 +67,8 @@ def shares_by_plain_sums(leaves: NoisyLeaves) -> np.ndarray:
         [[[cell_of_a_count(leaves, k, c, cell) for cell in range(CELLS)] for c in range(classes)] for k in range(3)]
     )
     total, shares = 0.0, np.zeros((3, classes))
-    for of_node in OF_NODES:
-        for of_leaf in OF_LEAVES:
+    for of_node in NODE_CONCENTRATIONS:
+        for of_leaf in LEAF_CONCENTRATIONS:
             node, leaf = steps(of_node), steps(of_leaf)
             weight, expected = of_leaf**-0.5, np.zeros((3, classes))
             for c in range(classes):
@@ -162,8 +162,8 @@ def world(rng: np.random.Generator, classes: int) -> tuple[NoisyLeaves, np.ndarr
         drawn = rng.dirichlet(np.maximum(a * shares, 1e-3)) if a < math.inf else shares
         return drawn / drawn.sum()
 
-    deviations = np.array(OF_LEAVES) ** -0.5
-    of_leaf, of_node = rng.choice(OF_LEAVES, p=deviations / deviations.sum()), rng.choice(OF_NODES)
+    deviations = np.array(LEAF_CONCENTRATIONS) ** -0.5
+    of_leaf, of_node = rng.choice(LEAF_CONCENTRATIONS, p=deviations / deviations.sum()), rng.choice(NODE_CONCENTRATIONS)
     root = rng.dirichlet(np.ones(classes))
     node = around(root, of_node)
     shares = np.array([around(mean, of_leaf) for mean in (node, node, root)])

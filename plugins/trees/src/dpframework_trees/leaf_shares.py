@@ -1,27 +1,33 @@
-"""The class shares of a tree's leaves, as the joint posterior of the noisy counts of all of them.
+"""Estimates of the class shares in a tree's leaves, from the noisy counts of all leaves together.
 
-Post-processing: it reads released counts, the variance of their noise and the released tree, and costs nothing.
+This is post-processing. It reads the released counts, the variance of their noise and the released tree, so it costs
+no budget.
 
-A leaf's own counts may be mostly noise. What other leaves hold says which shares are likely: first those of its branch,
-then those of the whole tree. How much leaves differ is not known, and shows in the same counts. So let
+A leaf's own counts may be mostly noise. The other leaves then show which shares are likely, those of the same branch
+more than the rest. How much leaves differ is not known either, and is estimated from the same counts. The estimates
+are posterior means, divided by their sum, under this model:
 
-- the share of a class among all rows be exponential with the mean 1/C, of C classes. Divided by their sum, such shares
-  are uniform among all shares;
-- a node's share of a class be gamma, with its parent's share g as the mean and g / a as the variance. Divided by their
-  sum, such shares have a Dirichlet distribution around the parent's. The concentration a is one number for all leaves,
-  and another for all nodes between the root and the leaves;
-- a count be Laplace, with a leaf's rows times its share as the mean. Its variance is that of the noise, and that of a
-  Poisson number of rows, since other rows are to be predicted.
+- The share of a class among all rows is exponential with mean 1/C, where C is the number of classes. Exponential shares
+  divided by their sum are uniform among all shares.
+- A node's share of a class is gamma. Its mean is the parent's share g, and its variance is g / a. Gamma shares divided
+  by their sum have a Dirichlet distribution around the parent's. All leaves have one concentration a, and all nodes
+  between the root and the leaves have another.
+- A noisy count is Laplace. Its mean is the leaf's rows times the share. Its variance is the noise's plus that of a
+  Poisson number of rows, because the shares are used to predict other rows.
 
 Given both concentrations, classes are independent, and the shares of one class are a Markov chain from the root to the
-leaves. Sums over all of them are exact on a grid of `CELLS` cells: each node tells its parent how likely each share of
-the parent makes what was counted below, then each is told what was counted elsewhere (Pearl 1988, chapter 4). The
-concentrations make all counts as likely as the product over classes says. Cells are equally wide in the square root of
-the share, in which the gamma distribution's deviation is about the same everywhere. A count may be more exact than a
-cell is wide, so a cell's likelihood is its mean, and a leaf's share in a cell is the mean by that likelihood.
+leaves. Belief propagation (Pearl 1988, chapter 4) sums over all shares exactly, on a grid of `CELLS` cells. First each
+node sends its parent the likelihood of the counts below it, for each share that the parent may have. Then the root's
+prior and the counts elsewhere in the tree are sent back down to each leaf. The likelihood of a pair of concentrations
+is the product of the likelihoods of all classes.
 
-The deviation of shares, 1 / sqrt(a), is uniform before anything is counted (Gelman 2006), for the leaves' a among
-`OF_LEAVES`. Any of `OF_NODES` is as likely as the others; where it is infinite, leaves differ from the whole tree only.
+Cells are equally wide in the square root of the share, on which scale the gamma distribution's deviation is about the
+same everywhere. A count may be more exact than a cell is wide. So a cell's likelihood is the mean over the cell, and
+the rows in it are averaged with the likelihood as weight.
+
+The leaves' concentration is one of `LEAF_CONCENTRATIONS`, with a prior that makes the deviation of shares, 1 / sqrt(a),
+uniform (Gelman 2006). The nodes' concentrations in `NODE_CONCENTRATIONS` are equally likely. An infinite one gives all
+nodes the shares of the whole tree, so that only leaves differ.
 
 Sources: Pearl 1988, Probabilistic Reasoning in Intelligent Systems; Gelman 2006, Prior distributions for variance
 parameters in hierarchical models; the model is ours.
@@ -41,17 +47,17 @@ Reals: TypeAlias = NDArray[np.float64]
 Branch: TypeAlias = int | tuple[Any, ...]  # a leaf's position, or a node's children, each a branch
 
 CELLS = 48
-LARGEST = 1.25  # a share may be above 1, as a leaf's rows are not known exactly
+LARGEST = 1.25  # A share may come out above 1, since a leaf's rows are only estimated.
 EDGES: Reals = np.linspace(0, math.sqrt(LARGEST), CELLS + 1) ** 2
 MIDDLES: Reals = np.linspace(0, math.sqrt(LARGEST), 2 * CELLS + 1)[1::2] ** 2
-OF_LEAVES = tuple(2.0**k for k in range(-1, 9))
-OF_NODES = (1.0, 4.0, 16.0, 64.0, math.inf)
-LEAST = 1e-12  # the probability of a cell is at least that, so that counts which contradict each other have a posterior
+LEAF_CONCENTRATIONS = tuple(2.0**k for k in range(-1, 9))
+NODE_CONCENTRATIONS = (1.0, 4.0, 16.0, 64.0, math.inf)
+LEAST = 1e-12  # Added to each cell's probability, so that counts which contradict each other have a posterior too.
 
 
 @attrs.frozen(eq=False)
 class NoisyLeaves:
-    """What was counted in a tree's leaves.
+    """The noisy counts of a tree's leaves.
 
     Attributes
     ----------
@@ -69,9 +75,9 @@ class NoisyLeaves:
 
 
 def estimate_rows(totals: Reals, variances: Reals) -> Reals:
-    """Return positive estimates of leaves' rows, drawn towards their mean by how much noise there is.
+    """Return positive estimates of leaves' rows. The more noise a total has, the nearer its estimate is to the mean.
 
-    A leaf's rows are expected to have half of the squared mean as their variance.
+    The numbers of rows are taken to vary between leaves with half of their squared mean as variance.
 
     Parameters
     ----------
@@ -87,6 +93,7 @@ def estimate_rows(totals: Reals, variances: Reals) -> Reals:
     (array([ 1., 60.]), array([25., 25.]))
     """
     mean = max(float(totals.mean()), 1.0)
+    # The best linear estimate weighs a total by its share of signal, V / (V + noise) with V = mean**2 / 2.
     known = mean**2 / (mean**2 + 2 * variances)
     return np.maximum(known * np.maximum(totals, 0) + (1 - known) * mean, 1.0)
 
@@ -104,26 +111,37 @@ def posterior_shares(tree: Branch, leaves: NoisyLeaves) -> Reals:
     array([[0.5, 0.5],
            [0.5, 0.5]])
     """
-    chain, root = _Chain.of(leaves), (tree,) if isinstance(tree, int) else tree
-    told, prior = chain.tell_parents(root), _prior_of(leaves)
-    chain.tell_children(root, np.log(prior), _concentrations(told, prior))
-    return np.asarray(chain.rows / chain.rows.sum(axis=1, keepdims=True))
+    root = (tree,) if isinstance(tree, int) else tree
+    messages, prior = _Messages.of(leaves), _prior_of(leaves)
+    likelihoods = messages.send_up(root)
+    messages.send_down(root, np.log(prior), _weigh_concentrations(likelihoods, prior))
+    return np.asarray(messages.rows / messages.rows.sum(axis=1, keepdims=True))
 
 
 def _prior_of(leaves: NoisyLeaves) -> Reals:
-    """Return the probability of each cell of a class's share among all rows, before anything is counted."""
+    """Return the prior probability of each cell of a class's share among all rows."""
     return np.asarray(np.diff(-np.exp(-leaves.counts.shape[1] * EDGES)) + LEAST)
 
 
-def _concentrations(told: Reals, prior: Reals) -> Reals:
-    """Return how likely concentrations are by what the root is told, shape (those of nodes, those of leaves)."""
-    most = told.max(axis=3)
-    evidence = (np.log(np.exp(told - most[..., np.newaxis]) @ prior) + most).sum(axis=2) - np.log(OF_LEAVES) / 2
+def _weigh_concentrations(likelihoods: Reals, prior: Reals) -> Reals:
+    """Return the posterior weights of all pairs of concentrations, shape (those of nodes, those of leaves).
+
+    Parameters
+    ----------
+    likelihoods
+        The message to the root (see `_Messages`).
+    prior
+        The probability of each cell of the root's share.
+    """
+    most = likelihoods.max(axis=3)
+    of_classes = np.log(np.exp(likelihoods - most[..., np.newaxis]) @ prior) + most
+    # The leaves' a are equally spaced in log(a), where a uniform 1 / sqrt(a) has a density in proportion to it.
+    evidence = of_classes.sum(axis=2) - np.log(LEAF_CONCENTRATIONS) / 2
     return np.asarray(np.exp(evidence - evidence.max()))
 
 
 @cache
-def _steps(concentrations: tuple[float, ...]) -> Reals:
+def _transitions(concentrations: tuple[float, ...]) -> Reals:
     """Return the probability of a child's cell given its parent's, shape (concentrations, parent's, child's)."""
     from scipy.special import gammainc
 
@@ -137,10 +155,10 @@ def _steps(concentrations: tuple[float, ...]) -> Reals:
 def _cells_of(leaves: NoisyLeaves) -> tuple[Reals, Reals]:
     """Return the log-likelihood of each cell, and the mean rows in it, both of shape (leaves, classes, cells).
 
-    With u = rows times share - count, the likelihood is exp(-|u| / b) / (2 b). Its integral, and that times u, are over
-    the part of a cell where u is positive, and the part where it is not. A negative count tells what 0 does: the rest
-    of it is noise, however many rows there are.
+    With u = rows times share - count, the likelihood is exp(-|u| / b) / (2 b). It is integrated, alone and times u,
+    over the part of a cell where u is positive and the part where it is negative.
     """
+    # A negative count says no more than 0 does: the rest of it is noise, however many rows there are.
     rows, counts = leaves.rows[:, None, None], np.maximum(leaves.counts, 0)[..., None]
     b = np.sqrt((leaves.variances[:, None, None] + rows * MIDDLES) / 2)
     u = rows * EDGES - counts
@@ -160,66 +178,69 @@ def _integrals(start: Reals, end: Reals, b: Reals) -> tuple[Reals, Reals]:
 
 
 @attrs.frozen(eq=False)
-class _Chain:
-    """Sums over all shares in a tree.
+class _Messages:
+    """The messages of belief propagation in a tree.
 
-    What nodes tell and are told is a logarithm, of shape (concentrations of nodes, those of leaves, classes, cells), or
-    1 in place of the first.
+    A message holds log-likelihoods of shape (concentrations of nodes, those of leaves, classes, cells). Where it is the
+    same for all concentrations of nodes, the first axis has length 1.
 
     Attributes
     ----------
-    likely
-        How likely each cell of a leaf makes its counts, up to a factor, shape (leaves, classes, cells).
+    likelihoods
+        The likelihood of a leaf's counts in each cell, up to a factor, shape (leaves, classes, cells).
     means
-        The rows in each cell of a leaf, of the same shape.
-    told
-        By child: how likely each cell of its parent makes what was counted below.
+        The mean rows in each cell of a leaf, of the same shape.
+    sent
+        By child, the message that it sent up: the likelihood of the counts below it, for each cell of its parent.
     rows
-        The expected rows of leaves by class, shape (leaves, classes), when children have been told.
+        The posterior mean of the leaves' rows by class, shape (leaves, classes), once messages were sent down.
     """
 
-    likely: Reals
+    likelihoods: Reals
     means: Reals
-    told: dict[Branch, Reals]
+    sent: dict[Branch, Reals]
     rows: Reals
 
     @classmethod
-    def of(cls, leaves: NoisyLeaves) -> _Chain:
-        """Return sums of which none is made yet."""
-        likely, means = _cells_of(leaves)
-        return cls(np.exp(likely - likely.max(axis=2, keepdims=True)), means, {}, np.zeros(leaves.counts.shape))
+    def of(cls, leaves: NoisyLeaves) -> _Messages:
+        """Return the leaves' own likelihoods, before any message is sent."""
+        logs, means = _cells_of(leaves)
+        likelihoods = np.exp(logs - logs.max(axis=2, keepdims=True))
+        return cls(likelihoods, means, {}, np.zeros(leaves.counts.shape))
 
-    def tell_parents(self, node: tuple[Branch, ...]) -> Reals:
-        """Return how likely each cell of a node makes what was counted below, and keep what each child tells it."""
+    def send_up(self, node: tuple[Branch, ...]) -> Reals:
+        """Send all messages up to a node, and return the likelihood of the counts below it for each of its cells."""
         for child in node:
             if isinstance(child, int):
-                told = np.log(self.likely[child] @ _steps(OF_LEAVES).transpose(0, 2, 1))[np.newaxis]
+                back = _transitions(LEAF_CONCENTRATIONS).transpose(0, 2, 1)
+                message = np.log(self.likelihoods[child] @ back)[np.newaxis]
             else:
-                own = self.tell_parents(child)
+                back = _transitions(NODE_CONCENTRATIONS).transpose(0, 2, 1)[:, None]
+                own = self.send_up(child)
                 most = own.max(axis=3, keepdims=True)
-                told = np.log(np.exp(own - most) @ _steps(OF_NODES).transpose(0, 2, 1)[:, None]) + most
-            self.told[child] = told
-        return sum((self.told[child] for child in node[1:]), self.told[node[0]])
+                message = np.log(np.exp(own - most) @ back) + most
+            self.sent[child] = message
+        return sum((self.sent[child] for child in node[1:]), self.sent[node[0]])
 
-    def tell_children(self, node: tuple[Branch, ...], elsewhere: Reals, weights: Reals) -> None:
-        """Tell the leaves below a node what was counted elsewhere, and add up their rows.
+    def send_down(self, node: tuple[Branch, ...], elsewhere: Reals, weights: Reals) -> None:
+        """Send the evidence of all other counts down to the leaves below a node, and average their rows.
 
         Parameters
         ----------
         node
             The node.
         elsewhere
-            How likely each of its cells is by all that was not counted below.
+            A message to the node: the prior and the likelihood of all counts that are not below it.
         weights
-            How likely the concentrations are, shape (those of nodes, those of leaves).
+            The posterior weights of the concentrations, shape (those of nodes, those of leaves).
         """
-        known = elsewhere + sum(self.told[child] for child in node)
+        all_counts = elsewhere + sum(self.sent[child] for child in node)
         for child in node:
-            rest = known - self.told[child]
-            likely = np.exp(rest - rest.max(axis=3, keepdims=True))
+            others = all_counts - self.sent[child]  # A child's own counts must not come back to it.
+            likely = np.exp(others - others.max(axis=3, keepdims=True))
             if isinstance(child, int):
-                cells = likely @ _steps(OF_LEAVES) * self.likely[child]
+                cells = likely @ _transitions(LEAF_CONCENTRATIONS) * self.likelihoods[child]
                 expected = (cells * self.means[child]).sum(axis=3) / cells.sum(axis=3)
                 self.rows[child] = (weights[..., np.newaxis] * expected).sum(axis=(0, 1))
             else:
-                self.tell_children(child, np.log(likely @ _steps(OF_NODES)[:, None]), weights)
+                self.send_down(child, np.log(likely @ _transitions(NODE_CONCENTRATIONS)[:, None]), weights)
