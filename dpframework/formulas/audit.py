@@ -73,7 +73,9 @@ def _of_one(one: Argument) -> Iterator[str]:
     try:
         match one.rule:
             case Rule.EXTREMES:
-                yield from _of_extremes(one)
+                wanted = simpler(one.shape, one.claim) if isinstance(one.shape, Cells) else []
+                if one.goals or not wanted or [(part.shape, part.claim) for part in one.parts] != wanted:
+                    yield "the claims that it rests on are not those of the formulas that it is an extreme of"
             case Rule.REPLACED:
                 yield from _of_replaced(one)
             case _:
@@ -111,12 +113,6 @@ def _of_goals(one: Argument) -> Iterator[str]:
         yield from _of_signs(one)
     if isinstance(one.shape, Parts):
         yield from _of_facts(one, one.shape)
-
-
-def _of_extremes(one: Argument) -> Iterator[str]:
-    wanted = simpler(one.shape, one.claim) if isinstance(one.shape, Cells) else []
-    if one.goals or not wanted or [(part.shape, part.claim) for part in one.parts] != wanted:
-        yield "the claims that it rests on are not those of the formulas that it is an extreme of"
 
 
 def _of_replaced(one: Argument) -> Iterator[str]:

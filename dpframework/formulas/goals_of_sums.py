@@ -16,7 +16,7 @@ from itertools import product as combinations
 
 from dpframework.formulas.claims import Change, Claim
 from dpframework.formulas.formula import Formula, Operation, PublicRange
-from dpframework.formulas.shapes import Adds, Outer, Total, table_rows
+from dpframework.formulas.shapes import Adds, Outer, table_rows
 from dpframework.formulas.smt import Goal, Ratio, UnprovableError, assume_sign, divisions, number_text, total
 
 _END = tuple[bool, ...]
@@ -90,7 +90,10 @@ def _vertex(shape: Outer, claim: Claim, at: _END, moves: tuple[_END | None, _END
         terms: dict[Formula, Ratio] = {table_rows: (now, "1.0")}
         for k, one in enumerate(shape.totals):
             base = f"(* {number_text(one.per_row or Fraction())} {rows})" if at[k] else "0.0"
-            terms[one.cell] = (base if move is None else f"(+ {base} {_move(one, move[k])})", "1.0")
+            if move is not None:
+                moved = number_text(one.rise if move[k] else -one.fall)
+                base = f"(+ {base} {moved})"
+            terms[one.cell] = (base, "1.0")
         zero = divisions(shape.body) if empty and move is None else []
         for quotient in divisions(shape.body):
             assume_sign(goal, quotient, goal.ratio(quotient.parts[1], terms), quotient in zero)
@@ -98,10 +101,6 @@ def _vertex(shape: Outer, claim: Claim, at: _END, moves: tuple[_END | None, _END
     low, high = sides if claim.change is not Change.FALL else reversed(sides)
     goal.deny(high, low, goal.ratio(claim.bound, {}))
     return goal.text()
-
-
-def _move(one: Total, up: bool) -> str:
-    return number_text(one.rise if up else -one.fall)
 
 
 def norm_goals(shape: Adds, claim: Claim) -> Iterator[str]:

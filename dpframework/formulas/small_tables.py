@@ -230,9 +230,6 @@ def searched(shape: Shape) -> str:
 def nearest_neighbours(shape: Shape, claim: Claim) -> Neighbours | None:
     """Return the neighbours with the largest change that is found; None for shapes that are not searched."""
     if isinstance(shape, Cells):
-        return max((search_change(one, claim.change, claim.group) for one, _ in settings(shape)), key=_change)
+        found = [search_change(one, claim.change, claim.group) for one, _ in settings(shape)]
+        return max(found, key=lambda one: float(one.change))
     return part_changes(shape, claim.change)[-1] if isinstance(shape, Parts) and claim.group == 1 else None
-
-
-def _change(found: Neighbours) -> float:
-    return float(found.change)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product as combinations
 from typing import Any
 
 from dpframework.formulas.claims import Change, Claim, Neighbours
 from dpframework.formulas.evaluation import value_of
-from dpframework.formulas.formula import Formula, Operation, PublicRange
+from dpframework.formulas.formula import Operation, PublicRange
 from dpframework.formulas.shapes import Adds, Outer, table_rows
 
 ROWS = (0, 1, 2, 5, 20, 1000)  # of the tables of a function of totals
@@ -52,8 +52,12 @@ def refuting_rows(shape: Adds, claim: Claim) -> Neighbours | None:
         return None
     ranges = [one.value for one in free if isinstance(one.value, PublicRange)]
     choices = combinations(*((one.lower, one.upper) for one in ranges))
-    rows = [_entries(shape, dict(zip(free, chosen, strict=True))) for chosen in choices]
-    rows = [row for row in rows if not shape.shares or (min(row) >= 0 and sum(row) <= 1)]
+    rows = []
+    for chosen in choices:
+        numbers = dict(zip(free, chosen, strict=True))
+        row = tuple(Fraction(value_of(entry, numbers, exact=True)) for entry in shape.entries)
+        if not shape.shares or (min(row) >= 0 and sum(row) <= 1):
+            rows.append(row)
     zeros = (Fraction(),) * len(shape.entries)
     for low, high in combinations(rows, rows) if claim.replaced else combinations([zeros], rows):
         moved = [abs(one - other) for one, other in zip(high, low, strict=True)]
@@ -62,10 +66,6 @@ def refuting_rows(shape: Adds, claim: Claim) -> Neighbours | None:
         if size > _bound(claim):
             return Neighbours(low, high, Fraction(size))
     return None
-
-
-def _entries(shape: Adds, numbers: Mapping[Formula, Fraction]) -> tuple[Fraction, ...]:
-    return tuple(Fraction(value_of(entry, numbers, exact=True)) for entry in shape.entries)
 
 
 def _bound(claim: Claim) -> Fraction:

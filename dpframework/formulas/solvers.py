@@ -62,12 +62,13 @@ def model(text: str, names: tuple[str, ...]) -> dict[str, Any] | None:
 
     found = solver.model()
     values = {str(known): found[known] for known in found.decls()}
-    return {name: _number(z3, values[name]) for name in names if name in values}
-
-
-def _number(z3: Any, value: Any) -> float:
-    approximate = value.approx(10) if z3.is_algebraic_value(value) else value
-    return float(approximate.as_fraction()) if z3.is_rational_value(approximate) else float(str(approximate))
+    numbers = {}
+    for name in names:
+        if (value := values.get(name)) is not None:
+            approximate = value.approx(10) if z3.is_algebraic_value(value) else value
+            fraction = approximate.as_fraction() if z3.is_rational_value(approximate) else str(approximate)
+            numbers[name] = float(fraction)
+    return numbers
 
 
 def _by_z3(text: str, effort: int) -> tuple[str, Any]:
