@@ -48,13 +48,6 @@ def counting_mechanism(counter: Mechanism, query: Query, schema: Schema) -> Mech
     return balanced if balanced.misfit(query.facts()) is None else counter
 
 
-def _adds_up(mechanism: Mechanism) -> bool:
-    """Tell whether a mechanism's noise adds up to 0."""
-    from dpframework.mechanisms.knorm import KNorm
-
-    return isinstance(mechanism, KNorm)
-
-
 @attrs.frozen
 class TableMiner(RowsMiner):
     """A miner of the counts of a table's cells."""
@@ -95,8 +88,11 @@ class TableMiner(RowsMiner):
 
     def table_of(self, calibration: Calibration, attributes: Iterable[Attribute], counts: Any) -> Frequencies:
         """Return the counts that were released of some attributes' cells."""
+        from dpframework.mechanisms.knorm import KNorm
+
         names, labels = zip(*((a.name, a.labels) for a in attributes), strict=True)
-        exact = calibration.same_rows and _adds_up(calibration.mechanism)
+        # With a public number of rows, this noise adds up to 0.
+        exact = calibration.same_rows and isinstance(calibration.mechanism, KNorm)
         return Frequencies(names, labels, counts, calibration.variance, exact_total=exact)
 
 

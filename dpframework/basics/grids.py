@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import final
 
@@ -88,7 +88,12 @@ class AdaptiveGridMiner(SearchMiner):
         cells: list[Box] = []
         for _ in range(self.depth):
             counts = looks.counts(new, cost)
-            large = {box for box, count in zip(new, counts, strict=True) if count >= enough and _divisible(box)}
+            several_bins = [any(end - first > 1 for first, end in box) for box in new]
+            large = {
+                box
+                for box, count, several in zip(new, counts, several_bins, strict=True)
+                if several and count >= enough
+            }
             cells += [box for box in new if box not in large]
             new = [quarter for box in new if box in large for quarter in _quarters(box)]
             if not new:
@@ -113,15 +118,10 @@ class AdaptiveGridMiner(SearchMiner):
         }
 
 
-def _divisible(box: Box) -> bool:
-    return any(end - first > 1 for first, end in box)
-
-
 def _quarters(box: Box) -> Iterator[Box]:
     """Yield the parts of a box, halved along each attribute that has more than one bin in it."""
-    return itertools.product(*(_halves(first, end) for first, end in box))
-
-
-def _halves(first: int, end: int) -> Sequence[tuple[int, int]]:
-    middle = (first + end) // 2
-    return [(first, end)] if middle == first else [(first, middle), (middle, end)]
+    halves = []
+    for first, end in box:
+        middle = (first + end) // 2
+        halves.append([(first, end)] if middle == first else [(first, middle), (middle, end)])
+    return itertools.product(*halves)

@@ -156,12 +156,11 @@ class KeysMiner(Miner):
         shows, changed = self.selector.shows(calibration), unit_changes(calibration.facts, Relation.ADD_OR_REMOVE_ONE)
         numbers = shows.within, shows.half, shows.always, float(shows.sure)
         found = KeyTable(self.attribute, released, *numbers, "rows" if changed == 1 else "units")
-        return found if self.by_key is None else attrs.evolve(found, each=self._of_each(self.by_key, table, found.keys))
-
-    def _of_each(self, miner: BasicMiner, table: PrivateTable, keys: tuple[str, ...]) -> ByKey:
-        """Release the result of each key, and of all other rows."""
-        parts = table.partition(Cases(Equals(self.attribute, key) for key in keys), name=BY_KEY)
-        return ByKey(keys, [miner.mine(part) for part in parts])
+        if self.by_key is None:
+            return found
+        parts = table.partition(Cases(Equals(self.attribute, key) for key in found.keys), name=BY_KEY)
+        # The last part are all other rows.
+        return attrs.evolve(found, each=ByKey(found.keys, [self.by_key.mine(part) for part in parts]))
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:

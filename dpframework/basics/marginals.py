@@ -197,14 +197,16 @@ class MarginalsMiner(RowsMiner):
 
     def plan_rows(self, schema: Schema) -> Node:
         """Plan a release for each group of residuals."""
-        steps = [step(name, group.query, self._mechanism(group)) for name, group in self.groups(schema).items()]
+        steps = []
+        for name, group in self.groups(schema).items():
+            mechanism: Mechanism
+            if self.rho is not None:
+                mechanism = Gaussian(self.rho)
+            else:
+                own = self._epsilon * group.share
+                mechanism = BlockNorm(own) if group.query.norm is Norm.BLOCKS else DiscreteLaplace(own)
+            steps.append(step(name, group.query, mechanism))
         return steps[0] if len(steps) == 1 else sequential(*steps)
-
-    def _mechanism(self, group: ResidualGroup) -> Mechanism:
-        if self.rho is not None:
-            return Gaussian(self.rho)
-        own = self._epsilon * group.share
-        return BlockNorm(own) if group.query.norm is Norm.BLOCKS else DiscreteLaplace(own)
 
     def values_read(self, schema: Schema) -> Collection[str]:
         """Return nothing: codes are counted."""

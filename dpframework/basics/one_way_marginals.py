@@ -34,7 +34,6 @@ from dpframework.mechanisms import (
     DiscreteLaplace,
     Gaussian,
     KNorm,
-    Mechanism,
     cell_variances,
     groups_by_size,
 )
@@ -134,7 +133,9 @@ class OneWayMarginals:
         nodes: dict[str, Step] = {}
         for number, (members, part) in enumerate(groups):
             name, counts = _step_of(number, len(groups)), Marginals([self.among[k] for k in members])
-            nodes[name] = step(name, counts, _k_norm(counts, amount * part))
+            best = KNorm(amount * part)
+            mechanism = best if best.misfit(counts.facts()) is None else DiscreteLaplace(best.epsilon)
+            nodes[name] = step(name, counts, mechanism)
         return nodes
 
     def variances(self, amount: Fraction, plan: Plan) -> list[float] | None:
@@ -257,11 +258,6 @@ class ResidualHistograms:
         """Return the variance of a number of each residual, in rows."""
         each = [calibration.variance] * len(self.query.sets)
         return dict(zip(self.query.sets, self.query.cell_variances(each), strict=True))
-
-
-def _k_norm(counts: Marginals, epsilon: Fraction) -> Mechanism:
-    best = KNorm(epsilon)
-    return best if best.misfit(counts.facts()) is None else DiscreteLaplace(best.epsilon)
 
 
 def _variances(calibration: Calibration, histograms: int) -> Sequence[float]:

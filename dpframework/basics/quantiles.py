@@ -72,14 +72,13 @@ class _RankMiner(NumberMiner):
         parts = [table]
         for attribute in self.groups(table.schema):
             parts = [part for whole in parts for part in whole.partition(attribute, name=GROUPS)]
-        found = [self._of(part) for part in parts]
+        found = []
+        for part in parts:
+            released, scores = self.release(part, "quantile", self._scores(part.schema))
+            rows = part.calibration("quantile").preview.within
+            found.append(QuantileEstimate(self.attribute, scores.quantile, released, rows, scores.step))
         what = f"{quantile_text(self.rank)} of {self.attribute}{self.where_text}"
         return self.table_of(table.schema, what, found) if self.by else found[0]
-
-    def _of(self, table: PrivateTable) -> QuantileEstimate:
-        released, scores = self.release(table, "quantile", self._scores(table.schema))
-        rows = table.calibration("quantile").preview.within
-        return QuantileEstimate(self.attribute, scores.quantile, released, rows, scores.step)
 
 
 @final

@@ -231,11 +231,12 @@ class _FirstRows:
         """Make several planned releases of this table (see `PrivateTable.release_many`)."""
         wanted = [(name, {**inputs, "rows_per_unit": self._rows}) for _, name, inputs in asked]
         found = PrivateTable.release_many((self._table, name, inputs) for name, inputs in wanted)
-        return [self._in_rows(self._steps[name], own) for (name, _), own in zip(wanted, found, strict=True)]
-
-    def _in_rows(self, step: Step, released: Any) -> Any:
-        weight = _query_at_rows(step).weight(self._rows)
-        return released if step.mechanism.selects or weight == 1 else released / weight
+        in_rows = []
+        for (name, _), released in zip(wanted, found, strict=True):
+            step = self._steps[name]
+            weight = _query_at_rows(step).weight(self._rows)
+            in_rows.append(released if step.mechanism.selects or weight == 1 else released / weight)
+        return in_rows
 
     def calibration(self, name: str) -> Calibration:
         """Return the noise of a planned step, in rows (see `PrivateTable.calibration`)."""
