@@ -39,7 +39,8 @@ class View(Choice, what="view"):
     RIGHT = "right"
 
 
-def _as_view(value: View | str | None) -> View | None:
+def as_view(value: View | str | None) -> View | None:
+    """Return a view, given as one or by its name; None stays."""
     return None if value is None else View.parse(value)
 
 
@@ -77,7 +78,7 @@ class Attribute(abc.ABC):
     kind: ClassVar[str]
 
     name: str
-    view: View | None = attrs.field(default=None, converter=_as_view, kw_only=True)
+    view: View | None = attrs.field(default=None, converter=as_view, kw_only=True)
     missing: bool = attrs.field(default=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
@@ -146,6 +147,11 @@ class Attribute(abc.ABC):
         if self.view is not None:
             form["view"] = self.view.value
         return form
+
+
+def as_attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
+    """Return attributes as a tuple, as the converter of an attrs field."""
+    return tuple(given)
 
 
 @final

@@ -123,7 +123,8 @@ def id_of_whole(number: int) -> str:
     """
     if abs(number) < 10 ** (PLAIN + 1):
         return str(number)
-    return id_of_decimal(Decimal(number))  # exact, and quick where str(number) is refused
+    # Exact, and quick even for numbers so long that Python refuses str(number).
+    return id_of_decimal(Decimal(number))
 
 
 def id_of_decimal(number: Decimal) -> str:

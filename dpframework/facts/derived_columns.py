@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
-from dpframework.facts.attributes import Attribute, View
+from dpframework.facts.attributes import Attribute, View, as_view
 from dpframework.facts.column_options import DateUnit
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.policies import OutOfDomain
@@ -46,10 +46,6 @@ def _outside(given: OutOfDomain | str) -> OutOfDomain:
     if policy is OutOfDomain.ERROR:
         raise InputError("outside must be 'clamp' or 'missing': a run may not stop because of a row")
     return policy
-
-
-def _view(given: View | str | None) -> View | None:
-    return None if given is None else View.parse(given)
 
 
 def _numbers(given: Iterable[float] | None) -> tuple[float, ...]:
@@ -110,7 +106,7 @@ class DerivedColumn:
     cuts: tuple[float, ...] = attrs.field(default=(), converter=_numbers, kw_only=True)
     values: tuple[str, ...] = attrs.field(default=(), converter=_texts, kw_only=True)
     outside: OutOfDomain = attrs.field(default=OutOfDomain.CLAMP, converter=_outside, kw_only=True)
-    view: View | None = attrs.field(default=None, converter=_view, kw_only=True)
+    view: View | None = attrs.field(default=None, converter=as_view, kw_only=True)
     lookup: PublicTable | None = attrs.field(default=None, converter=as_public_table, kw_only=True)
     per: Per = attrs.field(default=Per.ROW, converter=_per, kw_only=True)
 
@@ -212,7 +208,8 @@ class DerivedColumn:
         if not isinstance(form, Mapping):
             raise InputError(f"derived column number {position} must be a table, written as [[derive]]")
         where = f"derived column '{form['name']}': " if "name" in form else f"derived column number {position}: "
-        if "table" in form:  # who reads a file of a schema or a study has read it before
+        # In the file of a schema or a study, tables have been read and replaced by lookups before.
+        if "table" in form:
             raise InputError(f"{where}names a file, and nobody said in which folder; load the schema from its file")
         for key in ("key", "column"):
             if key in form:

@@ -90,7 +90,12 @@ def parse(text: str) -> ast.expr:
             warnings.simplefilter("ignore")
             found = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise InputError(f"'{text}' is no expression; {_way_to_write(text)}") from None
+        hint = "write one such as weight / (height / 100) ** 2"
+        for sign, written in _OTHER_SIGNS.items():  # as other languages write it
+            if re.search(sign, text, re.IGNORECASE):
+                hint = written
+                break
+        raise InputError(f"'{text}' is no expression; {hint}") from None
     _require_accepted(found)
     level: list[ast.AST] = [found]
     for _ in range(MOST_DEPTH):
@@ -121,14 +126,6 @@ def _not_accepted(node: ast.AST) -> InputError:
     return InputError(
         f"holds '{ast.unparse(node)[:60]}', which an expression may not; see 'Expressions' in the format of studies"
     )
-
-
-def _way_to_write(text: str) -> str:
-    """Say how an expression writes what other languages write otherwise."""
-    for sign, written in _OTHER_SIGNS.items():
-        if re.search(sign, text, re.IGNORECASE):
-            return written
-    return "write one such as weight / (height / 100) ** 2"
 
 
 def names_in(text: str) -> tuple[str, ...]:
@@ -198,8 +195,10 @@ class _Reader:
                 return self._column(name)
             case ast.Constant(value=value) if isinstance(value, str | bool | int | float):
                 return constant(_number(value))
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=value)) if isinstance(value, int | float):
+                return constant(-float(_number(value)))
             case ast.UnaryOp(op=ast.USub(), operand=inner):
-                return self._minus(inner)
+                return negative(self.part(inner))
             case ast.UnaryOp(op=ast.UAdd(), operand=inner):
                 return self.part(inner)
             case ast.UnaryOp(op=ast.Not(), operand=inner):
@@ -217,11 +216,6 @@ class _Reader:
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
                 return self._read_call(name, args, node)
         raise _not_accepted(node)
-
-    def _minus(self, inner: ast.expr) -> Operand:
-        if isinstance(inner, ast.Constant) and isinstance(inner.value, int | float):
-            return constant(-float(_number(inner.value)))
-        return negative(self.part(inner))
 
     def _column(self, name: str) -> Operand:
         if name not in self._domains:

@@ -44,7 +44,8 @@ def stage_folder(out: Path, names: Collection[str]) -> Iterator[Path]:
         assert part.path is not None
         yield part.path
         with uninterrupted():
-            stage, part.path = part.path, None  # from here on it is not removed: it may have been paid for
+            # From here on the folder must not be removed: its releases may have been paid for.
+            stage, part.path = part.path, None
             _move(stage, out, names)
 
 
@@ -85,7 +86,8 @@ def _end(part: Part | None) -> None:
 def _move(stage: Path, out: Path, names: Collection[str]) -> None:
     """Move the contents of a folder to their place. If that fails, they stay under a name that nobody removes."""
     try:
-        require_usable(out, names)  # once more: another run may have written there meanwhile
+        # Checked once more, because another run may have written there meanwhile.
+        require_usable(out, names)
         if out.exists():
             for written in sorted(stage.iterdir()):
                 os.replace(written, out / written.name)

@@ -58,14 +58,13 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str
     styles = [f'style="text-align: {side} !important"' for side in sides]
     above = html_line(caption, "caption") if caption else ""
     head = "".join(html_line(text, "th", f'scope="col" {style}') for text, style in zip(heads, styles, strict=True))
-    body = "".join(f"<tr>{_row(row, styles)}</tr>" for row in cells)
+    body = ""
+    for row in cells:
+        (name, style), *others = zip(row, styles, strict=True)
+        first = html_line(name, "th", f'scope="row" {style}')
+        rest = "".join(html_line(text, "td", own) for text, own in others)
+        body += f"<tr>{first}{rest}</tr>"
     return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _row(cells: Sequence[str], styles: Sequence[str]) -> str:
-    first, *others = zip(cells, styles, strict=True)
-    rest = "".join(html_line(text, "td", style) for text, style in others)
-    return html_line(first[0], "th", f'scope="row" {first[1]}') + rest
 
 
 def _is_numeric(cells: Iterable[str]) -> bool:

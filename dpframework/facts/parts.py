@@ -90,7 +90,8 @@ def _new_part(place: Path, make: Callable[[Path], int]) -> Part:
         except FileNotFoundError:
             if not path.parent.is_dir():
                 raise
-            continue  # another process took the new folder for one that was left
+            # Another process took the new folder for an abandoned one.
+            continue
         if descriptor < 0 or (_lock(descriptor) is not False and _is_at(descriptor, path)):
             for other in _names(place):
                 if other != path:

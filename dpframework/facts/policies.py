@@ -15,3 +15,8 @@ class OutOfDomain(Choice, what="out_of_domain"):
     ERROR = "error"
     CLAMP = "clamp"
     MISSING = "missing"
+
+
+def as_policy(given: OutOfDomain | str) -> OutOfDomain:
+    """Return a policy, given as one or by its name, as the converter of an attrs field."""
+    return OutOfDomain.parse(given)

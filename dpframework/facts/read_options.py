@@ -152,7 +152,8 @@ class ReadOptions:
         object.__setattr__(self, "date", common.date)
         for name, _ in self.columns:
             with prefix_errors(f"column '{name}': "):
-                self.of_column(name)  # together with the file's, they may contradict each other
+                # A column's options may contradict those of the whole file.
+                self.of_column(name)
 
     @property
     def is_plain(self) -> bool:
@@ -229,12 +230,10 @@ class ReadOptions:
         if self.is_plain:
             return {}
         form = {name: getattr(self, name) for name in _OF_FILE if getattr(self, name) != getattr(PLAIN, name)}
-        form |= {name: value for name, value in ColumnOptions(**self._common()).to_dict().items() if name in _COMMON}
+        common = ColumnOptions(**{name: getattr(self, name) for name in _COMMON})
+        form |= {name: value for name, value in common.to_dict().items() if name in _COMMON}
         columns = {name: own.to_dict() for name, own in self.columns}
         return {**form, **({"columns": columns} if columns else {})}
-
-    def _common(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _COMMON}
 
     @classmethod
     def of(cls, given: Any) -> ReadOptions:

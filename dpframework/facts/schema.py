@@ -327,7 +327,8 @@ class Schema:
         >>> Schema.loads(text).names
         ('sex',)
         '''
-        return _schema_of_text(text, source)
+        with prefix_errors(f"{source}: "):
+            return _schema_of(parse_toml(text, "a schema file"))
 
     @classmethod
     @typechecked
@@ -377,11 +378,6 @@ def read_schema(path: Path, private: Iterable[Path] = ()) -> Schema:
     text = read_text(path, "a schema file in TOML")
     with prefix_errors(f"{path.name}: "):
         return _schema_of(with_tables(parse_toml(text, "a schema file"), path.parent, private))
-
-
-def _schema_of_text(text: str, source: str) -> Schema:
-    with prefix_errors(f"{source}: "):
-        return _schema_of(parse_toml(text, "a schema file"))
 
 
 def _schema_of(form: Mapping[str, Any]) -> Schema:

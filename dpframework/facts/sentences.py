@@ -42,20 +42,17 @@ def _join(description: And | Or) -> str:
         if part in intervals:
             texts += [intervals[part]] * bool(intervals[part])
         else:
+            # Two cuts of one attribute are written as one interval, which needs no brackets.
+            interval = isinstance(part, And) and len(part.parts) == 2 and bool(_intervals(part.parts))
             joined = isinstance(part, And | Or) and part.word != description.word
             text = sentence(part)
-            texts.append(f"({text})" if joined and _has_two_texts(part) else text)
+            texts.append(f"({text})" if joined and not interval else text)
     return f" {description.word} ".join(texts) or str(description)
 
 
 def _is_not_true(part: Description) -> bool:
     """Tell whether it is written with a "not", which should not seem to be one of all that follows."""
     return isinstance(part, Not) and isinstance(part.part, Equals) and part.part.value == "true"
-
-
-def _has_two_texts(part: Description) -> bool:
-    """Tell whether a joined description is more than one interval."""
-    return not (isinstance(part, And) and len(part.parts) == 2 and _intervals(part.parts))
 
 
 def _intervals(parts: Sequence[Description]) -> dict[Description, str]:

@@ -76,7 +76,8 @@ def typechecked(function: Callable[P, R]) -> Callable[P, R]:
             try:
                 given = signature.bind(*args, **kwargs).arguments
             except TypeError:
-                return function(*args, **kwargs)  # Python's own words for what is missing or unknown
+                # The call fails in Python's own words about missing or unknown arguments.
+                return function(*args, **kwargs)
         else:  # the same in a tenth of the time; what is missing, unknown or given twice the function finds itself
             given = {**dict(zip(by_position, args, strict=False)), **kwargs}
         for name, hint, plain in hints:
@@ -149,7 +150,8 @@ def _field_hints(kind: type) -> tuple[_Hint, ...]:
     for field in fields:
         owners = [base for base in kind.__mro__ if field.name in inspect.get_annotations(base)]
         if owners:
-            module = sys.modules.get(owners[0].__module__)  # a class that a notebook or a page made may have none
+            # A class that was made in a notebook may have no module.
+            module = sys.modules.get(owners[0].__module__)
             names = {**({} if module is None else vars(module)), owners[0].__name__: owners[0]}
             found.update(_read_hint(field.name, field.type, names))
     return tuple([(name, hint, _classes(hint)[0]) for name, hint in found.items()])
@@ -206,7 +208,11 @@ def _remedy(value: Any, hint: Any) -> str:
 def _fits(value: Any, hint: Any) -> bool:
     (plain, all_of_it), said = _rule(hint)
     if all_of_it:
-        return isinstance(value, plain) or (_is_of_numpy(value) and isinstance(value.item(), plain))
+        if isinstance(value, plain):
+            return True
+        # one number or text of numpy stands for Python's own
+        of_numpy = type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
+        return of_numpy and isinstance(value.item(), plain)
     if any(isinstance(value, origin) and _begins_with(value, items) for origin, items in _shapes(hint)):
         return True
     kinds = None
@@ -262,11 +268,6 @@ def _shapes(hint: Any) -> list[tuple[type, tuple[type, ...]]]:
 
 def _is_sequence(origin: Any, parts: tuple[Any, ...]) -> bool:
     return origin in (list, Sequence) or (origin is tuple and parts[1:] == (Ellipsis,))
-
-
-def _is_of_numpy(value: Any) -> bool:
-    """Return whether a value is one number or text of numpy, which stands for Python's own."""
-    return type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
 
 
 @functools.cache

@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.expression_cells import Cells, Domain, Labels, Numbers, Operand, RowCells, Truths, as_number
+from dpframework.facts.expression_cells import Domain, Labels, Numbers, Operand, Truths, as_number
 from dpframework.facts.expressions import MOST_LETTERS, expression, names_in
 
 #: The aggregates of an expression over the rows of one unit, and the most arguments of each.
@@ -140,11 +140,7 @@ def aggregate_parts(found: Aggregate, parts: Sequence[Operand]) -> Operand:
     InputError
         If it sums numbers without bounds.
     """
-    return Operand(_domain(found.name, [part.domain for part in parts]), _cells)
-
-
-def _cells(rows: RowCells) -> Cells:
-    return rows[AGGREGATED]
+    return Operand(_domain(found.name, [part.domain for part in parts]), lambda rows: rows[AGGREGATED])
 
 
 def _domain(name: str, parts: Sequence[Domain]) -> Domain:

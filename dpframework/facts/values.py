@@ -9,7 +9,7 @@ import itertools
 import math
 import numbers
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -101,6 +101,11 @@ def listed(value: object, what: str) -> tuple[Any, ...]:
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise InputError(f"{what} must be a list, not {type(value).__name__}; write it in brackets, such as [1, 2]")
     return tuple(value)
+
+
+def as_names(given: Collection[str] | None) -> frozenset[str] | None:
+    """Return names as a set, as the converter of an attrs field; None, which stands for all, stays."""
+    return None if given is None else frozenset(given)
 
 
 def as_texts(given: Iterable[str]) -> tuple[str, ...]:

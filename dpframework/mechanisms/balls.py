@@ -37,7 +37,8 @@ def section_size(size: int, total: int, depth: int) -> int:
     """
     if depth < 0:
         return 0
-    if size == 2:  # in closed form, since most histograms have two cells
+    # Most histograms have two cells, so they have a closed form of their own.
+    if size == 2:
         return total + 2 * depth + 1
     free = size - 1
     choose, above, below, count = 1, comb(total + depth + free, free), comb(depth + free, free), 0
@@ -56,7 +57,8 @@ def draw_section(size: int, total: int, depth: int, numbers: WholeNumbers) -> li
     First how much is negative, by bisection on the count; then how many entries are; then which, and how much each is.
     """
     position, low, high = numbers.below(section_size(size, total, depth)), 0, depth
-    while low < high:  # the least depth that holds more vectors than `position`
+    # Find the least depth that holds more vectors than `position`.
+    while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if section_size(size, total, middle) > position else (middle + 1, high)
     return draw_layer(size, total, low, numbers)

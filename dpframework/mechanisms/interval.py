@@ -66,7 +66,10 @@ class ExponentialInterval(BoundedRange):
         pieces, weights = _weights(scores, edges, calibration)
         piece = pieces[randomness.noisy_max(weights, calibration.lattice_scale, Noise.GUMBEL)]
         first, end = int(edges[piece]), int(edges[piece + 1])
-        return _point(scores, first + int(randomness.integers(end - first, 1)[0]))
+        position = first + int(randomness.integers(end - first, 1)[0])
+        # The point follows from the public bounds and its position alone, and so do its last digits.
+        low, high = float(scores.breaks[0]), float(scores.breaks[-1])
+        return low + (high - low) * (position / POINTS)
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the log-density at a point, by the lattice point at or below it."""
@@ -104,12 +107,6 @@ def _edges(scores: PiecewiseScores) -> NDArray[np.int64]:
     low, high = scores.breaks[0], scores.breaks[-1]
     steps = (scores.breaks - low) / (high - low) * POINTS
     return np.asarray(np.ceil(steps).astype(np.int64))
-
-
-def _point(scores: PiecewiseScores, position: int) -> float:
-    """Return a lattice point from the public bounds and the position alone."""
-    low, high = float(scores.breaks[0]), float(scores.breaks[-1])
-    return low + (high - low) * (position / POINTS)
 
 
 def _weights(

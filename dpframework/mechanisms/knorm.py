@@ -120,7 +120,8 @@ class KNorm(PureMechanism):
         """Add a uniform point of a ball of random radius."""
         exact = calibration.on_lattice(answer)
         space, scale = _space(calibration)
-        if _independent(space):
+        if len(space.sizes) == 1 and not space.same_rows:
+            # The ball of one histogram whose sum is free is that of the l1 norm: its entries' noise is independent.
             drawn = np.asarray(randomness.discrete_laplace(exact.size, scale), dtype=np.int64)
             return from_lattice(exact + drawn.reshape(exact.shape), calibration)
         noise = draw_from_balls(space, scale, randomness)
@@ -191,7 +192,8 @@ def groups_by_size(sizes: Sequence[int]) -> list[tuple[tuple[int, ...], Fraction
     [(0, 2, 3), (1,)]
     """
     order = sorted(range(len(sizes)), key=lambda k: (sizes[k], k))
-    best: list[tuple[float, int]] = [(0.0, 0)]  # the least sum of roots up to here, and where its last group begins
+    # For each size, the least sum of roots up to it, and where its last group begins.
+    best: list[tuple[float, int]] = [(0.0, 0)]
     for end in range(1, len(order) + 1):
         options = []
         dimension, moments = 0, 0.0
@@ -230,11 +232,6 @@ def _space(calibration: Calibration) -> tuple[Balls, float]:
     return space, calibration.lattice_scale / (2 if space.same_rows else 1)
 
 
-def _independent(space: Balls) -> bool:
-    """Return whether the entries of the noise are independent, as for one histogram whose sum is free."""
-    return len(space.sizes) == 1 and not space.same_rows
-
-
 @functools.lru_cache(maxsize=256)
 def _cell_variances(space: Balls, scale: float) -> dict[int, float]:
     """Return the variance of a cell by its histogram's size (see `cell_variances`)."""
@@ -254,7 +251,8 @@ def _of_one(space: Balls, scale: float) -> tuple[float, NDArray[np.float64]]:
     multiplied by the chance that the others add up to -z: the Fourier transform of their characteristic function's
     powers, over as many steps as no sum exceeds. Large noise is close to continuous, so that only its unit is larger.
     """
-    entry = scale * (2 if space.same_rows else 1)  # where sums are 0, the norm is half of the l1 norm
+    # With sums of 0, the norm is half of the l1 norm.
+    entry = scale * (2 if space.same_rows else 1)
     unit = max(entry / _CONTINUOUS, 1)
     size, q, steps = space.sizes[0], math.exp(-unit / entry), int(200 * entry / unit) + 20 * space.sizes[0]
     chances = q ** np.arange(steps // 2)

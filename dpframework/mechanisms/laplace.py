@@ -85,14 +85,13 @@ class _LatticeLaplace(PureMechanism):
     def unit_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return discrete Laplace events of the unit's shift (see `unit_shifts`)."""
         shifts = unit_shifts(calibration, relation)
-        return None if shifts is None else _event(calibration, *shifts)
+        if shifts is None:
+            return None
+        import dp_accounting
 
-
-def _event(calibration: Calibration, number: int, shift: int) -> Any:
-    import dp_accounting
-
-    event = dp_accounting.dp_event.DiscreteLaplaceDpEvent(1 / calibration.lattice_scale, shift)
-    return event if number == 1 else dp_accounting.SelfComposedDpEvent(event, number)
+        number, shift = shifts
+        event = dp_accounting.dp_event.DiscreteLaplaceDpEvent(1 / calibration.lattice_scale, shift)
+        return event if number == 1 else dp_accounting.SelfComposedDpEvent(event, number)
 
 
 @final

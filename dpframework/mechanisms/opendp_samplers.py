@@ -83,7 +83,8 @@ def _noisy_max(scale: float, gumbel: bool) -> Any:
 def _invoke(measurement: Any, array: Integers, kind: type[np.generic]) -> NDArray[Any]:
     """Return the draws of a measurement for an array of eight-byte numbers."""
     call = _library()
-    if call is None:  # another version of the binding keeps its functions elsewhere
+    # Another version of the binding keeps its functions elsewhere.
+    if call is None:
         return np.atleast_1d(np.asarray(measurement(array), dtype=kind))
     return np.frombuffer(call(measurement, array), dtype=kind).copy()
 

@@ -147,7 +147,10 @@ class PartitionSelection(PureMechanism):
         exact, points = points_of(answer, output, calibration)
         if points is None or points.shape != exact.shape:
             return -math.inf
-        return _log_density(exact, points, _noise_of(calibration))
+        noise = _noise_of(calibration)
+        noisy = points + noise.centre
+        shown = np.where(noisy >= noise.reach, noise.log_density(noisy - exact), -np.inf)
+        return float(np.where(points == 0, noise.log_hidden(exact), shown).sum())
 
     @staticmethod
     def shows(calibration: Calibration) -> Shows:
@@ -163,13 +166,6 @@ class PartitionSelection(PureMechanism):
     def preview(self, calibration: Calibration) -> Preview:
         """Return the mean error of a count that is shown, and a bound on any cell's (see `Shows.preview`)."""
         return self.shows(calibration).preview("keys" if calibration.facts.unlisted else "cells")
-
-
-def _log_density(exact: NDArray[np.int64], points: NDArray[np.int64], noise: SelectionNoise) -> float:
-    """Return the log-probability of noisy counts, of which those that are 0 are not shown."""
-    noisy = points + noise.centre
-    shown = np.where(noisy >= noise.reach, noise.log_density(noisy - exact), -np.inf)
-    return float(np.where(points == 0, noise.log_hidden(exact), shown).sum())
 
 
 def exact_counts(answer: Any, calibration: Calibration) -> NDArray[np.int64]:

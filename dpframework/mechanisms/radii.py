@@ -50,7 +50,8 @@ class RadiusWeights:
         bits, number = self._bits, numbers.bits(self._bits)
         while True:
             below, above = self.between(bits)
-            k = bisect.bisect_left(below, number + 1)  # the first whose sum is not below the number's upper end
+            # The first k whose sum of probabilities is not below the number's upper end.
+            k = bisect.bisect_left(below, number + 1)
             if k < len(below) and (k == 0 or above[k - 1] <= number):
                 return k
             bits, number = 2 * bits, (number << bits) | numbers.bits(bits)

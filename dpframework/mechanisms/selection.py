@@ -85,7 +85,8 @@ class _NoisyMax(_ByScore):
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the log-probability of choosing position `output`."""
-        scaled = _scale(answer, calibration)
+        points = calibration.on_lattice(answer).ravel()
+        scaled = np.asarray((points - points.max()) / calibration.lattice_scale, dtype=np.float64)
         if not 0 <= int(output) < len(scaled):
             return -math.inf
         return self.log_probability(scaled, int(output))
@@ -191,12 +192,6 @@ def bounded_range_losses(spread: ByRelation, scale: Fraction) -> Losses:
     return Losses(pure, pure.map(lambda epsilon: epsilon**2 / 8))
 
 
-def _scale(answer: Any, calibration: Calibration) -> NDArray[np.float64]:
-    """Return scores over the noise's scale, the largest at 0."""
-    points = calibration.on_lattice(answer).ravel()
-    return np.asarray((points - points.max()) / calibration.lattice_scale, dtype=np.float64)
-
-
 NEGLIGIBLE = 1e-18  # of a weight: 1 minus it is 1 in double precision
 
 
@@ -231,7 +226,8 @@ def permute_and_flip_log_probability(scaled: NDArray[np.float64], chosen: int) -
     edges = [0.0, *(2.0**-k for k in range(halvings, -1, -1))]
     nodes, weights = _unit_rule()
     integral = 0.0
-    for low, high in itertools.pairwise(edges):  # one at a time, so that memory grows with the candidates only
+    # One interval at a time, so that memory grows with the candidates only.
+    for low, high in itertools.pairwise(edges):
         times_ = low + (high - low) * nodes
         integral += (high - low) * float(np.dot(weights, np.prod(1 - times_ * others[:, np.newaxis], axis=0)))
     return float(scaled[chosen] + math.log(integral))

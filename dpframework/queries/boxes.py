@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias, final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.attributes import Attribute
+from dpframework.facts.attributes import Attribute, as_attributes
 from dpframework.facts.errors import InputError
 from dpframework.queries.counts import CellCounts
 from dpframework.tables.blocks import TILE, Block
@@ -19,10 +19,6 @@ from dpframework.tables.tallies import joint_codes, tally
 
 #: A box: for each attribute the first of its codes that is inside, and the first one behind.
 Box: TypeAlias = "tuple[tuple[int, int], ...]"
-
-
-def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
-    return tuple(given)
 
 
 @final
@@ -46,7 +42,7 @@ class BoxCounts(CellCounts):
     """
 
     name = "box-counts"
-    of: tuple[Attribute, ...] = attrs.field(converter=_attributes, validator=attrs.validators.min_len(1))
+    of: tuple[Attribute, ...] = attrs.field(converter=as_attributes, validator=attrs.validators.min_len(1))
 
     @property
     def text(self) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.attributes import Attribute
+from dpframework.facts.attributes import Attribute, as_attributes
 from dpframework.facts.cuts import attributes_of
 from dpframework.facts.descriptions import Cases, Description
 from dpframework.formulas.claims import Change, ScoreClaims, norm_claims
@@ -194,10 +194,6 @@ class Histogram(CellCounts):
         return JointCounts([Crosstab([self.attribute])], operator.itemgetter(0))
 
 
-def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
-    return tuple(given)
-
-
 def _own_codes(block: Block, attribute: Attribute) -> NDArray[Any]:
     """Return an attribute's codes for a block's rows."""
     require_own_codes(block.schema[attribute.name], attribute)
@@ -206,7 +202,8 @@ def _own_codes(block: Block, attribute: Attribute) -> NDArray[Any]:
 
 def marginal_counts(block: Block, attribute: Attribute) -> NDArray[np.int64]:
     """Count a block's rows by the codes of an attribute, tile by tile, without copying a column."""
-    if block.rows < MANY:  # no more than a call of numpy, for those who count a few rows many times
+    # A caller that counts a few rows many times needs each count to be one cheap call of numpy.
+    if block.rows < MANY:
         return np.bincount(_own_codes(block, attribute), minlength=attribute.size).astype(np.int64, copy=False)
     return tally((_own_codes(tile, attribute) for tile in block.tiles()), attribute.size)
 
@@ -235,7 +232,7 @@ class JointHistogram(CellCounts):
     """
 
     name = "joint-histogram"
-    of: tuple[Attribute, ...] = attrs.field(converter=_attributes, validator=attrs.validators.min_len(1))
+    of: tuple[Attribute, ...] = attrs.field(converter=as_attributes, validator=attrs.validators.min_len(1))
 
     @property
     def text(self) -> str:

@@ -7,14 +7,14 @@ what one row adds stands in one group's coordinates, and all groups together cos
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.attributes import Attribute
+from dpframework.facts.attributes import Attribute, as_attributes
 from dpframework.facts.cuts import attributes_of
 from dpframework.facts.descriptions import Cases, Description, Not, fixes
 from dpframework.facts.errors import InputError
@@ -25,10 +25,6 @@ from dpframework.queries.sums import STEPS, BoundedSum, WithinBounds
 from dpframework.tables.blocks import TILE, Block
 from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps, codes_in_bins, describe_known
 from dpframework.tables.tallies import joint_codes
-
-
-def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
-    return tuple(given)
 
 
 def _group_codes(block: Block, by: tuple[Attribute, ...]) -> NDArray[Any]:
@@ -87,7 +83,7 @@ class GroupCounts(CellCounts):
     """
 
     name = "group-counts"
-    by: tuple[Attribute, ...] = attrs.field(default=(), converter=_attributes)
+    by: tuple[Attribute, ...] = attrs.field(default=(), converter=as_attributes)
     where: Description | None = attrs.field(default=None, kw_only=True)
     of: Description | None = attrs.field(default=None, kw_only=True)
 
@@ -155,7 +151,7 @@ class GroupCounts(CellCounts):
 class GroupNumbers(WithinBounds):
     """Numbers that add up over the rows of each group."""
 
-    by: tuple[Attribute, ...] = attrs.field(default=(), converter=_attributes, kw_only=True)
+    by: tuple[Attribute, ...] = attrs.field(default=(), converter=as_attributes, kw_only=True)
 
     @property
     def attributes(self) -> tuple[str, ...]:

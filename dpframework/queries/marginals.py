@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.attributes import Attribute
+from dpframework.facts.attributes import Attribute, as_attributes
 from dpframework.formulas.claims import ScoreClaims
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims, marginal_counts
@@ -17,10 +16,6 @@ from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import Crosstab, JointCounts
 
 _MOST_NAMED = 4  # in a text
-
-
-def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
-    return tuple(given)
 
 
 @final
@@ -36,7 +31,7 @@ class Marginals(Query):
     """
 
     name = "marginals"
-    of: tuple[Attribute, ...] = attrs.field(converter=_attributes, validator=attrs.validators.min_len(1))
+    of: tuple[Attribute, ...] = attrs.field(converter=as_attributes, validator=attrs.validators.min_len(1))
 
     @property
     def text(self) -> str:

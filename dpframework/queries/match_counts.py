@@ -90,7 +90,11 @@ class ViewTests:
         words = empty_words(self.number, block.rows)
         position, nullable = 0, sum(map(len, self.tests))
         for attribute, wanted in zip(self.attributes, self.wanted, strict=True):
-            digits = _digits(block.codes(attribute.name), attribute.size)
+            # the binary digits of the codes, the last first, each as a set of rows
+            codes = block.codes(attribute.name)
+            number = (attribute.size - 1).bit_length()
+            digits = empty_words(number, len(codes))
+            pack(codes & (1 << np.arange(number)).astype(codes.dtype)[:, None], digits)
             fill_sets(digits, wanted, isinstance(attribute, Numeric), words[position : position + len(wanted)])
             position += len(wanted)
             if attribute.missing_code is not None:
@@ -124,14 +128,6 @@ class ViewTests:
 def empty_words(sets: int, rows: int) -> NDArray[np.uint64]:
     """Return the bits of empty sets of rows, in words of 64 rows."""
     return np.zeros((sets, -(-rows // 64)), dtype=np.uint64)
-
-
-def _digits(codes: NDArray[Any], size: int) -> NDArray[np.uint64]:
-    """Return the binary digits of codes below `size`, the last first, each as a set of rows."""
-    number = (size - 1).bit_length()
-    digits = empty_words(number, len(codes))
-    pack(codes & (1 << np.arange(number)).astype(codes.dtype)[:, None], digits)
-    return digits
 
 
 def pack(masks: NDArray[Any], words: NDArray[np.uint64]) -> None:
@@ -171,7 +167,9 @@ def common_counts(
         as_bits[left.spans[i], right.spans[j]] = False
     within = len(known) + everyone
     counts = np.zeros((within, left.number, right.number), dtype=np.int32)
-    tables = {pair: np.zeros((within, *_shape(left, right, pair)), dtype=np.int64) for pair in tabled}
+    tables = {
+        (i, j): np.zeros((within, left.attributes[i].size, right.attributes[j].size), dtype=np.int64) for i, j in tabled
+    }
     for tile, of_left, of_right in _tiles(block, left, right, sets):
         masks = [*([np.ones(tile.rows, dtype=np.bool_)] * everyone), *(d.holds(tile) for d in known)]
         chosen = empty_words(within, tile.rows)
@@ -206,10 +204,6 @@ def _tiles(block: Block, left: ViewTests, right: ViewTests, sets: Sets | None) -
             made.append(words)
     if sets is not None and room:
         sets.setdefault(block, made)
-
-
-def _shape(left: ViewTests, right: ViewTests, pair: tuple[int, int]) -> tuple[int, int]:
-    return left.attributes[pair[0]].size, right.attributes[pair[1]].size
 
 
 def _add_tables(

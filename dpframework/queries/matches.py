@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final, overload
 
@@ -46,7 +46,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.attributes import Attribute, Numeric
+from dpframework.facts.attributes import Attribute, Numeric, as_attributes
 from dpframework.facts.descriptions import And, Below, Description, Equals, Literal, Not
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import between_0_and_1, share_of_budget
@@ -142,10 +142,6 @@ class _Matches(Sequence[Match]):
         return Match(self.left[i], self.right[j], bool(opposite))
 
 
-def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
-    return tuple(given)
-
-
 @final
 @attrs.frozen(slots=False)
 class MatchScores(CandidateScores):
@@ -176,8 +172,8 @@ class MatchScores(CandidateScores):
     """
 
     name = "match-scores"
-    left: tuple[Attribute, ...] = attrs.field(converter=_attributes)
-    right: tuple[Attribute, ...] = attrs.field(converter=_attributes)
+    left: tuple[Attribute, ...] = attrs.field(converter=as_attributes)
+    right: tuple[Attribute, ...] = attrs.field(converter=as_attributes)
     target: Fraction = attrs.field(default=Fraction(1, 2), converter=share_of_budget, validator=between_0_and_1)
     cap: int | None = None
     given_cap: bool = False
@@ -264,7 +260,8 @@ class MatchScores(CandidateScores):
         from dpframework.queries.kernels import lower_scores
 
         in_both, in_match, in_known = counts.tolist()
-        many = int(counts.sum() + 1) * 100  # rows that neither side holds for: enough that their term is not the least
+        # So many rows in neither set that their term is never the least.
+        many = int(counts.sum() + 1) * 100
         rows = _two_tests(in_both + in_match, in_known, many)
         scores = np.full((2, 1, 1), np.inf)
         within = _two_tests(in_both, in_known, 0)

@@ -212,7 +212,8 @@ class AtReleasedRows(Query):
     def answer(self, counts: NDArray[Any], *, rows_per_unit: int | None = None, **inputs: Any) -> Any:
         """Return the query's answer, times the weight. Whole numbers that 64 bits would not hold are clamped."""
         answer, weight = np.asarray(self.query.answer(counts, **inputs)), self.weight(rows_per_unit)
-        if answer.dtype.kind in "iu":  # a product that wraps round would move further than any sensitivity says
+        # A product that overflows would move further than any sensitivity says.
+        if answer.dtype.kind in "iu":
             bound = _LARGEST // weight
             answer = np.clip(np.minimum(wide(answer), bound).astype(np.int64), -bound, bound)
         return answer * weight

@@ -98,7 +98,11 @@ def _largest(sizes: tuple[int, ...], k: int, norm: Norm) -> int:
 
 def _choices(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...]) -> NDArray[np.bool_] | None:
     """Return which attributes differ, shape (attributes, choices), or None if there are too many choices."""
-    classes = _classes(sizes, sets, weights)
+    # In classes of which any two attributes may be exchanged, only the number that differs matters.
+    by_size = defaultdict(list)
+    for attribute, size in enumerate(sizes):
+        by_size[size].append(attribute)
+    classes = list(by_size.values()) if _symmetric(sizes, sets, weights) else [[a] for a in range(len(sizes))]
     if math.prod(len(members) + 1 for members in classes) > MOST_TRIED:
         return None
     chosen = list(itertools.product(*(range(len(members) + 1) for members in classes)))
@@ -107,14 +111,6 @@ def _choices(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...]) -> ND
         for place, attribute in enumerate(members):
             differing[attribute] = place < np.array(numbers)
     return differing
-
-
-def _classes(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...]) -> list[list[int]]:
-    """Return the attributes in classes of which any two may be exchanged: of one size, or each by itself."""
-    by_size = defaultdict(list)
-    for attribute, size in enumerate(sizes):
-        by_size[size].append(attribute)
-    return list(by_size.values()) if _symmetric(sizes, sets, weights) else [[a] for a in range(len(sizes))]
 
 
 def _symmetric(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...]) -> bool:

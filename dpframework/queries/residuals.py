@@ -28,7 +28,7 @@ import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpframework.facts.attributes import Attribute
+from dpframework.facts.attributes import Attribute, as_attributes
 from dpframework.facts.errors import InputError
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.residual_changes import (
@@ -43,20 +43,12 @@ from dpframework.tables.joint_counts import Crosstab, JointCounts
 _MOST_NAMED = 4  # in a text
 
 
-def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
-    return tuple(given)
-
-
 def _sets(given: Iterable[Iterable[int]]) -> Sets:
     return tuple(tuple(of) for of in given)
 
 
 def _whole(given: Iterable[int]) -> tuple[int, ...]:
     return tuple(map(int, given))
-
-
-def _one_after_another(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.concatenate([part.ravel() for part in counts])
 
 
 @final
@@ -86,7 +78,7 @@ class Residuals(Query):
     """
 
     name = "residuals"
-    of: tuple[Attribute, ...] = attrs.field(converter=_attributes, validator=attrs.validators.min_len(1))
+    of: tuple[Attribute, ...] = attrs.field(converter=as_attributes, validator=attrs.validators.min_len(1))
     sets: Sets = attrs.field(converter=_sets, validator=attrs.validators.min_len(1))
     weights: tuple[int, ...] = attrs.field(converter=_whole)
     norm: Norm = attrs.field(default=Norm.SQUARED_L2, converter=Norm)
@@ -154,7 +146,8 @@ class Residuals(Query):
 
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the cross table of each set, all rows for the empty one."""
-        return JointCounts([Crosstab([self.of[a] for a in one]) for one in self.sets], _one_after_another)
+        tables = [Crosstab([self.of[a] for a in one]) for one in self.sets]
+        return JointCounts(tables, lambda counts: np.concatenate([part.ravel() for part in counts]))
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.int64]:
         """Return the blocks, one after another."""
