@@ -1,18 +1,18 @@
 """Ids of rows and of people. An id follows from its cell alone, in any container.
 
-Whom a claim protects is told by ids, so two that differ must never become one, and one person must have one id in
-every container. Each cell gets a text, by one rule:
+Ids say whom a claim protects. So two different ids must never become one, and a person must have the same id in every
+container. Each cell therefore becomes a text by one rule:
 
-- a number is its exact decimal digits, whatever its type (7, 7.0, "7", Decimal("7.00")). A float that is not whole is
-  the shortest decimal number that reads back as it;
-- a text that is written as a number is that number; another is itself, without the space around it;
-- true and false are the texts "true" and "false";
-- bytes are themselves, and no text: their digits follow a mark that no text begins with. 16 of them are a UUID;
-- a UUID is its text;
-- null, NaN, a blank text and no bytes are missing.
+- A number becomes its exact decimal digits, whatever its type: 7, 7.0, "7" and Decimal("7.00") are one id. A float that
+  is not whole becomes the shortest decimal number that reads back as the same float.
+- A text that is written as a number becomes that number. Any other text stays, without the space around it.
+- True and false become the texts "true" and "false".
+- Bytes become their hexadecimal digits after a mark, so that they are equal to no text. 16 bytes are a UUID.
+- A UUID becomes its usual text.
+- Null, NaN, a blank text and an empty sequence of bytes are missing.
 
-Nothing else can be an id. A column whose own type is another one, such as a column of dates, is refused in every
-container. In a column of Python objects such a cell counts as missing, since one person's cell must not stop a run.
+Nothing else can be an id. A column of another type, such as dates, is refused in every container. In a column of Python
+objects such a cell counts as missing, since one person's cell must not stop a run.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SPACE = (  # around a text: all that `str.strip` takes away
     "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
 )
-MARK = "\0"  # begins the id of what is no text that UTF-8 can write
+MARK = "\0"  # begins the ids of bytes, and of texts that UTF-8 cannot write
 UUID_BYTES = 16
 _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 _NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
@@ -57,9 +57,9 @@ class Ids:
     Attributes
     ----------
     series
-        A text for each row, null where it has none: rows of the same text are of the same person.
+        The id of each row as a text, null where there is none. Rows with equal ids belong to one person.
     unfit
-        Which cells hold a value that cannot be an id, and so have none; shape (rows,).
+        Which cells hold a value that cannot be an id, so that their rows have none; shape (rows,).
     wanted
         The rows that need an id; None for all.
     """
@@ -77,7 +77,7 @@ class Ids:
         return "Ids(rows are private)"
 
     def only(self, rows: NDArray[np.bool_]) -> Ids:
-        """Return the ids of some rows. The others are in no table: they have no id, and `require_all` passes them."""
+        """Return the ids of some rows. The others get none, and `require_all` does not ask for one."""
         import polars as pl
 
         return Ids(self.series.set(pl.Series(~rows), None), self.unfit & rows, rows)
@@ -123,7 +123,7 @@ def missing_ids(what: str) -> str:
 
 
 def ids_of(values: Any, where: str) -> Ids:
-    """Return the ids that a column holds.
+    """Return the ids in a column.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def ids_of(values: Any, where: str) -> Ids:
     Raises
     ------
     InputError
-        If it is no column, or its type is none of ids: the sentence names the type and shows no cell.
+        If it is no column, or of a type that holds no ids. The sentence names the type and shows no cell.
     """
     import polars as pl
 
@@ -146,10 +146,10 @@ def ids_of(values: Any, where: str) -> Ids:
         series: pl.Series | None = cells
     else:
         require_type_of_ids(values, where)
-        series = _of_one_type(cells)
+        series = _as_series(cells)
     if series is not None:
         return Ids(_of_series(series, where), np.zeros(len(series), dtype=np.bool_))
-    found = [_id(cell) for cell in cells]
+    found = [_of_object(cell) for cell in cells]
     unfit = np.array([one is _UNFIT for one in found], dtype=np.bool_)
     return Ids(pl.Series([None if one is _UNFIT else one for one in found], dtype=pl.String), unfit)
 
@@ -169,8 +169,8 @@ def ids_in(source: Source, name: str) -> Ids:
     return Ids(pl.concat([part.series for part in parts]), np.concatenate([part.unfit for part in parts]))
 
 
-def _of_one_type(cells: Sequence[Any]) -> pl.Series | None:
-    """Return Python objects as a series, for speed, if all are of one type that a series holds exactly, else None."""
+def _as_series(cells: Sequence[Any]) -> pl.Series | None:
+    """Return Python objects as a series if all are of one type that it holds exactly; else None. It is much faster."""
     import polars as pl
 
     kinds = set(map(type, cells)) - {type(None)}
@@ -184,7 +184,7 @@ def _of_one_type(cells: Sequence[Any]) -> pl.Series | None:
 
 
 def _of_series(series: pl.Series, where: str) -> pl.Series:
-    """Return the ids of cells of one type, equal to `_id` of each."""
+    """Return the ids of cells of one type, equal to `_of_object` of each."""
     import polars as pl
 
     dtype = series.dtype
@@ -207,6 +207,8 @@ def _of_floats(series: pl.Series) -> pl.Series:
     import polars as pl
 
     numbers = series.fill_null(math.nan).to_numpy()
+    # Most floats are small whole numbers and are written all at once. In `whole` each other number becomes one that it
+    # does not equal.
     small = np.abs(numbers) < EXACT
     whole = np.where(small, numbers, 0.5)
     whole[small] = np.trunc(whole[small])
@@ -214,13 +216,13 @@ def _of_floats(series: pl.Series) -> pl.Series:
     texts = pl.Series(np.where(plain, whole, 0).astype(np.int64)).cast(pl.String)
     texts = texts.set(pl.Series(~plain), None)
     others = pl.Series(~plain & ~np.isnan(numbers))
-    return _each(texts, series, others, id_of_float) if bool(others.any()) else texts
+    return _replace(texts, series, others, id_of_float) if bool(others.any()) else texts
 
 
 def whole_numbers(ids: pl.Series) -> pl.Series | None:
-    """Return texts as numbers of 64 bits if each is a whole number in its only form, or null; else None.
+    """Return texts as numbers of 64 bits, which are sorted and joined in a third of the time.
 
-    Numbers are sorted and joined in a third of the time.
+    None is returned unless each text is null, or a whole number as ids write it.
     """
     import polars as pl
 
@@ -232,14 +234,14 @@ def _of_texts(series: pl.Series) -> pl.Series:
         return series
     series = series.str.strip_chars(SPACE)
     series = series.set(series == "", None)
-    # A number in plain digits is its own id, so most texts are done. What is left is looked at one by one.
+    # A number in plain digits is its own id, so most texts are done. The others are looked at one by one.
     short = series.str.len_bytes() <= PLAIN
     fractions = (short & series.str.contains(_FRACTION)).fill_null(False)
     if bool(fractions.any()):
         series = series.str.strip_chars_end("0").str.strip_chars_end(".").zip_with(fractions, series)
     odd = (series.str.contains(r"[eE]") | ~short) & series.str.contains(_NUMBER)
     odd = (odd | (series == "-0") | series.str.starts_with(MARK)).fill_null(False)
-    return _each(series, series, odd, _of_text) if bool(odd.any()) else series
+    return _replace(series, series, odd, _of_text) if bool(odd.any()) else series
 
 
 def _of_bytes(series: pl.Series) -> pl.Series:
@@ -247,19 +249,19 @@ def _of_bytes(series: pl.Series) -> pl.Series:
     texts = MARK + "b" + series.bin.encode("hex")
     texts = texts.set((size == 0).fill_null(False), None)
     sixteen = (size == UUID_BYTES).fill_null(False)
-    return _each(texts, series, sixteen, lambda cell: str(UUID(bytes=cell))) if bool(sixteen.any()) else texts
+    return _replace(texts, series, sixteen, lambda cell: str(UUID(bytes=cell))) if bool(sixteen.any()) else texts
 
 
-def _each(texts: pl.Series, cells: pl.Series, which: pl.Series, id_of: Callable[[Any], str]) -> pl.Series:
-    """Return texts with some of them replaced by the ids of their cells, each distinct one made once."""
+def _replace(texts: pl.Series, cells: pl.Series, which: pl.Series, id_of: Callable[[Any], str]) -> pl.Series:
+    """Return texts, some of them replaced by the ids of their cells. Each distinct cell is converted once."""
     import polars as pl
 
     some = cells.filter(which).to_list()
-    made = {cell: id_of(cell) for cell in set(some)}
-    return texts.scatter(which.arg_true(), pl.Series([made[cell] for cell in some], dtype=pl.String))
+    ids = {cell: id_of(cell) for cell in set(some)}
+    return texts.scatter(which.arg_true(), pl.Series([ids[cell] for cell in some], dtype=pl.String))
 
 
-def _id(cell: Any) -> Any:
+def _of_object(cell: Any) -> Any:
     """Return the id of one Python object, None if it is missing, or _UNFIT."""
     if isinstance(cell, str):
         return _of_text(str.__str__(cell)) or None
