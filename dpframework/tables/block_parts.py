@@ -11,7 +11,7 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut, attributes_of, number_of_parts
 from dpframework.facts.descriptions import Cases
 from dpframework.tables.blocks import Block, cells_of, pack_index, part_of_each_code
-from dpframework.tables.tallies import read_only
+from dpframework.tables.storage import read_only
 
 FEW_PARTS = 4  # up to here one pass over the rows a part is faster than sorting them
 HALVES = 2

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import final
 
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.policies import OutOfDomain, as_policy
 from dpframework.facts.schema import Schema
 from dpframework.facts.sides import attributes_of_views, require_joinable
 from dpframework.facts.unit import ROW, PrivacyUnit
-from dpframework.facts.values import printable_name
+from dpframework.facts.values import as_names, printable_name
 
 _RESERVED = ("dpf_", "duckdb_", "pg_", "sqlite_")
 
 
 def _tables(given: str | Iterable[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
-
-
-def _names(given: Collection[str] | None) -> frozenset[str] | None:
-    return None if given is None else frozenset(given)
-
-
-def _policy(given: OutOfDomain | str) -> OutOfDomain:
-    return OutOfDomain.parse(given)
 
 
 def require_table_name(name: str, what: str) -> str:
@@ -82,10 +74,10 @@ class DatabaseTable:
 
     table: tuple[str, ...] = attrs.field(converter=_tables)
     schema: Schema
-    out_of_domain: OutOfDomain = attrs.field(default=OutOfDomain.CLAMP, converter=_policy, kw_only=True)
+    out_of_domain: OutOfDomain = attrs.field(default=OutOfDomain.CLAMP, converter=as_policy, kw_only=True)
     unit: PrivacyUnit = attrs.field(default=ROW, kw_only=True)
     key: bytes | None = attrs.field(default=None, kw_only=True, repr=False)
-    values: frozenset[str] | None = attrs.field(default=None, converter=_names, kw_only=True)
+    values: frozenset[str] | None = attrs.field(default=None, converter=as_names, kw_only=True)
     id: str | None = attrs.field(default=None, kw_only=True)
     order: str | None = attrs.field(default=None, kw_only=True)
     query: bool = attrs.field(default=False, kw_only=True)

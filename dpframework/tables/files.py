@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, final
 
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.policies import OutOfDomain, as_policy
 from dpframework.facts.schema import Schema
 from dpframework.facts.sides import attributes_of_views, require_joinable
 from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.facts.values import as_names
 from dpframework.tables.places import files_at, is_url, name_of
 from dpframework.tables.silence import silenced
 
@@ -29,14 +30,6 @@ def _places(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) ->
 
 def _place(given: str | os.PathLike[str] | None) -> str | None:
     return None if given is None else os.fspath(given)
-
-
-def _names(given: Collection[str] | None) -> frozenset[str] | None:
-    return None if given is None else frozenset(given)
-
-
-def _policy(given: OutOfDomain | str) -> OutOfDomain:
-    return OutOfDomain.parse(given)
 
 
 def _options(given: Mapping[str, str] | Iterable[tuple[str, str]] | None) -> tuple[tuple[str, str], ...]:
@@ -71,10 +64,10 @@ class TableFiles:
 
     path: tuple[str, ...] = attrs.field(converter=_places)
     schema: Schema
-    out_of_domain: OutOfDomain = attrs.field(default=OutOfDomain.CLAMP, converter=_policy, kw_only=True)
+    out_of_domain: OutOfDomain = attrs.field(default=OutOfDomain.CLAMP, converter=as_policy, kw_only=True)
     unit: PrivacyUnit = attrs.field(default=ROW, kw_only=True)
     key: bytes | None = attrs.field(default=None, kw_only=True, repr=False)
-    values: frozenset[str] | None = attrs.field(default=None, converter=_names, kw_only=True)
+    values: frozenset[str] | None = attrs.field(default=None, converter=as_names, kw_only=True)
     options: tuple[tuple[str, str], ...] = attrs.field(default=None, converter=_options, kw_only=True, repr=False)
     ordered: bool = attrs.field(default=True, kw_only=True)
     right: str | None = attrs.field(default=None, converter=_place, kw_only=True)

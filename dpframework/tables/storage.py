@@ -93,3 +93,10 @@ class _InFile(Growing):
             if not self.length:
                 return np.empty(0, self.dtype)
             return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), self.dtype)
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a read-only view, as kernels are compiled for: they share a table's arrays, and none may change them."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

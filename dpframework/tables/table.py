@@ -24,21 +24,15 @@ from dpframework.tables.encoding import encode_column, stored_dtype
 from dpframework.tables.keys import KeyColumn, keys_of_texts
 from dpframework.tables.row_places import RowPlaces, as_row_places
 from dpframework.tables.silence import silenced
-
-
-def _lock(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view, since kernels share the table and none may change it."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
+from dpframework.tables.storage import read_only
 
 
 def _lock_columns(columns: Iterable[NDArray[np.unsignedinteger]]) -> tuple[NDArray[np.unsignedinteger], ...]:
-    return tuple(_lock(column) for column in columns)
+    return tuple(read_only(column) for column in columns)
 
 
 def _lock_values(values: Mapping[str, NDArray[np.float64]]) -> Mapping[str, NDArray[np.float64]]:
-    return MappingProxyType({name: _lock(array) for name, array in values.items()})
+    return MappingProxyType({name: read_only(array) for name, array in values.items()})
 
 
 def _as_keys(keys: Mapping[str, KeyColumn]) -> Mapping[str, KeyColumn]:
@@ -80,7 +74,7 @@ class Table:
     values: Mapping[str, NDArray[np.float64]] = attrs.field(converter=_lock_values)
     unit: PrivacyUnit = ROW
     key: bytes | None = None
-    unit_codes: NDArray[np.uint32] | None = attrs.field(default=None, converter=attrs.converters.optional(_lock))
+    unit_codes: NDArray[np.uint32] | None = attrs.field(default=None, converter=attrs.converters.optional(read_only))
     keys: Mapping[str, KeyColumn] = attrs.field(factory=dict, converter=_as_keys)
     unit_places: RowPlaces | None = attrs.field(default=None, converter=as_row_places)
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.tables.blocks import Block
+from dpframework.tables.storage import read_only
 
 BYTE, WORD = 1 << 8, 1 << 16
 MANY = 1 << 15  # codes: from here on the larger table is worth its sums
@@ -112,10 +113,3 @@ def counts_by_class(
 def _are_small(cells: int, rows: int) -> bool:
     """Tell whether four tables of `cells` cells are small beside the rows."""
     return 4 * cells <= rows
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only array, so that kernels are compiled for one kind of array only."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
