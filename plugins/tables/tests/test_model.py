@@ -244,15 +244,16 @@ def test_noise_alone_is_seldom_believed(sizes):
         before = fit(JunctionTree.of(sizes, [(a,) for a in of]), known, rows)
         expected = functools.reduce(np.multiply.outer, [before.marginal((a,)) / rows for a in of]) * rows
         counts = exact + draw.normal(0, 30, exact.shape)
-        believed += Measurement.of_several(of, counts, 30.0**2, expected, before).told
+        believed += Measurement.of_several(of, counts, 30.0**2, expected, before).is_more_than_noise
     assert believed < 15
 
 
 def test_what_differs_by_more_than_noise_is_believed():
     known = [Measurement.alone(a, np.array([50.0, 50.0]), 4.0) for a in (0, 1)]
     before, even = fit(JunctionTree.of((2, 2), [(0,), (1,)]), known, 100.0), np.full((2, 2), 25.0)
-    assert Measurement.of_several((0, 1), np.array([[40.0, 10.0], [10.0, 40.0]]), 4.0, even, before).told
-    assert not Measurement.of_several((0, 1), np.array([[26.0, 24.0], [24.0, 26.0]]), 4.0, even, before).told
+    for large, small, is_more in ((40.0, 10.0, True), (26.0, 24.0, False)):
+        counts = np.array([[large, small], [small, large]])
+        assert Measurement.of_several((0, 1), counts, 4.0, even, before).is_more_than_noise == is_more
 
 
 def test_what_was_expected_of_an_attribute_is_what_its_own_measurement_says():
@@ -284,9 +285,9 @@ def test_a_table_tells_something_where_its_likelihood_gains_three(columns, least
     ]
     before = fit(JunctionTree.of((2, columns), [(0,), (1,)]), known, 1e4)
     even, signs = np.full((2, columns), 5000.0 / columns), np.where(np.indices((2, columns)).sum(axis=0) % 2, 1, -1)
-    for factor, told in ((0.95, False), (1.07, True)):
+    for factor, is_more in ((0.95, False), (1.07, True)):
         one = Measurement.of_several((0, 1), even + factor * least * signs, 4.0, even, before)
-        assert one.told == told
+        assert one.is_more_than_noise == is_more
 
 
 def test_rows_are_dealt_out_so_that_tables_err_by_rounding():

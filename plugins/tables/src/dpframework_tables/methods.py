@@ -200,7 +200,7 @@ class TableMethod:
             table = table.scope(MORE) if found else table
             found += [one_round(InPlan(table, first.merging), len(found) + k) for k in range(size)]
             more = len(found) < self.times
-            if not any(one.told for one in found[-size:]) if more else self.given_back:
+            if not any(one.is_more_than_noise for one in found[-size:]) if more else self.given_back:
                 again = self._alone.release(table.scope(AGAIN))
                 means = [one.with_another(new) for one, new in zip(first.alone, again, strict=True)]
                 return first.with_more(means, found, self._count(means, found))
@@ -250,7 +250,7 @@ class TableMethod:
             asks = InBlock(block, self.budget, cost * ROUNDS_CHOOSE, cost * (1 - ROUNDS_CHOOSE), first.merging)
             most = float(self.max_cells * (whole - left + cost) / whole)
             model = self._round(table, asks, first, model, most, TURNS if last else FEW_TURNS)
-            if not model.measured[-1].told:
+            if not model.measured[-1].is_more_than_noise:
                 cost *= 4 if self.budget.zcdp else 2
         return first.with_model(model)
 

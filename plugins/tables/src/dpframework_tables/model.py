@@ -1,24 +1,27 @@
-"""A model of a table from noisy marginals, by maximum likelihood with a penalty that the noise asks for.
+"""A model of a table from noisy marginals: maximum likelihood, with a penalty as large as the noise.
 
-The model of N rows has a potential t_S, one number a cell, for each measured set S:
+The model of N rows has a potential t_S for each measured set S, one number a cell:
 
     p(x) proportional to exp(sum over S of t_S(x_S)).
 
-With y_S the noisy table, s_S the variance of its cells and m_S the model's table, the potentials minimise
+Let y_S be the noisy table, s_S the variance of its cells and m_S the model's table. The potentials minimise
 
     Z(t) - sum over S of y_S . t_S + sum over S of l_S s_S norm(t_S)**2 / 2,
 
-where Z is the sum over all x. That is convex, and where the gradient is 0, m_S = y_S - l_S s_S t_S. So a cell of E rows
-that the other sets expect moves by about (y - E) E v / (E v + s), v = 1 / l_S: the best linear estimate where
-deviations in such a cell have variance E v (empirical Bayes; Efron and Morris 1973). v is found by maximum likelihood,
-from the deviations from what the model said before S was measured; so a table that is all noise changes next to
-nothing. y_S is pooled from all tables, each part of it kept as far as it is more than noise (see `pooling`,
-`shrinkage`), which is all that counts of single attributes need. Everything here is post-processing of releases.
+where Z is the sum over all x. That is convex, and where the gradient is 0, m_S = y_S - l_S s_S t_S. So if the other
+sets expect E rows in a cell, the cell moves from E by about (y - E) E v / (E v + s), with v = 1 / l_S. That is the best
+linear estimate if deviations in such a cell have the variance E v (empirical Bayes; Efron and Morris 1973). The v of a
+set is found by maximum likelihood, from how its counts deviate from the model before it was measured. A table of
+nothing but noise therefore changes next to nothing.
 
-The fit goes by turns, as proportional fitting does (Deming and Stephan 1940): the potentials of one set, given those of
-the others, solve an equation for each cell alone. On a junction tree (Lauritzen and Spiegelhalter 1988) a turn of all
-sets is a walk along the tree and back (Jirousek and Preucil 1995). It costs time and memory in proportion to the tree's
-cells.
+Before the fit, the y_S are pooled: each residual is taken from all tables that hold it, and kept as far as it is more
+than noise (see `pooling` and `shrinkage`). Counts of single attributes need nothing else. Everything here is
+post-processing of releases.
+
+The fit takes the sets in turn, as proportional fitting does (Deming and Stephan 1940). Given the potentials of the
+other sets, a set's potential solves one equation for each cell. On a junction tree (Lauritzen and Spiegelhalter 1988) a
+turn of all sets is one walk along the tree and back (Jirousek and Preucil 1995). Time and memory are in proportion to
+the tree's cells.
 """
 
 from __future__ import annotations
@@ -38,16 +41,16 @@ from dpframework_tables.pooling import Pool, residuals_of
 
 Array: TypeAlias = "NDArray[np.float64]"
 
-TURNS = 40  # of the fit, at most
-_CLOSE = 1e-4  # of the rows of each table: where the fit has arrived
-_STEEPEST = 30.0  # a potential: of e**-30 of the rows a cell is empty
+TURNS = 40  # The most turns of a fit.
+_CLOSE = 1e-4  # A fit ends when a turn moves a smaller share of the rows of each table.
+_STEEPEST = 30.0  # The largest potential. With e**-30 of the rows a cell is as good as empty.
 _LEAST_PENALTY = 1e-6
-_GRID = np.logspace(-6, 5, 45)  # of v
-_MANY = 1 << 18  # numbers that are computed at once
-_EVIDENCE = 3.0  # a gain in the log-likelihood, which noise alone makes in fewer than one table of a hundred
-_BELIEVED = 1.0  # one that noise alone makes in one table of twelve: with less, a table changes nothing
-_RAKED = 3  # turns of proportional fitting
-_FEW = 0.1  # rows, that a start takes to be in an empty cell
+_GRID = np.logspace(-6, 5, 45)  # The v that are tried.
+_MANY = 1 << 18  # The numbers that are computed at once, at most.
+_EVIDENCE = 3.0  # Noise alone gains that much log-likelihood in fewer than one table of a hundred.
+_BELIEVED = 1.0  # Noise alone gains that much in one table of twelve. With less, a table changes nothing.
+_RAKED = 3  # Turns of proportional fitting.
+_FEW = 0.1  # Rows that are added to each cell for a start, so that an empty one has a logarithm.
 
 
 # Not slotted: the cached property needs an instance dictionary.
@@ -64,48 +67,48 @@ class Measurement:
         In rows, with noise, shape (codes of each).
     variance
         The variance of the noise of each count.
-    varies
-        v, by how much a cell deviates from what was expected before, squared, for each expected row.
+    variance_per_row
+        v: the variance of a cell's deviation from the model before, for each expected row.
     start
-        About its potential, in the shape of the counts.
+        A guess of the potential, from which the fit starts, in the shape of the counts.
     gain
-        How much more likely its deviations are with v than by noise alone, as a logarithm.
+        By how much v raises the log-likelihood of these deviations, compared with noise alone.
     expected
-        The residuals of what was expected before; of one attribute only where rare values are merged.
+        The residuals of the model before. A measurement of one attribute has them only where rare values are merged.
     """
 
     of: Set
     counts: Array
     variance: float
-    varies: float
+    variance_per_row: float
     start: Array
     gain: float = 0.0
     expected: Mapping[Set, Array] = attrs.field(factory=dict)
 
     @classmethod
     def alone(cls, a: int, counts: Array, variance: float, expected: NDArray[np.float64] | None = None) -> Measurement:
-        """Return a measurement of one attribute, which the fit believes as far as all that was measured does.
+        """Return a measurement of one attribute. Its pooled counts are fitted without a penalty.
 
-        Where noise explains other counts, those `expected` are taken, by default even ones.
+        Where the counts are no more than noise, pooling moves them to the counts `expected`, by default even ones.
         """
         residuals = {} if expected is None else residuals_of((a,), expected)
         return cls((a,), counts, variance, math.inf, np.zeros(counts.shape), expected=residuals)
 
     @classmethod
     def of_several(cls, of: Set, counts: Array, variance: float, expected: Array, before: Model) -> Measurement:
-        """Return a measurement of several attributes, with v from what it says of them together.
+        """Return a measurement of several attributes, with v from how they depend on each other.
 
-        What it says of each of them alone is known better from all that was measured. So its deviations are those from
-        the table that was expected once this has these counts, less what each attribute adds by itself. What is
-        expected has noise too: in a cell of E rows, of a value that m rows have with a variance of s, about
-        (E / m)**2 s. If noise makes such deviations easily, none is believed.
+        All measurements together know the counts of each single attribute better than this one does. So the expected
+        table is first given those counts, and the effects of single attributes are taken out of the deviations from it.
+        The expected table has noise too: about (E / m)**2 s in a cell of E rows, if a value of the cell has m rows,
+        known with the variance s. If noise alone often makes such deviations, v is the least there is.
 
         Parameters
         ----------
         of, counts, variance
             What was measured.
         expected
-            What the model before says, in rows.
+            The table that the model before expects, in rows.
         before
             The model before.
         """
@@ -119,27 +122,27 @@ class Measurement:
         noise = np.full(counts.shape, variance * free)
         for axis, (a, margin) in enumerate(zip(of, margins, strict=True)):
             noise += pool.variances[a,] * (likely / np.maximum(margin, 1e-9).reshape(_along(axis, counts.ndim))) ** 2
-        varies, gain = _varies(moved, likely, noise)
+        v, gain = _fit_variance_per_row(moved, likely, noise)
         gain *= free
-        varies = varies if gain > _BELIEVED else float(_GRID[0])
-        start = likely + moved * (likely * varies / (likely * varies + variance + 1e-9))
+        v = v if gain > _BELIEVED else float(_GRID[0])
+        start = likely + moved * (likely * v / (likely * v + variance + 1e-9))
         start = np.log(np.maximum(start, 0) + _FEW) - np.log(np.maximum(likely, 0) + _FEW)
-        return cls(of, counts, variance, varies, start, gain, residuals_of(of, likely))
+        return cls(of, counts, variance, v, start, gain, residuals_of(of, likely))
 
     @functools.cached_property
     def residuals(self) -> dict[Set, Array]:
-        """What the counts of each subset of the attributes say that those of its own subsets do not."""
+        """The residual of each subset of the attributes (see `pooling`)."""
         return residuals_of(self.of, self.counts)
 
     @property
-    def told(self) -> bool:
-        """Whether the counts differ from what was expected by more than noise."""
+    def is_more_than_noise(self) -> bool:
+        """Whether the counts differ from the model before by more than noise does."""
         return self.gain > _EVIDENCE
 
     @property
     def penalty(self) -> float:
         """The penalty for each squared potential, in rows."""
-        return self.variance / self.varies + _LEAST_PENALTY
+        return self.variance / self.variance_per_row + _LEAST_PENALTY
 
 
 def _along(axis: int, axes: int) -> list[int]:
@@ -148,14 +151,14 @@ def _along(axis: int, axes: int) -> list[int]:
 
 
 def _without_effects(table: Array) -> Array:
-    """Return a table less what each axis adds by itself: its means along all axes but one are 0."""
+    """Return a table without the effects of single axes: the mean of each of its slices along an axis is then 0."""
     axes = range(table.ndim)
     alone = [table.mean(axis=tuple(other for other in axes if other != axis), keepdims=True) for axis in axes]
     return np.asarray(table - sum(alone, np.zeros(())) + (table.ndim - 1) * table.mean())
 
 
 def _rake(table: Array, margins: Sequence[Array]) -> Array:
-    """Return a table with given sums along each axis, as nearly as a few turns of proportional fitting make it."""
+    """Return a table with about the given sums along each axis, by a few turns of proportional fitting."""
     found = table + 1e-9
     for axis in [*range(table.ndim)] * _RAKED:
         sums = found.sum(axis=tuple(k for k in range(table.ndim) if k != axis))
@@ -163,10 +166,10 @@ def _rake(table: Array, margins: Sequence[Array]) -> Array:
     return found
 
 
-def _varies(moved: Array, expected: Array, noise: Array) -> tuple[float, float]:
-    """Return the v of which deviations are most likely, and how much more so than of next to none, as a logarithm.
+def _fit_variance_per_row(moved: Array, expected: Array, noise: Array) -> tuple[float, float]:
+    """Return the most likely v, and its gain in log-likelihood over the least v of the grid.
 
-    A deviation in a cell of E rows is taken to have the variance v E, and that of its noise.
+    In a cell of E rows a deviation is normal with the variance E v + noise.
     """
     flat, rows, likely = moved.ravel(), np.maximum(expected, 0).ravel(), np.empty(len(_GRID))
     for some in np.array_split(np.arange(len(_GRID)), min(max(moved.size * len(_GRID) // _MANY, 1), len(_GRID))):
@@ -184,7 +187,7 @@ def _log_sum(table: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _others(clique: Set, one: Set) -> tuple[int, ...]:
-    """Return the axes of a clique's table that a set within it lacks."""
+    """Return the axes of a clique's table for attributes that are not in a set."""
     return tuple(axis for axis, a in enumerate(clique) if a not in one)
 
 
@@ -225,9 +228,9 @@ class Model:
     tree
         The cliques.
     rows
-        How many rows it is of.
+        The number of rows.
     measured
-        What it was fitted to.
+        The measurements that it was fitted to.
     potentials
         One for each measurement, in its shape.
     tables
@@ -266,11 +269,11 @@ def fit(
     tree
         Cliques of which one holds each measured set.
     measured
-        The measurements. Those of `before` come first, if it is given, and start from their potentials.
+        The measurements, first those of `before`.
     rows
-        How many rows the model is of.
+        The number of rows of the model.
     before
-        A model of the first of them.
+        A model of the first measurements. They start from the potentials that they have there.
     turns
         The most turns of the fit.
     """
@@ -295,14 +298,16 @@ def factors_of(tree: JunctionTree, sets: Sequence[Set], potentials: Sequence[Arr
     found = [np.zeros(tree.shape(clique)) for clique in tree.cliques]
     for one, own in zip(sets, potentials, strict=True):
         k = tree.home(one)
-        found[k] += own.reshape(_spread(tree, k, one))
+        found[k] += own.reshape(_shape_in_clique(tree, k, one))
     return found
 
 
 def _expect(measured: Sequence[Measurement], order: int | None = None) -> dict[Set, Array]:
-    """Return what was expected first of each set that is only a part of those measured: others have a penalty.
+    """Return the residuals towards which pooling shrinks, of the sets that were measured within larger ones only.
 
-    Of one attribute that was measured, it is what its measurement expects, if it does.
+    A set that was measured itself needs none, since its penalty shrinks it. The exception is a measured attribute with
+    merged values, whose measurement says what to expect. Of several expected residuals of a set the first is taken.
+    `order` is the most attributes that such a set may have.
     """
     found: dict[Set, Array] = {}
     whole = {one.of for one in measured}
@@ -314,14 +319,14 @@ def _expect(measured: Sequence[Measurement], order: int | None = None) -> dict[S
     return found
 
 
-def _spread(tree: JunctionTree, k: int, of: Set) -> list[int]:
-    """Return the shape of a set's table beside a clique's."""
+def _shape_in_clique(tree: JunctionTree, k: int, of: Set) -> list[int]:
+    """Return the shape in which a set's table broadcasts against a clique's."""
     return [tree.sizes[a] if a in of else 1 for a in tree.cliques[k]]
 
 
 @final
 class _Walk:
-    """A fit that walks along a junction tree: where it stands, the clique's table is the model's, in rows."""
+    """A fit that walks along a junction tree. The table of the clique where it is now is the model's, in rows."""
 
     def __init__(
         self, tree: JunctionTree, measured: Sequence[Measurement], start: Sequence[Array], rows: float
@@ -342,7 +347,7 @@ class _Walk:
         self.separators = [self._sum(k, tree.separator(k)) for k in range(len(tree.cliques))]
 
     def turn(self) -> float:
-        """Fit each set once, along the tree and back, and return by how many rows tables were off, all together."""
+        """Fit each set once, along the tree and back, and return by how many rows all tables moved together."""
         off, ahead = 0.0, [(0, iter(self.children[0]))]
         off += self._fit_clique(0)
         while ahead:
@@ -379,7 +384,7 @@ class _Walk:
         after = np.clip(potential + moved, -_STEEPEST, _STEEPEST)
         factor = np.exp(after - potential)
         self.potentials[place] = after
-        self.tables[k] *= factor.reshape(_spread(self.tree, k, one.of))
+        self.tables[k] *= factor.reshape(_shape_in_clique(self.tree, k, one.of))
         return float(np.abs(table * (factor - 1)).sum())
 
     def _tell(self, separator: int, sender: int, receiver: int) -> None:
@@ -387,7 +392,7 @@ class _Walk:
         of = self.tree.separator(separator)
         new, old = self._sum(sender, of), self.separators[separator]
         ratio = np.divide(new, old, out=np.zeros_like(new), where=old > 0)
-        self.tables[receiver] *= ratio.reshape(_spread(self.tree, receiver, of))
+        self.tables[receiver] *= ratio.reshape(_shape_in_clique(self.tree, receiver, of))
         self.separators[separator] = new
 
     def _sum(self, k: int, of: Set) -> Array:
