@@ -185,7 +185,8 @@ class AdaptiveBudget:
         if delta is None:
             return PlanCharge(pure, delta=exact)
         own, spent = pure.under(self.relation), self.pure.under(self.relation)
-        assert spent is not None  # what has no pure epsilon has fixed the order
+        # Anything without a pure epsilon would have fixed the order.
+        assert spent is not None
         left = self.epsilon - spent
         order = roomiest_order(left, delta)
         divergence = curve.at(order).under(self.relation)

@@ -91,7 +91,8 @@ class PLDAccountant(Accountant[Events]):
         """Bound the row's own part and, under replace-one, a move between two parts (see `composition.parallel`)."""
         pure, zcdp = composition.parallel([p.pure for p in parts]), composition.parallel([p.zcdp for p in parts])
         added = _dominating([p.add_or_remove_one for p in parts], pure.add_or_remove_one, zcdp.add_or_remove_one)
-        moves = _compose([added] * min(len(parts), 2))  # from a lone part a row moves to the rows of no part
+        # A row may leave a lone part for the rows that are in no part.
+        moves = _compose([added] * min(len(parts), 2))
         replaced = _dominating([*(p.replace_one for p in parts), moves], pure.replace_one, zcdp.replace_one)
         return Events(added, replaced, pure, zcdp)
 
@@ -138,7 +139,8 @@ class PLDAccountant(Accountant[Events]):
             return None
         epsilon = _smallest(event, self.delta)
         if not math.isfinite(epsilon):
-            return None  # delta is below the tail that dp-accounting cuts off
+            # The delta is below the tail that dp-accounting cuts off.
+            return None
         converted = convert_above(epsilon)
         return PrivacyLoss(epsilon=converted if pure is None else min(converted, pure), delta=self.delta)
 

@@ -72,4 +72,5 @@ def zcdp_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     orders = [1 + (best_order - 1) * times for times in _BESIDE]
     epsilon = RdpAccountant(orders).compose(ZCDpEvent(float(rho))).get_epsilon(float(delta))
     closed = float(rho) + 2 * math.sqrt(float(rho) * math.log(1 / delta))  # Bun and Steinke 2016, Proposition 1.3
-    return convert_above(min(float(epsilon), closed))  # dp-accounting has no finite one for a rho of millions
+    # dp-accounting's epsilon is not finite for a rho of millions.
+    return convert_above(min(float(epsilon), closed))

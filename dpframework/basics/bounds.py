@@ -109,7 +109,8 @@ class _Search:
         counts = dict(zip(boxes, self._looks.counts(boxes, cost), strict=True))
         goal = self._outside * max(sum(counts.values()), 0.0)
         noise = _CLEAR * math.sqrt(self._looks.variance(cost))
-        clear = 0.0 if noise <= goal / 2 else noise  # a bound that is off by half of the share is near enough
+        # A bound is near enough if it is off by half of the share.
+        clear = 0.0 if noise <= goal / 2 else noise
         below, above = (count - goal for count in _beyond(counts, lower, upper))
         moved = False
         if self._lower[0] < self._lower[1] and abs(below) >= clear:

@@ -182,7 +182,8 @@ class HistogramMiner(TableMiner):
         age = Schema([Numeric("age", 0, 8, bins=4, missing=True)])
         search = PrivateBoundsMiner("age", outside=Fraction(1, 5), epsilon=1)
         between = MinerChain({"found": search, "then": cls("age", bins=3, bounds="found", epsilon=1)})
-        low, high, other = {"age": 2}, {"age": 8}, {"age": 0}  # the median is above 1, until one row less is at 8
+        # The median is above 1 until a row at 8 is gone.
+        low, high, other = {"age": 2}, {"age": 8}, {"age": 0}
         halves = [Witness(((low, 7), (high, 6)), high, left, {"half/quantile": 1}) for left in (None, other)]
         half = MinerChain({"half": QuantileMiner("age", epsilon=1), "then": cls("age", bins=["half"], epsilon=1)})
         return {

@@ -365,7 +365,8 @@ def _variance(sums: NDArray[np.float64], reach: float) -> tuple[float, float, fl
     inside = np.maximum(sums, 0.0)
     middle = float(_spread(inside[None])[0]) if inside.sum() > 0 else 0.125
     low = min(max(low, 0.0), 0.25)
-    high = min(max(high, low), 0.25)  # a box that holds the sums of no rows leaves less than nothing
+    # A box that holds the sums of no rows may leave an empty interval.
+    high = min(max(high, low), 0.25)
     return min(max(middle, low), high), low, high
 
 

@@ -55,7 +55,8 @@ def _of_solvers(argument: Argument, effort: int) -> Iterator[str]:
     goals = dict.fromkeys(argument.all_goals)
     try:
         for goal in goals:
-            GroundGoal(goal)  # a text may hold commands that write files: no solver is given one that nobody has read
+            # A solver's text may hold commands that write files, so no text is solved unread.
+            GroundGoal(goal)
     except InputError as wrong:
         yield f"a goal {wrong}"
         return

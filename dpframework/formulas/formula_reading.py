@@ -63,7 +63,8 @@ def _read_value(operation: Operation, value: Any) -> Any:
 
 
 def _name(name: str) -> str:
-    cells(name)  # refuses names that solvers would read otherwise
+    # This refuses names that have a meaning to solvers.
+    cells(name)
     return name
 
 

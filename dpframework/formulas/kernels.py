@@ -203,7 +203,8 @@ def _compile_module(shape: Scored) -> dict[str, Any]:
     path = _source_file(text)
     module = types.ModuleType(f"dpframework_kernel_{hashlib.sha256(text.encode()).hexdigest()}")
     module.__file__ = str(path or "<generated kernel>")
-    sys.modules[module.__name__] = module  # numba looks there for what it compiled before
+    # numba looks there for code that it compiled before.
+    sys.modules[module.__name__] = module
     space = module.__dict__
     exec(compile(text, module.__file__, "exec"), space)
     for name in ("quotient", "x_log2_x", "cube_root"):

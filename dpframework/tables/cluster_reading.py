@@ -63,7 +63,8 @@ class ClusterReader:
             table.lose(piece)
         for _ in range(MOST_LOSSES):
             live = self.live()
-            if table.shuffle is not None:  # then it is cheaper to read all that is lost at once
+            # The rows of a shuffled piece follow from all pieces, so it is cheaper to read all lost ones at once.
+            if table.shuffle is not None:
                 missing += [piece for piece, address in table.places.items() if address not in live]
                 for piece in missing:
                     table.lose(piece)
@@ -158,7 +159,8 @@ class ClusterReader:
             turn = {address: own.pop(0) for address, own in waiting.items() if own}
             for address, answer in self.answers({address: call(number) for address, number in turn.items()}):
                 if isinstance(answer, Failed) and isinstance(answer.error, NotOpened):
-                    raise answer.error  # at once: what it is depends on whether it is the first
+                    # Raised at once, because the error depends on whether this is the first piece.
+                    raise answer.error
                 table.begun = True
                 if answer is None:
                     waiting.pop(address, None)

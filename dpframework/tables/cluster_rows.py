@@ -62,7 +62,8 @@ class OpenedTable:
     def forgotten(self) -> tuple[int, ...]:
         """Return the numbers of rows that workers may drop, and drop them here."""
         found = []
-        while self.dropped:  # handles that go write into this very list, at any time
+        # A handle that is dropped may add to this list at any time, also during the loop.
+        while self.dropped:
             number = self.dropped.pop()
             self.masks.pop(number, None)
             self.told.pop(number, None)

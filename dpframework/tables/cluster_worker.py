@@ -127,7 +127,8 @@ class ClusterWorker:
     """Holds pieces of tables in a worker's memory. It is an actor, so its methods are called one at a time."""
 
     def __init__(self) -> None:
-        self._engine = Mapped()  # whatever a table lies in, parts of it take a bit a row
+        # Wherever a table is held, its parts take one bit a row.
+        self._engine = Mapped()
         self._pieces: dict[tuple[int, int], dict[int, Any]] = {}  # by table and piece: rows by their number
         self._shuffled = ShuffledPieces()
         self._gone: dict[int, set[int]] = {}  # by table: numbers of rows that nobody will ask for again

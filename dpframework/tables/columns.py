@@ -144,7 +144,8 @@ def _of_series(series: pl.Series) -> Column:
         return attrs.evolve(_of_texts(series.cast(pl.String)), categories=True)
     if dtype == pl.String:
         return _of_texts(series)
-    if isinstance(dtype, pl.Decimal):  # through its digits, which are rounded once, as those of a CSV file are
+    # By its digits, which are then rounded once, as those in a CSV file are.
+    if isinstance(dtype, pl.Decimal):
         return Column(series.cast(pl.String))
     if dtype.is_numeric() or dtype in (pl.Boolean, pl.Null):
         return Column(series)
@@ -190,7 +191,8 @@ def _spell(cell: Any) -> Any:
                 return _FOREIGN
         except UnicodeEncodeError:
             return _FOREIGN
-        return str.__str__(cell)  # of an enumeration's member, too, its text and not its name
+        # The member of an enumeration is a text as well. This returns its value and not its name.
+        return str.__str__(cell)
     if is_missing(cell):
         return None
     if isinstance(cell, bool | np.bool_):

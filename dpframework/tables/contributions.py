@@ -251,7 +251,8 @@ def unit_codes(ids: pl.Series) -> NDArray[np.uint32]:
     texts = ids.alias("id")
     numbers = whole_numbers(texts)
     own = texts if numbers is None else numbers
-    units = own.unique()  # fewer to sort than rows, which `rank` would sort
+    # `rank` sorts all rows; there are fewer units to sort.
+    units = own.unique()
     in_order = units.sort() if numbers is None else units.gather(units.cast(pl.String).arg_sort())
     codes = in_order.to_frame().with_row_index("unit")
     return own.to_frame().join(codes, on="id", how="left", maintain_order="left")["unit"].to_numpy()

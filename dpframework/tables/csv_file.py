@@ -168,7 +168,8 @@ def _texts(
                 if text is None:
                     raise _too_long(path)
                 yield text
-                tell_share(file.tell() / max(size, 1))  # a file may have been empty when it was opened
+                # The file may have been empty when it was opened.
+                tell_share(file.tell() / max(size, 1))
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise InputError(f"{path.name}: cannot be unpacked; a whole gzip file is expected") from None
     except UnicodeError:  # UTF-16 without the mark that says in which order its bytes are; else nothing raises it

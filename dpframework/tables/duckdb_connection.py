@@ -69,7 +69,8 @@ class DuckDBConnection(SqlConnection):
     begins = "begin transaction"
     whole = {1: "UTINYINT", 2: "USMALLINT", 4: "UINTEGER", 8: "BIGINT"}  # noqa: RUF012 it is never changed
 
-    nan = "isnan({})"  # a comparison with NaN is answered by the statistics of Parquet, which leave NaN out
+    # DuckDB answers a comparison with NaN by the statistics of Parquet, which leave NaN out.
+    nan = "isnan({})"
 
     def __init__(
         self, threads: int | None = None, database: str | os.PathLike[str] | None = None, timeout: float | None = None
@@ -96,7 +97,8 @@ class DuckDBConnection(SqlConnection):
         try:
             self.run(f"attach {text(str(path.resolve()))} as {SOURCE} (type duckdb, read_only)")
             self.run(f"use {SOURCE}")
-            self.run("set enable_external_access = false")  # else a name, or a view, might be that of another file
+            # Otherwise a name or a view could stand for another file.
+            self.run("set enable_external_access = false")
             self.run("set lock_configuration = true")
             ((reads,),) = self.rows(f"select readonly from duckdb_databases() where database_name = '{SOURCE}'")
             assert reads, "the database is open for writing"

@@ -90,7 +90,8 @@ class DuckDB(SqlEngine):
                     f"engine 'duckdb' reads Parquet files of this machine, not {place}; use engine 'memory' or 'mapped'"
                 )
         opened = open_source(places)
-        opened.blocks(list(columns.values()))  # names and types only: what is wrong is said as everywhere
+        # This reads names and types only, and refuses a wrong file in the same words as other engines.
+        opened.blocks(list(columns.values()))
         if placed and any(name.lower() == _ROW for name in opened.columns):
             raise InputError(
                 f"{opened.name}: has a column '{_ROW}', which DuckDB takes for the places of the rows; rename it"

@@ -330,7 +330,8 @@ def _codes(column: Column, code_of: Mapping[Form, int], *, any_case: bool = Fals
 def _codes_of_numbers(numbers: NDArray[np.float64], code_of: Mapping[Form, int]) -> NDArray[np.integer]:
     known = {number: code for form, code in code_of.items() if not isinstance(form, str) for number in numbers_of(form)}
     whole = _small_whole_numbers(numbers)
-    if whole is not None:  # such columns are common (codes), and an array is the fastest dictionary
+    # Columns of codes are common, and an array is the fastest dictionary for them.
+    if whole is not None:
         small = np.full(_SMALL, OUTSIDE, dtype=np.int32)
         for number, code in known.items():
             if 0 <= number < _SMALL and number.is_integer():
@@ -348,7 +349,8 @@ def _codes_of_numbers(numbers: NDArray[np.float64], code_of: Mapping[Form, int])
 
 def _small_whole_numbers(numbers: NDArray[np.float64]) -> NDArray[np.int16] | None:
     """Return numbers as small integers if all but the missing ones are whole and in [0, _SMALL), else None."""
-    known = np.nan_to_num(numbers)  # missing ones are 0, infinite ones are not small
+    # Missing numbers become 0, and infinite ones very large.
+    known = np.nan_to_num(numbers)
     if not len(known) or not (known.min() >= 0 and known.max() < _SMALL):
         return None
     whole = known.astype(np.int16)

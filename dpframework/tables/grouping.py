@@ -199,7 +199,8 @@ def whole_tables(tables: Iterable[Crosstab]) -> dict[Crosstab, Crosstab]:
     wholes: list[tuple[Crosstab, set[Column]]] = []
     for table in ordered:
         own = set(table.columns)
-        different = len(own) == len(table.columns)  # a column that is there twice makes a diagonal, and no margin
+        # A column that occurs twice makes a diagonal, which is no margin of the table.
+        different = len(own) == len(table.columns)
         around = [whole for whole, columns in wholes if own <= columns and table.summed == whole.summed]
         found[table] = min(around, key=lambda whole: whole.cells, default=table) if different else table
         if different and not around:

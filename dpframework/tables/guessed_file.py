@@ -111,7 +111,8 @@ def _separator(text: bytes) -> str:
                 best, fields_of_best = separator, number
     if fields_of_best:
         return best
-    for separator in _SEPARATORS:  # lines of another kind may stand above the names
+    # Lines of another kind may stand above the one that names the columns.
+    for separator in _SEPARATORS:
         _, fields, blank = lines_of(whole, separator)
         most = int(np.bincount(fields[~blank]).argmax()) if not blank.all() else 0
         share = float((fields[~blank] == most).mean()) if most > 2 else 0.0

@@ -140,7 +140,8 @@ def as_cases(column: Column, schema: Schema) -> Column:
         require_own_codes(own, column)
         return column
     below: list[Description] = [Below(column.name, cut) for cut in column.interior_cuts]
-    if column.missing_code is not None:  # the top bin is named, and what is left is missing
+    # The top bin is named too, so that no cell but the last is of missing values.
+    if column.missing_code is not None:
         below.append(describe_known(column.name, column.lower))
     return Cases(below)
 

@@ -98,7 +98,8 @@ class JoinedRows(Shuffle[int]):
         times = [np.bincount(whose[side], counts[side], number) for side in (~on_right, on_right)]
         matched = (times[_LEFT] == 1) & (times[_RIGHT] == 1)
         of_left = np.full(number, -1)
-        of_left[whose[~on_right]] = np.flatnonzero(~on_right)  # of ids that occur once, that is their only place
+        # An id that occurs once has this place only. Others are not joined.
+        of_left[whose[~on_right]] = np.flatnonzero(~on_right)
         starts = np.cumsum(sizes) - sizes
         answers: list[list[pl.DataFrame]] = [[] for _ in frames]
         for k in range(self.left, len(frames)):

@@ -242,7 +242,8 @@ def _of_files(
 
     def read(positions: Sequence[int]) -> Iterator[Sequence[Any]]:
         names = [first.columns[k] for k in positions]
-        each = [source.blocks(names) for source in sources]  # before any is read: all of them have the columns
+        # All files are asked for the columns before any is read.
+        each = [source.blocks(names) for source in sources]
         return _in_turn(each, names)
 
     return Source(name_of(places, files), first.columns, read, once=any(source.once for source in sources))
@@ -284,7 +285,8 @@ def _of_file(file: str, options: Mapping[str, str] | None, part: tuple[int, int]
     if name.lower().endswith(".parquet"):
         opened = ParquetFile.open(str(path), name, part=part)
     elif name.lower().endswith(".xlsx"):
-        from dpframework.tables.excel_file import ExcelFile  # most tables need neither this nor the next one
+        # Imported here because most tables need neither this nor the next one.
+        from dpframework.tables.excel_file import ExcelFile
 
         opened = ExcelFile.open(path, read)
     else:

@@ -225,7 +225,8 @@ class SqlEngine(GroupingEngine):
             "column that orders them with order="
         )
         if source.query and placed and source.order is None:
-            raise NotOpened(unordered)  # before the query is asked, whose columns may follow from rows
+            # The columns of a query may follow from rows, so this comes before it is asked.
+            raise NotOpened(unordered)
         origin = f"({source.table[0]}) as q" if source.query else identifier(source.table[0])
         try:
             there = self._connection.names(f"select * from {origin} limit 0")
@@ -239,7 +240,8 @@ class SqlEngine(GroupingEngine):
                 f"{source.shown}: the database has no such table or view, or this connection may not read it"
             ) from None
         names = [*columns.values(), *([] if source.order is None else [source.order])]
-        for name in names:  # one by one: a table of a database has no first line that might lack
+        # Each is required alone, since a database's table has no first line that might be missing.
+        for name in names:
             Source(source.shown, (*there, ""), lambda positions: iter(())).require([name, ""])
         if placed and source.order is None and stored is None:
             raise NotOpened(unordered)

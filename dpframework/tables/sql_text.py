@@ -156,7 +156,8 @@ class SqlColumns:
         if steps.half_up:
             return f"cast(floor({exact} + 0.5e0) as bigint)"
         under = f"floor({exact})"
-        rest = f"({exact} - {under})"  # exact: both are multiples of the last place of the larger one
+        # This difference is exact, since both are multiples of the last place of the larger one.
+        rest = f"({exact} - {under})"
         odd = f"cast({under} as bigint) % 2 <> 0"
         return f"(cast({under} as bigint) + case when {rest} > 0.5e0 or ({rest} = 0.5e0 and {odd}) then 1 else 0 end)"
 

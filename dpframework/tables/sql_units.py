@@ -48,7 +48,8 @@ def table_of_units(connection: SqlConnection, table: str, rows: UnitRows, schema
         If the database fails.
     """
     domains = {name: domain_of(*read) for name, read in rows.schema.derivation_inputs.items()}
-    made: list[tuple[str, str, list[str]]] = []  # of each column its aggregate, its result, and what that reads
+    # For each column its aggregate, the name of its result, and the names of the parts that it reads.
+    made: list[tuple[str, str, list[str]]] = []
     for j, column in enumerate(rows.columns):
         found = aggregate(column.value)
         parts = row_parts(found, domains)

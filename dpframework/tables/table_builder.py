@@ -138,7 +138,8 @@ class TableBuilder:
         DoesNotFit
             If there are more rows than the schema says, or than any table may have.
         """
-        read: dict[str, NDArray[Any]] = {}  # what derived columns read, which come after it
+        # The cells that derived columns read, which come after all others.
+        read: dict[str, NDArray[Any]] = {}
         for k, attribute in enumerate(self._schema):
             name = attribute.name
             if encoded is not None and name in encoded:
@@ -159,7 +160,8 @@ class TableBuilder:
                 self._keys[name].append(self._books[name].codes(column.keys))
         self._rows = next(iter(self._codes)).length
         bound = self._schema.row_bound
-        if self._rows > (MOST_ROWS if bound is None else bound):  # what is said at the end, before the rest is read
+        # The same is refused at the end. Here the rest need not be read first.
+        if self._rows > (MOST_ROWS if bound is None else bound):
             require_public_counts(self._schema, self._rows, everywhere(self._schema, self._sources))
 
     def table(self, unit: PrivacyUnit = ROW, key: bytes | None = None) -> Table:

@@ -61,7 +61,8 @@ class _Sum(Accumulator):
 
     def add(self, units: Units, parts: Sequence[Cells]) -> None:
         known = ~np.isnan(parts[0])
-        np.add.at(self._found, units[known], parts[0][known])  # one after another, so that blocks change no rounding
+        # `add.at` adds one row after another, so the rounding does not depend on how rows lie in blocks.
+        np.add.at(self._found, units[known], parts[0][known])
         self._seen[units[known]] = True
 
     def cells(self) -> Cells:
@@ -126,7 +127,8 @@ class _End(Accumulator):
             self._when[units[rows]] = parts[1][rows]
         elif not self._last:
             rows = rows[::-1]
-        self._found[units[rows]] = cells[rows]  # of several rows of one unit the last one stays
+        # Where a unit has several rows, the last one assigned stays.
+        self._found[units[rows]] = cells[rows]
         self._seen[units[rows]] = True
 
     def cells(self) -> Cells:

@@ -50,7 +50,8 @@ def smallest_of_each(keys: NDArray[np.uint64], units: NDArray[np.int64], most: i
     """
     number = int(units.max()) + 1 if len(units) else 0
     sizes, found = np.zeros(number, dtype=np.int64), np.zeros(len(units), dtype=np.bool_)
-    if number * most <= len(units):  # what is kept of each unit takes no more memory than the rows
+    # These arrays must not take more memory than the rows themselves.
+    if number * most <= len(units):
         least, rows = np.empty((number, most), dtype=np.uint64), np.empty((number, most), dtype=np.int64)
         _mark_smallest(keys, units, least, rows, sizes, found)
     else:
