@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, final
 
@@ -35,19 +36,13 @@ def _separator(given: Any) -> str:
 def _encoding(given: Any) -> str:
     name = str(given).lower()
     if name not in ENCODINGS:
-        name = _same_encoding(name)
+        # It may be another name of one of them, such as utf8, cp1252 or iso-8859-1.
+        with contextlib.suppress(LookupError, ValueError):
+            codec = codecs.lookup(name).name
+            name = next((one for one in ENCODINGS if codecs.lookup(one).name == codec), name)
     if name not in ENCODINGS:
         raise InputError(f"encoding {given!r} is unknown; {nearest(name, ENCODINGS)}")
     return name
-
-
-def _same_encoding(name: str) -> str:
-    """Return the name here of an encoding that has several, such as utf8, cp1252 or iso-8859-1; else what was given."""
-    try:
-        codec = codecs.lookup(name).name
-    except (LookupError, ValueError):
-        return name
-    return next((one for one in ENCODINGS if codecs.lookup(one).name == codec), name)
 
 
 def _skip(given: Any) -> int:

@@ -154,7 +154,17 @@ class PrivacyUnit:
     def require_fits(self, schema: Schema) -> None:
         """Refuse ids or dates that are an attribute of a schema, and a schema that makes columns of other units."""
         if schema.per_unit is not None:
-            self._require_one_row(schema.per_unit.columns[0].name)
+            column = schema.per_unit.columns[0].name
+            if self.id is None:
+                raise InputError(
+                    f"derived column '{column}' is made of the rows of each unit, and no column of ids names units; "
+                    "give the study's unit"
+                )
+            if self.rows > 1:
+                raise InputError(
+                    f"rows_per_unit is {self.rows}, and derived column '{column}' makes one row of all rows of a unit, "
+                    "which costs as much as one row; leave rows_per_unit out"
+                )
             self.require_fits(schema.in_files)
         if self.date in schema.names:
             raise InputError(
@@ -165,18 +175,6 @@ class PrivacyUnit:
             raise InputError(
                 f"unit '{self.id}' is an attribute of the schema; ids tell whose a row is, and no more, so take it out "
                 "of the schema"
-            )
-
-    def _require_one_row(self, column: str) -> None:
-        if self.id is None:
-            raise InputError(
-                f"derived column '{column}' is made of the rows of each unit, and no column of ids names units; "
-                "give the study's unit"
-            )
-        if self.rows > 1:
-            raise InputError(
-                f"rows_per_unit is {self.rows}, and derived column '{column}' makes one row of all rows of a unit, "
-                "which costs as much as one row; leave rows_per_unit out"
             )
 
     def require_joined_by(self, ids: str | None, where: str = "") -> None:

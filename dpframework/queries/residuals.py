@@ -156,32 +156,30 @@ class Residuals(Query):
             shape = [self.of[a].size for a in one]
             part = np.asarray(counts[at : at + math.prod(shape)]).reshape(shape)
             at += math.prod(shape)
-            found.append((weight * self._contract(part)).ravel())
+            for axis, size in enumerate(part.shape):
+                if size == 2:
+                    part = np.diff(part, axis=axis)
+                elif self.norm is Norm.SQUARED_L2:
+                    # the deviation from the mean, times the size, which keeps whole numbers
+                    part = size * part - part.sum(axis=axis, keepdims=True)
+            found.append((weight * part).ravel())
         return np.concatenate(found)
-
-    def _contract(self, part: NDArray[Any]) -> NDArray[Any]:
-        centred = self.norm is Norm.SQUARED_L2
-        for axis, size in enumerate(part.shape):
-            if size == 2:
-                part = np.diff(part, axis=axis)
-            elif centred:
-                part = size * part - part.sum(axis=axis, keepdims=True)
-        return part
 
     def residuals(self, answer: ArrayLike) -> list[NDArray[np.float64]]:
         """Return each set's residual, in rows and the shape of its marginal, from an answer with or without noise."""
         blocks = np.split(np.asarray(answer).ravel(), np.cumsum(self._lengths)[:-1])
-        return [self._residual(one, k, part) for one, k, part in zip(self.sets, self.weights, blocks, strict=True)]
-
-    def _residual(self, one: tuple[int, ...], weight: int, part: NDArray[Any]) -> NDArray[np.float64]:
-        sizes = [self.of[a].size for a in one]
-        shaped = part.reshape([size if size > 2 else 1 for size in sizes]) / (weight * self.multiplier(one))
-        for axis, size in enumerate(sizes):
-            if size == 2:
-                shaped = np.concatenate([-shaped / 2, shaped / 2], axis=axis)
-            else:
-                shaped = shaped - shaped.mean(axis=axis, keepdims=True)
-        return np.asarray(shaped, dtype=np.float64)
+        residuals = []
+        for one, weight, block in zip(self.sets, self.weights, blocks, strict=True):
+            sizes = [self.of[a].size for a in one]
+            shaped = block.reshape([size if size > 2 else 1 for size in sizes]) / (weight * self.multiplier(one))
+            for axis, size in enumerate(sizes):
+                if size == 2:
+                    # Of two values a block has the difference, and each deviates from the mean by half of that.
+                    shaped = np.concatenate([-shaped / 2, shaped / 2], axis=axis)
+                else:
+                    shaped = shaped - shaped.mean(axis=axis, keepdims=True)
+            residuals.append(np.asarray(shaped, dtype=np.float64))
+        return residuals
 
     def cell_variances(self, variances: Sequence[float]) -> list[float]:
         """Return the variance of each number of each set's residual, in rows.

@@ -96,7 +96,12 @@ class ParquetFile:
         remedy = "some of its rows may have been read"  # so this is no `NotOpened`
         names = [self.columns[k] for k in positions]
         asked = self._scan().select(names)
-        self._require_short(names)
+        for name in names:
+            if name in self.long:  # polars would fail on its rows
+                raise InputError(
+                    f"{self.name}: column '{name}' has decimal numbers of more than {MOST_DIGITS} digits, which cannot "
+                    "be read from Parquet; write them as texts, or with fewer digits"
+                )
         rows = self._read(lambda: int(self._scan().select(pl.len()).collect().item()), InputError, remedy)
         self._require_real(rows * len(names))
         most = min(max(BLOCK_CELLS // len(names), FEWEST_ROWS), MOST_ROWS)
@@ -109,15 +114,6 @@ class ParquetFile:
                 raise InputError(self._broken)
             for part in _parts(frame):
                 yield [part[name] for name in names]
-
-    def _require_short(self, names: Sequence[str]) -> None:
-        """Refuse columns of decimal numbers that are longer than polars can read, which fails on their rows."""
-        for name in names:
-            if name in self.long:
-                raise InputError(
-                    f"{self.name}: column '{name}' has decimal numbers of more than {MOST_DIGITS} digits, which cannot "
-                    "be read from Parquet; write them as texts, or with fewer digits"
-                )
 
     def _require_real(self, cells: int) -> None:
         """Refuse a small file that says it has very many cells."""
