@@ -103,6 +103,7 @@ def _saddle(listed: Sequence[Set], table: tuple[Array, Array, Array], changes: A
     best = (math.inf, u)
     bound = 0.0
     for _ in range(MOST_STEPS):
+        # The noise below has the least mean variance under the weights u, so that mean is a lower bound of the optimum.
         g = np.bincount(columns, u[rows] * shares, len(changes))
         if gaussian:
             noise = np.sqrt(changes * g).sum() * np.sqrt(changes / g)
@@ -114,6 +115,7 @@ def _saddle(listed: Sequence[Set], table: tuple[Array, Array, Array], changes: A
         bound = max(bound, mean)
         if best[0] <= (1 + GAP) * bound:
             break
+        # A marginal whose variance is above the mean gets more weight.
         u = np.maximum(u * variances / mean, _LEAST / len(u))
         u = u / u.sum()
     return Saddle(dict(zip(listed, best[1].tolist(), strict=True)), best[0], bound)

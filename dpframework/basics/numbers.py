@@ -90,7 +90,7 @@ class NumberMiner(AskingMiner):
             yield f"rows without '{self.attribute}' count as {lowest}"
 
     def note(self, told: str) -> str:
-        """Return what an error bound says of its amount, which is in proportion to bounds that are released."""
+        """Return the note of an error bound, which says more where its amount depends on released bounds."""
         return "; ".join(filter(None, (told, AT_MOST if self.own_sources else "")))
 
     def named(self, what: str) -> str:

@@ -236,7 +236,7 @@ class ResidualHistograms:
 
     @classmethod
     def of(cls, among: Sequence[Attribute], rows: int | None) -> ResidualHistograms:
-        """Return those of least noise, if every histogram matters as much, by the mean variance of its counts."""
+        """Return the histograms with the smallest sum of the mean variances of their counts."""
         wanted: dict[Set, float] = {(k,): 1 / a.size for k, a in enumerate(among)}
         return cls(Workload(tuple(among), wanted, rows_known=rows is not None).gaussian().query, rows)
 

@@ -204,10 +204,11 @@ class TopKMiner(AskingMiner):
         return [attrs.evolve(bound, steps=("counts",), biases=biases)]
 
     def mine_rows(self, table: PrivateTable) -> Groups:
-        """Release the counts, and sort those of each group; values of equal counts in the order of the schema."""
+        """Release the counts, and sort them within each group. Equal counts stay in the order of the schema."""
         attribute, by = self._attribute_to_count(table.schema), self.groups(table.schema)
         variance, labels = table.calibration("counts").variance, attribute.labels
         counts = np.reshape(table.release("counts"), (-1, len(labels)))
+        # By the union bound all intervals hold at once.
         level = 1 - (1 - CONFIDENCE) / counts.size
         values = [k for k, label in enumerate(labels) if not (attribute.missing and label == MISSING_LABEL)]
         what = "rows" if self.where is None else f"rows where {self.where}"

@@ -185,7 +185,7 @@ def _of_some_rows(schema: Schema) -> Schema:
 
 
 def _at_released_rows(node: Node, most: int, source: str) -> Node:
-    """Return planned releases as those of a released number of rows of each unit.
+    """Return planned releases of all rows as releases of a released number of rows of each unit.
 
     Raises
     ------

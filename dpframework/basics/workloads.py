@@ -117,7 +117,7 @@ class Workload:
         return {one: found[one] for one in sorted(found, key=lambda one: (len(one), one))}
 
     def _range_shares(self, a: int) -> tuple[float, float]:
-        """Return what a residual with and one without an attribute add to the variances of its ranges.
+        """Return what residuals add to the variances of an attribute's ranges: one that has it, and one that lacks it.
 
         Of each value of n these are n and 1 / n. Here it is n times the mean over all ranges.
         """

@@ -47,6 +47,7 @@ def _pairs(given: Mapping[Any, Any] | Sequence[tuple[Any, Any]]) -> tuple[tuple[
         raise InputError("has values of several kinds; give texts, or numbers, or truths")
     found: dict[Form, tuple[str, Value]] = {}
     for key, value in pairs:
+        # Keys are compared as cells are: 7 and 7.0 are one.
         form = of_text(visible_text(key, "each of its keys"))
         _, earlier = found.setdefault(form or "", (key.strip(), value))
         if earlier != value:

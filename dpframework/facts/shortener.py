@@ -98,6 +98,7 @@ class Shortener:
         bins = {test: (code - 1, code) for test, code in codes.items() if code != attribute.missing_code}
         ends = {cuts[k] for both in bins.values() for k in both if 0 <= k < len(cuts)}
         thresholds = sorted({*tests.values(), *ends})
+        # A set of cells is a number with a bit for each cell.
         known = (1 << len(thresholds) + 1) - 1
 
         def below(threshold: float) -> int:
@@ -181,6 +182,7 @@ class Shortener:
                 short = part if _test(part) else self._where(left, part)
                 if not isinstance(short, bool):
                     pending.append(short)
+                    # A part that has become a test, or one joined by this very word, narrows the rows for all others.
                     settled &= short is part or type(short) is OTHER_WORD[kind]
                 elif short is (kind is Or):
                     return short
@@ -215,6 +217,7 @@ class Shortener:
             return []
         if len(opened) == 1:
             return list(opened)
+        # A single test may do: one of these, or one on a single value.
         for one in [*opened, *self._values[tests[0][1].attribute]]:
             test = _test(one)
             if test and possible & self._open(kind, one, test) == wanted:

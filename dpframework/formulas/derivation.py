@@ -111,6 +111,7 @@ def fit_bound(changes: Sequence[Fraction | float]) -> Formula | None:
     sizes = np.arange(1, len(values) + 1)
     last = slice(-5, None)
 
+    # Tables of very few rows may be exceptions, so a bound need only meet the last changes and be above all others.
     def fits(bound: np.ndarray) -> bool:
         return bool((abs(bound - values)[last] < NEAR).all() and (np.maximum(bound, 0) > values - NEAR).all())
 

@@ -105,6 +105,7 @@ def part_changes(shape: Parts, change: Change) -> list[Neighbours | None]:
             best[size] = _measure(shape, (more(top, down),), (same(top),))
         else:
             top = tops(within)[size]
+            # The row stays in its part, or it moves between two parts that share the other rows.
             pairs: list[tuple[Counts, Counts]] = [((more(top, down),), (more(top, up),))]
             for rows in range(size + 1):
                 one, other = tops(rise)[rows], tops(fall)[size - rows]
@@ -156,6 +157,7 @@ def climb(shape: Cells, change: Change, start: NDArray[Any], group: int = 1, mos
     at, best = start, float(cell_gaps(shape, change, start[None], group)[0][0])
     random = np.random.default_rng(SEEDS[0])
     for _ in range(TURNS):
+        # Random steps in all cells at once lead off ridges, where no step in one or two cells goes up.
         scattered = np.rint((at + 1) * random.normal(0, SPREAD, (SCATTERED, cells))).astype(np.int64)
         near = np.maximum(at + np.concatenate([moves, scattered]), 0)
         near = near[near.sum(axis=1) <= most]
@@ -163,6 +165,7 @@ def climb(shape: Cells, change: Change, start: NDArray[Any], group: int = 1, mos
             break
         gaps, *_ = cell_gaps(shape, change, near, group)
         top = int(gaps.argmax())
+        # A gain within rounding is none, and could go on without end.
         if gaps[top] <= best * (1 + 1e-12) + 1e-15:
             break
         at, best = near[top], float(gaps[top])

@@ -17,24 +17,24 @@ _NODES = 32  # of a quadrature
 @final
 @attrs.frozen
 class BallMoments:
-    """Mean squares of what a uniform point of the unit ball consists of.
+    """Mean squares of the numbers in a uniform point of the unit ball.
 
     Attributes
     ----------
     total
-        That of the sum, which all histograms share.
+        The mean square of the sum, which all histograms share.
     entries
-        That of an entry, by its histogram's size.
+        The mean square of an entry, by its histogram's size.
     """
 
     total: float
     entries: Mapping[int, float]
 
     def difference(self, size: int) -> float:
-        """Return that of a linear function of a histogram's entries whose coefficients have the sum 0 and the length 1.
+        """Return the mean square of a weighted sum of a histogram's entries, with weights of sum 0 and length 1.
 
-        Entries are alike, so that their covariance has the same value in all such directions. The entries' squares add
-        up to that of size - 1 of them and that of the mean, total**2 / size.
+        All entries have the same distribution, so it is the same in all such directions. The squares of the entries add
+        up to the squares of size - 1 such sums and the square of the sum, divided by size.
         """
         return (size * self.entries[size] - self.total / size) / (size - 1)
 
@@ -75,6 +75,7 @@ def _volume_and_square(
     negative = reach * at
     logs = [np.array([(size - 1) * math.log(total) - math.lgamma(size)])]
     square = [np.array([2 * total**2 / (size + 1)])]
+    # With p negative entries, integrate over their total. Logarithms are added, since volumes may underflow.
     for p in range(1, size):
         ways = math.lgamma(size + 1) - math.lgamma(p + 1) - math.lgamma(size - p + 1)
         positive = negative + total

@@ -98,14 +98,14 @@ class Calibration:
         return self.mechanism.preview(self)
 
     def divided(self, number: int, facts: QueryFacts) -> Calibration:
-        """Return the noise of what is left of a release if whoever reads it divides it by a whole number.
+        """Return the noise that is left in a release after it is divided by a whole number.
 
         Parameters
         ----------
         number
             The number.
         facts
-            What the quotient is the answer of.
+            The facts of the query that the quotient answers.
         """
         power = 2 if self.mechanism.norm is Norm.SQUARED_L2 else 1
         scale, unit = self.scale / number**power, self.unit / number
@@ -140,7 +140,7 @@ class Calibration:
         return LatticePoints(self._usable(answer).reshape(-1), float(self.unit))
 
     def _usable(self, answer: Any) -> NDArray[Any]:
-        """Return an answer in 64 bits, if it is what is declared."""
+        """Return an answer in 64 bits. Refuse one that is not as its query declares."""
         array = np.asarray(answer)
         if array.dtype != np.int64:
             array = self._numbers(array)

@@ -115,6 +115,8 @@ def answers_of(engine: Engine, asked: Sequence[tuple[Query, Rows, Mapping[str, A
             counting[k] = query.counting(engine_of(query, engine), rows, **inputs)
         else:
             answers[k] = query.evaluate(engine_of(query, engine), rows, **inputs)
+    # A generator is started by sending None. Each round then sends every query its counts, and asks once for all that
+    # they want next.
     sent: dict[int, Any] = dict.fromkeys(counting)
     while sent:
         functions = {}

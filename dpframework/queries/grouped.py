@@ -245,6 +245,7 @@ class GroupSums(GroupNumbers):
         assert one.fall is not None
         assert one.replace_one is not None
         most, stays = max(one.rise, one.fall), one.replace_one
+        # A row that changes its group lowers one sum and raises another.
         leaves = groups_reached(self.by, self.where) > 1
         replaced = {
             Norm.L1: max(stays, 2 * most) if leaves else stays,

@@ -156,6 +156,7 @@ def common_counts(
     """
     from dpframework.queries.kernels import count_common
 
+    # Where two attributes have many pairs of tests, their cross table is cheaper than intersecting sets of bits.
     tabled = [
         (i, j)
         for i in range(len(left.tests))

@@ -172,7 +172,7 @@ class AtReleasedRows(Query):
         )
 
     def for_rows(self, rows: int) -> Sequence[Sensitivity]:
-        """Declare for a unit of several rows what is declared for one: `most` of them, whatever is released."""
+        """Declare the same for a unit of several rows, since at most `most` of them count, whatever is released."""
         return self.sensitivities
 
     @property

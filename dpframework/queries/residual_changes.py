@@ -55,6 +55,8 @@ def change_by_replacement(sizes: tuple[int, ...], sets: Sets, weights: tuple[int
     if differing is None:
         return sum(_largest(tuple(sizes[a] for a in of), k, norm) for of, k in zip(sets, weights, strict=True))
     squared = norm is Norm.SQUARED_L2
+    # Each attribute's factor in the inner product of two rows: _own(n) if they agree there, else -n, or -1 of two
+    # values.
     other = [np.where(d, -1 if n == 2 else -n, _own(n)) for d, n in zip(differing, sizes, strict=True)]
     total = np.zeros(differing.shape[1], dtype=np.int64)
     for of, k in zip(sets, weights, strict=True):
@@ -64,6 +66,8 @@ def change_by_replacement(sizes: tuple[int, ...], sets: Sets, weights: tuple[int
             inner = functools.reduce(np.multiply, [other[a] for a in of])
             total += 2 * k * k * (math.prod(_own(sizes[a]) for a in of) - inner)
         else:
+            # A block stays the same only if no attribute of three or more values differs, and an even number of binary
+            # ones.
             several = functools.reduce(np.logical_or, [differing[a] & (sizes[a] > 2) for a in of])
             odd = functools.reduce(np.logical_xor, [differing[a] for a in of if sizes[a] == 2], False)
             total += 2 * k * (several | odd)

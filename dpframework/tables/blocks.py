@@ -192,7 +192,7 @@ class Block:
         return column if self._index is None else column.take(self.index)
 
     def places_in_units(self) -> NDArray[np.unsignedinteger]:
-        """Return the read-only place of each of this block's rows among those of its unit, from 0, shape (rows,).
+        """Return the read-only place of each of this block's rows within its unit, from 0, shape (rows,).
 
         Raises
         ------

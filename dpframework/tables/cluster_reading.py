@@ -78,7 +78,7 @@ class ClusterReader:
         raise InputError("worker after worker was lost while it read; give each more memory, or use more of them")
 
     def _read(self, table: OpenedTable, given: Mapping[str, Sequence[int]]) -> None:
-        """Have each worker read pieces in turn. Those of one that is lost are left."""
+        """Have each worker read its pieces in turn. The pieces of a lost worker stay unread."""
 
         def call(piece: int) -> tuple[Any, ...]:
             return "read", table.number, piece, pickle((table.pieces[piece], table.key, table.gone))

@@ -198,15 +198,15 @@ class ClusterWorker:
         return _guard(settling, telling=True)
 
     async def hand(self, *given: Any) -> list[bytes] | None:
-        """Hand over what another worker asks for (see `ShuffledPieces.hand`), while this one may ask others."""
+        """Hand over messages to another worker (see `ShuffledPieces.hand`), while this one may ask others."""
         return self._shuffled.hand(*given)
 
     def handed(self, *given: Any) -> list[bytes] | None:
-        """Hand over what this very worker asks for."""
+        """Hand over messages that this worker asks itself for."""
         return self._shuffled.hand(*given)
 
     def end(self, table: int) -> bytes:
-        """Forget what a shuffle of a table has left."""
+        """Forget the messages of a table's shuffle."""
         self._shuffled.end(table)
         return pack_answer(table)
 

@@ -109,7 +109,7 @@ class RowChoice:
         return self._codes if self._kept is None else self._codes[self._kept]
 
     def places(self) -> RowPlaces:
-        """Return the place of each kept row among those of its unit, from 0. Nothing is hashed before they are read."""
+        """Return the place of each kept row within its unit, from 0. Nothing is hashed before places are read."""
         keys = self._unit_keys if self._kept is not None else functools.partial(unit_keys, self._key, self._unit_ids())
         return RowPlaces(functools.partial(_places, self.codes, self._most, self._number, keys))
 
@@ -161,7 +161,7 @@ def _places(
 
 
 def order_by_hash(key: bytes, ids: pl.Series, units: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the place of each row among those of its unit in the order of a keyed hash (see `RowChoice`).
+    """Return the place of each row within its unit, in the order of a keyed hash (see `RowChoice`).
 
     Parameters
     ----------

@@ -210,6 +210,7 @@ def _too_long(path: Path) -> InputError:
 def _pieces(stream: gzip.GzipFile | IO[bytes] | _Recoded, skip: int) -> Iterator[bytes | None]:
     """Yield whole lines after some, then None and nothing more if one is too long to be held."""
     rest, begun = b"", False
+    # As much is read as is left, so that a long line takes linear time.
     while data := stream.read(max(BLOCK_BYTES, len(rest))):
         rest += data
         if not begun:

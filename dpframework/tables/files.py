@@ -141,7 +141,7 @@ class TableFiles:
         return TableBuilder(self.schema, self.sources_by(names), self.out_of_domain, self.values)
 
     def sources_by(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the name of each attribute's table, given that of the table or of either view."""
+        """Return the name of each attribute's table, given the name of the one table, or of both views."""
         if len(names) == 1:
             return dict.fromkeys(self.schema.names, names[0])
         sides = attributes_of_views(self.schema)

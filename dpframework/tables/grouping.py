@@ -209,7 +209,7 @@ def whole_tables(tables: Iterable[Crosstab]) -> dict[Crosstab, Crosstab]:
 
 
 def margin_of(table: Crosstab, whole: Crosstab, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the counts of a table from those of one with all of its columns.
+    """Return the counts of a table from the counts of a larger one that has all of its columns.
 
     Examples
     --------

@@ -82,7 +82,7 @@ def _cuts(given: Iterable[int]) -> tuple[int, ...]:
 @final
 @attrs.frozen
 class UnitPlaces:
-    """The place of each row among those of its unit, from 0, in ranges.
+    """The place of each row within its unit, from 0, in ranges.
 
     Attributes
     ----------

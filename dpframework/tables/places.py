@@ -88,7 +88,7 @@ def require_once(files: Iterable[str]) -> None:
 
 
 def _identity(file: str) -> Hashable:
-    """Return what is the same for two names of one file."""
+    """Return a value that two names of one file share, and no two files."""
     if is_url(file):
         parts = urlsplit(file)
         return parts.scheme, parts.netloc.lower(), posixpath.normpath(unquote(parts.path)), parts.query

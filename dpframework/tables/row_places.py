@@ -1,4 +1,4 @@
-"""The place of each row among those of its unit, from 0. It is found when a query first reads it: most never do."""
+"""The place of each row within its unit, from 0. It is found when a query first reads it, and most never do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class RowPlaces:
     Parameters
     ----------
     find
-        Returns them, shape (rows,). It is called once, and not before they are read.
+        Returns the places, shape (rows,). It is called once, when they are first read.
     """
 
     def __init__(self, find: Callable[[], NDArray[np.unsignedinteger]]) -> None:
@@ -27,7 +27,7 @@ class RowPlaces:
 
     @classmethod
     def of(cls, places: Any) -> Self:
-        """Return places that are known."""
+        """Return places that are known already."""
         known = np.asarray(places)
         return cls(lambda: known)
 
@@ -37,12 +37,12 @@ class RowPlaces:
         with self._lock:
             if self._found is None:
                 assert self._find is not None  # until they are found
-                self._found, self._find = self._find().view(), None  # what they were found from may go
+                self._found, self._find = self._find().view(), None  # frees what they were found from
                 self._found.flags.writeable = False
             return self._found
 
     def __getitem__(self, own: slice) -> RowPlaces:
-        """Return those of consecutive rows, which are not found before they are read either."""
+        """Return the places of consecutive rows, which are not found before they are read either."""
         return RowPlaces(lambda: self.array[own])
 
     def __reduce__(self) -> tuple[Callable[[Any], RowPlaces], tuple[NDArray[np.unsignedinteger]]]:

@@ -47,10 +47,10 @@ S = TypeVar("S")
 
 
 class IdFinding(enum.Enum):
-    """Something about some ids that a strict policy asks."""
+    """Something about ids that a strict policy must know."""
 
     UNFIT = "unfit"
-    """A cell holds what cannot be an id."""
+    """A cell holds a value that cannot be an id."""
     MISSING = "missing"
     """A row has no id."""
     TWICE = "twice"
@@ -61,14 +61,14 @@ class IdFinding(enum.Enum):
 
 @attrs.frozen(repr=False)
 class ShuffleFindings:
-    """What a piece, or a bucket, found that a strict policy asks (private).
+    """The findings of a piece, or a bucket, for a strict policy (private).
 
     Attributes
     ----------
     ids
         Findings about ids, each with the number of its view: 0, or 1 for the right one.
     unfit
-        For some attributes by name, in which ways cells are none that the schema holds.
+        For attributes, by name, the ways in which cells do not fit the schema.
     """
 
     ids: frozenset[tuple[IdFinding, int]] = frozenset()

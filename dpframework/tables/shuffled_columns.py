@@ -53,7 +53,7 @@ class RowsOfUnits(Shuffle[None]):
 
     @property
     def _rows(self) -> UnitRows:
-        """What the columns that are read are made of."""
+        """The aggregates that make the columns to read."""
         rows = self.how.schema.per_unit
         assert rows is not None
         return rows.select(self.how.schema.columns)

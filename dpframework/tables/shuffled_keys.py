@@ -62,7 +62,7 @@ def keys_as_frames(column: KeyColumn) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def keys_of_frames(codes: pl.DataFrame, texts: pl.DataFrame) -> KeyColumn:
-    """Return what `keys_as_frames` was given."""
+    """Return the column of keys in the frames of `keys_as_frames`."""
     return KeyColumn(codes["key"].to_numpy(), KeyBook(texts["text"]))
 
 

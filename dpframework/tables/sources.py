@@ -105,7 +105,7 @@ class Source:
 
 
 def rows_changed(name: str) -> InputError:
-    """Return the error of rows that are others when they are read again. `name` is what errors call them."""
+    """Return the error of rows that have changed when they are read again. `name` is their name in errors."""
     return InputError(f"{name}: changed while it was read; read it again")
 
 

@@ -156,7 +156,7 @@ class RowChooser:
         ]
 
     def _in_their_order(self, kept: str, ids: Any, key: bytes) -> str:
-        """Return the table of the kept rows with the place of each among those of its unit (see `RowChoice`)."""
+        """Return the table of the kept rows with the place of each within its unit (see `RowChoice`)."""
         connection = self._connection
         several = connection.columns(
             f"select unit, count(*) as n from {kept} group by unit having count(*) > 1 order by unit"

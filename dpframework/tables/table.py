@@ -198,7 +198,7 @@ class Table:
 
 
 def places_in_order(units: NDArray[np.uint32]) -> NDArray[np.unsignedinteger]:
-    """Return the place of each row among those of its unit, from 0, in the order of the rows, shape (rows,)."""
+    """Return the place of each row within its unit, from 0, in the order of the rows, shape (rows,)."""
     from dpframework.tables.unit_kernels import places_in_units
 
     places = places_in_units(units)[0]

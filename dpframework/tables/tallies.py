@@ -40,6 +40,7 @@ def tally(parts: Iterable[NDArray[Any]], number: int) -> NDArray[np.int64]:
             continue
         if pairs is None:
             pairs = np.zeros(WORD, dtype=np.int64)
+        # Two codes of 8 bits are counted as one number of 16 bits, which is faster.
         even = len(codes) - len(codes) % 2
         found = np.bincount(codes[:even].view(np.uint16))
         pairs[: len(found)] += found
@@ -89,6 +90,7 @@ def counts_by_class(
         Shape (sum of sizes, classes).
     """
     counts = np.zeros((int(sizes.sum()), number), dtype=np.int64)
+    # Loading numba takes longer than counting few cells without it.
     if len(classes) * len(attributes) <= FEW and "numba" not in sys.modules:
         ends = np.cumsum(sizes)
         for attribute, end, size in zip(attributes, ends, sizes, strict=True):

@@ -108,6 +108,7 @@ def join(
         sides.append({name: as_column(column, f"{source.name}: column '{name}'") for name, column in taken})
         if key_name is not None:
             keys.append(ids_in(source, key_name))
+            # Ids are read apart from the columns, and the file may have changed between the two.
             if {len(column) for column in sides[-1].values()} != {len(keys[-1])}:
                 raise rows_changed(source.name)
     files = f"{left[0].name} and {right[0].name}"

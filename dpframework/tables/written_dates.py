@@ -107,6 +107,7 @@ def numbers_of_times(series: pl.Series, unit: DateUnit) -> pl.Series | None:
             series.dt.hour() * 3600.0 + series.dt.minute() * 60.0 + series.dt.second() + series.dt.microsecond() / 1e6
         )
     elif dtype == pl.Date:
+        # Midnight, or null where the date is.
         seconds = series.cast(pl.Int32) * 0.0
     else:
         return None
