@@ -207,14 +207,10 @@ def _is_of(path: Path, place: str) -> bool:
         if within and path.suffix.lower() == PARQUET:  # of a folder all such files are read
             return True
         # A file has as many names as there are links to it.
-        if any(_is_same(path, file) for file in (Path(found), *Path(found).rglob(f"*{PARQUET}"))):
-            return True
-    return False
-
-
-def _is_same(path: Path, other: Path) -> bool:
-    with contextlib.suppress(OSError):
-        return os.path.samefile(path, other)
+        for file in (Path(found), *Path(found).rglob(f"*{PARQUET}")):
+            with contextlib.suppress(OSError):
+                if os.path.samefile(path, file):
+                    return True
     return False
 
 

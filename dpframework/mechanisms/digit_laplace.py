@@ -149,16 +149,13 @@ class Digit:
             digits = self.thresholds.searchsorted(searched)  # the first threshold that is not below
             (unsure,) = (self.thresholds[digits] == searched).nonzero()
             for i in unsure.tolist():
-                digits[i] = self._least_above(Uniform(int(searched[i]), self.bits, words), int(digits[i]))
+                # More bits of U tell which is the least d with U < F(d).
+                uniform, d = Uniform(int(searched[i]), self.bits, words), int(digits[i])
+                while (self.last or d < BASE - 1) and not uniform.below(functools.partial(self.bounds, d)):
+                    d += 1
+                digits[i] = d
             found[at] = digits
         return found
-
-    def _least_above(self, uniform: Uniform, start: int) -> int:
-        """Return the least digit d of at least `start` with U < F(d)."""
-        d = start
-        while (self.last or d < BASE - 1) and not uniform.below(functools.partial(self.bounds, d)):
-            d += 1
-        return d
 
     def bounds(self, d: int, bits: int) -> tuple[int, int]:
         """Return whole numbers that F(d) * 2**bits lies between."""

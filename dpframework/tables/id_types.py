@@ -59,22 +59,18 @@ def require_type_of_ids(values: Any, where: str) -> None:
 
 def _innermost(kind: Any) -> Any:
     """Return the type of the values that a type of pandas or Arrow writes shorter, such as categories."""
-    while (inner := _inner(kind)) is not None:
-        kind = inner
-    return kind
-
-
-def _inner(kind: Any) -> Any:
-    match type(kind).__name__:  # classes of pandas, then of Arrow
-        case "CategoricalDtype":
-            return kind.categories.dtype
-        case "SparseDtype":
-            return kind.subtype
-        case "ArrowDtype":
-            return kind.pyarrow_dtype
-        case "DictionaryType" | "RunEndEncodedType":
-            return kind.value_type
-    return None
+    while True:
+        match type(kind).__name__:  # classes of pandas, then of Arrow
+            case "CategoricalDtype":
+                kind = kind.categories.dtype
+            case "SparseDtype":
+                kind = kind.subtype
+            case "ArrowDtype":
+                kind = kind.pyarrow_dtype
+            case "DictionaryType" | "RunEndEncodedType":
+                kind = kind.value_type
+            case _:
+                return kind
 
 
 def _holds_ids(kind: Any) -> bool:

@@ -137,7 +137,10 @@ class ParquetFile:
             try:
                 return action()
             except OSError as error:
-                failed.extend(_reasons(error))
+                # An error that is none of these may come from the content of the file.
+                failed.extend(reason for kind, reason in _REASONS.items() if isinstance(error, kind))
+                if _UNANSWERED.search(str(error)):
+                    failed.append("the host cannot be reached, or does not answer")
                 raise
 
         if not is_url(self.place):
@@ -168,10 +171,3 @@ def _parts(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
     size = sum(int(column.sum()) for column in frame.select(of.string().str.len_bytes().cast(pl.UInt64)))
     parts = min(frame.height, -(-size // BLOCK_BYTES))
     yield from frame.iter_slices(-(-frame.height // parts)) if parts > 1 else (frame,)
-
-
-def _reasons(error: OSError) -> Iterator[str]:
-    """Yield why a place could not be reached, or nothing if the error may come from the file's content."""
-    yield from (reason for kind, reason in _REASONS.items() if isinstance(error, kind))
-    if _UNANSWERED.search(str(error)):
-        yield "the host cannot be reached, or does not answer"

@@ -128,7 +128,10 @@ class JoinedRows(Shuffle[int]):
             if any(len(column) != state for column, _ in columns.values()):
                 raise rows_changed(source.name)
             for k, name in enumerate(self._names(_RIGHT)):
-                parts = [_column(frame, k) for frame in frames]
+                parts = []
+                for frame in frames:
+                    foreign = frame[f"foreign{k}"].to_numpy() if f"foreign{k}" in frame.columns else None
+                    parts.append(Column(frame[f"cell{k}"], foreign))
                 columns[name] = whole_column(parts, f"{self.name[_RIGHT]}: '{name}'"), order
             builder.add({name: as_column(column, name).take(taken) for name, (column, taken) in columns.items()})
         else:
@@ -146,7 +149,7 @@ class JoinedRows(Shuffle[int]):
 
 
 def _cells(source: Source, names: Sequence[str], rows: pl.Series, number: int) -> pl.DataFrame:
-    """Return the cells of some rows of a source, and which of them are foreign, for `_column`.
+    """Return the cells of some rows of a source as columns "cell0", ..., and which are foreign as "foreign0", ...
 
     Raises
     ------
@@ -165,9 +168,3 @@ def _cells(source: Source, names: Sequence[str], rows: pl.Series, number: int) -
         if taken.foreign is not None:
             found[f"foreign{k}"] = taken.foreign
     return pl.DataFrame(found)
-
-
-def _column(frame: pl.DataFrame, number: int) -> Column:
-    """Return a column of such a frame."""
-    foreign = f"foreign{number}"
-    return Column(frame[f"cell{number}"], frame[foreign].to_numpy() if foreign in frame.columns else None)
