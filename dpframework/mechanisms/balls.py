@@ -77,6 +77,7 @@ def layer_size(size: int, total: int, depth: int) -> int:
 
 def draw_layer(size: int, total: int, depth: int, numbers: WholeNumbers) -> list[int]:
     """Draw a uniform one of the vectors that `layer_size` counts."""
+    # First the number of negative entries is drawn, then their places, then the values on both sides.
     weights = _by_negatives(size, total, depth)
     position, negative = numbers.below(sum(weights)), 0
     while position >= weights[negative]:

@@ -78,12 +78,14 @@ class ExponentialInterval(BoundedRange):
         if not low <= float(output) <= high:
             return -math.inf
         steps = (float(output) - low) / (high - low) * POINTS
+        # Rounding may put a lattice point just below its own place.
         position = min(math.floor(steps + ROUNDING), POINTS - 1)
         edges = _edges(scores)
         pieces, weights = _weights(scores, edges, calibration)
         piece = int(np.searchsorted(edges, position, side="right")) - 1
         logs = (weights - weights.max()) / calibration.lattice_scale
         log_share = float(logs[np.searchsorted(pieces, piece)]) - math.log(np.exp(logs).sum())
+        # The probability of a piece is spread evenly over its length.
         return log_share - math.log((edges[piece + 1] - edges[piece]) * ((high - low) / POINTS))
 
     def preview(self, calibration: Calibration) -> Preview:

@@ -136,6 +136,7 @@ class KNorm(PureMechanism):
         noise = (points - exact).ravel()
         starts = np.cumsum([0, *calibration.facts.histograms[:-1]])
         sums = np.add.reduceat(noise, starts)
+        # The noise of all histograms has one sum.
         if (sums != (0 if calibration.same_rows else sums[0])).any():
             return -math.inf
         space, scale = _space(calibration)
@@ -259,5 +260,6 @@ def _of_one(space: Balls, scale: float) -> tuple[float, NDArray[np.float64]]:
     if space.same_rows:
         base = 1 - 2 * q * np.cos(np.arange(steps) * (2 * math.pi / steps)) + q * q
         chances *= np.fft.fft((base / base[0]) ** (1 - size)).real[: steps // 2].clip(0)
+    # A size above 0 comes with either sign.
     chances[1:] *= 2
     return unit, chances / chances.sum()

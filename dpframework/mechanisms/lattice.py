@@ -58,6 +58,7 @@ def round_to(array: Any, unit: float) -> NDArray[np.int64]:
     steps = np.empty(numbers.shape, dtype=np.int64)
     flat, given = steps.reshape(-1), numbers.reshape(-1)
     for start in range(0, len(flat), AT_ONCE):
+        # A quotient may overflow to infinity, which is then clamped.
         with np.errstate(over="ignore"):
             some = given[start : start + AT_ONCE].astype(np.float64) / unit
         np.rint(some, out=some)

@@ -350,6 +350,7 @@ class SeededRandomness(Randomness):
         top, largest, position = scores.max(), -math.inf, 0
         for start in range(0, len(scores), AT_ONCE):
             some = scores[start : start + AT_ONCE]
+            # Scores are taken from the largest one, so that the noise keeps its digits beside large scores.
             noisy = (some - top) + draw(scale=scale, size=len(some))
             best = int(np.argmax(noisy))
             if noisy[best] > largest:

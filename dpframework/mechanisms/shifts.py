@@ -21,6 +21,7 @@ def unit_changes(facts: QueryFacts, relation: Relation) -> int | None:
     }
     largest = changes.get(Norm.LINF)
     counts = [bound for norm in (Norm.L1, Norm.SQUARED_L2) if (bound := changes.get(norm)) is not None]
+    # An integer that moves by less than 2 moves by 1. So either norm bounds how many do.
     if largest is None or largest >= 2 or not counts:
         return None
     return math.floor(min(counts)) or None
