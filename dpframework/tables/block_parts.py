@@ -21,6 +21,7 @@ MANY = 1 << 16  # rows: from here on a kernel for two parts takes a third of the
 def parts_of(by: Cut, block: Block, *, packs: bool) -> list[Block]:
     """Return the parts of a block by a cut, each in the order of its rows. `packs` keeps their positions as bits."""
     number, length = number_of_parts(by), block.length
+    # Where each row is in one of two parts, a kernel writes the positions of both into one array, from either end.
     in_one_each = isinstance(by, Attribute | Cases) and number == HALVES
     if in_one_each and block.rows >= MANY and (part_of := part_of_each_code(by, block.schema)) is not None:
         (name,) = attributes_of(by)
@@ -34,6 +35,7 @@ def parts_of(by: Cut, block: Block, *, packs: bool) -> list[Block]:
         start += tile.rows
     del tile, cells
     parts = []
+    # The lists of a part are dropped before the next part is made, since they take as much memory as the part.
     while own:
         index = np.concatenate(own.pop(0))
         parts.append(block.at(pack_index(index, length) if packs else index))

@@ -154,6 +154,7 @@ def _places(
 
     places, sizes = places_in_units(codes)
     found = np.zeros(len(codes), dtype=np.min_scalar_type(most - 1))
+    # The only row of a unit has the place 0, so that no key is computed for it.
     many = np.flatnonzero(sizes[codes] > 1)
     if len(many):
         found[many] = _order_by_hash(keys() if callable(keys) else keys, number[codes[many]], places[many])

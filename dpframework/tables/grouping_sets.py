@@ -79,6 +79,7 @@ class Family:
         columns: SqlColumns = rows.table.columns
         steps: list[tuple[dict[int, str], int]] = []
         for step in rows.lineage:
+            # A derived column selects no rows.
             if isinstance(step, CaseColumn):
                 columns = columns.with_derived(step.attribute, step.cases)
             else:

@@ -251,6 +251,7 @@ class Crosstab:
             return self._sums(block, self.summed, shape)
         if not shape:
             return np.array(block.rows, dtype=np.int64)
+        # Tiles have more rows than the table has cells, so that adding up tables costs less than counting.
         tiles = block.tiles(max(TILE, 4 * cells))
         return tally((self._cells(tile, shape) for tile in tiles), cells).reshape(shape)
 

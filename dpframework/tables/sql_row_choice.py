@@ -96,6 +96,7 @@ class RowChooser:
         for k, values in enumerate(found.columns):
             days = read_days(options, values, where) if options.date or options.null else values
             missing = k == 1
+            # Where no row has a null, what a null would become must not make a strict policy refuse the table.
             policy = self._policy if not missing or self._has_null(piece, cell) else OutOfDomain.CLAMP
             inside.append(rows_in(span, days, policy, where))
         name = self._keep(found.mapped({"inside": inside[0].astype(np.int64)}))
@@ -124,6 +125,7 @@ class RowChooser:
             for piece, (name, cell) in zip(pieces, maps, strict=True)
         )
         connection.run(f"create temp table {rows} as {each}")
+        # Only units with too many rows are asked for: their rows are chosen by the private key, as in files.
         over = connection.columns(
             f"select unit, count(*) as n from {rows} group by unit having count(*) > {unit.rows} order by unit"
         )
@@ -249,6 +251,7 @@ class RowChooser:
                 if self._has_null(piece, cell, ID):
                     raise DoesNotFit(missing_ids(where))
             found.append((cells, cell, ids.series))
+        # Sorted, so that numbers do not depend on the order in which a database answers.
         every = pl.concat([series for _, _, series in found]).drop_nulls().unique().sort()
         numbers = pl.DataFrame({"id": every}).with_row_index("number")
         maps = []
