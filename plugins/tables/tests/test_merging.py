@@ -14,6 +14,7 @@ from hypothesis import given, strategies as st
 
 import dpframework as dpf
 from dpframework.basics import NoisyHistogram
+from dpframework.results import nearest_on_simplex
 
 SIZES = (2, 12, 4)
 ROWS = 4000
@@ -70,8 +71,8 @@ def test_the_variance_of_groups_is_that_of_their_best_estimates_on_average():
     rows = np.array([300.0, 5, 90, 1, 1, 1, 1, 1])
     squares = []
     for _ in range(20_000):
-        noisy = NoisyHistogram(rows + draw.normal(0, 4, 8), 16)
-        found = _of_groups(0, noisy, merging, rows)
+        noisy = rows + draw.normal(0, 4, 8)
+        found = _of_groups(0, noisy + (400 - noisy.sum()) / 8, merging, 16.0)
         assert found.counts.sum() == pytest.approx(400)
         squares.append(((found.counts - [300, 90, 10]) ** 2).sum())
     assert np.mean(squares) == pytest.approx(found.variance * (3 - 1), rel=0.03)
@@ -85,6 +86,23 @@ def test_values_of_a_group_are_even_as_far_as_noise_explains_and_keep_its_rows()
     assert likely[1][1:] == pytest.approx([2, 0, 5, 0, 0], abs=1.1)
     assert [one.sum() for one in likely] == pytest.approx([504, 504])
     assert all(own.min() >= 0 for own in likely)
+
+
+@pytest.mark.parametrize("number", [2, 10])
+def test_a_model_of_attributes_with_one_frequent_value_is_nearer_than_the_simplex(number):
+    """Of 20 attributes, whether rare values are merged or not; of 10 seeds the ratio's standard error is below .03."""
+    exact, draw, off = np.array([9900.0, 100, *[0] * (number - 2)]), np.random.default_rng(8), []
+    for _ in range(10):
+        noisy = [exact + draw.normal(0, 300, number) for _ in range(20)]
+        alone = [NoisyHistogram(own, 300.0**2) for own in noisy]
+        for merging in (Merging.none([number] * 20), Merging([[0] + [1] * (number - 1)] * 20)):
+            found = MergedModel.of_alone(alone, merging, 10_000.0)
+            groups = [merging.table(exact, (a,)) for a in range(20)]
+            nearest = [merging.table(nearest_on_simplex(own, 10_000.0), (a,)) for a, own in enumerate(noisy)]
+            ours = sum(np.abs(found.model.marginal((a,)) - own).sum() for a, own in enumerate(groups))
+            off.append(ours / sum(np.abs(a - b).sum() for a, b in zip(nearest, groups, strict=True)))
+    assert np.mean(off[::2]) < 0.8
+    assert np.mean(off[1::2]) < 0.8
 
 
 def test_rows_of_a_group_are_dealt_out_by_the_shares_of_its_values():
@@ -135,7 +153,7 @@ def test_noise_that_all_counts_of_an_attribute_have_in_common_changes_no_model(m
                 assert found == pytest.approx(expected, rel=1e-9)
         for measured, expected in zip(one.model.measured, models[0].model.measured, strict=True):
             assert measured.variance == pytest.approx(expected.variance, rel=1e-9)
-    assert models[0].model.measured[0].variance == pytest.approx(100 * (1 + 3 / 6) if merges else 100)
+    assert models[0].model.measured[0].variance == pytest.approx(100 * (1 + 3 / 6) if merges else 100, rel=0.01)
 
 
 SCHEMA = dpf.Schema(

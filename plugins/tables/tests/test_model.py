@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from dpframework_tables.candidates import candidate_sets, room_for, tree_for
 from dpframework_tables.junction import JunctionTree, cells_of, cliques_of
+from dpframework_tables.merged_model import MergedModel
+from dpframework_tables.merging import Merging
 from dpframework_tables.methods import number_of_rows
 from dpframework_tables.model import Measurement, beliefs, factors_of, fit
 from dpframework_tables.pooling import Pool, residuals_of
@@ -16,6 +18,7 @@ from dpframework_tables.sampling import sample_rows
 from dpframework_tables.shrinkage import parts_kept
 from hypothesis import given, settings, strategies as st
 
+from dpframework.basics import NoisyHistogram
 from dpframework.results import Noisy, nearest_on_simplex
 
 SIZES = (2, 3, 2, 4, 2)
@@ -173,13 +176,14 @@ def test_noise_of_a_part_is_left_out_and_what_stands_out_stays():
             exact = np.diag([1000.0] * 4)
         tables.append((of, residuals_of(of, exact + draw.normal(0, 40, exact.shape)), 1600.0))
     pool = Pool.of([one for one in tables if one[0] != (6, 7)], sizes)
-    expected = {of: np.zeros((4, 4)) for of in pairs[:5]}
+    expected = {of: np.zeros([4] * len(of)) for of in [*((a,) for a in range(8)), *pairs[:5]]}
     found = pool.shrunk(expected, rows)
     part = {of: np.linalg.norm(found.residuals[of]) / np.linalg.norm(pool.residuals[of]) for of in found.residuals}
     assert np.mean([part[of] for of in part if of not in (skewed, pairs[0], pairs[5])]) < 0.4
     assert min(part[skewed], part[pairs[0]]) > 0.95
     assert part[pairs[5]] == 1  # nothing is expected of it
-    assert found.variances is pool.variances
+    for of in part:
+        assert found.variances[of] == pytest.approx(part[of] ** 2 * pool.variances[of])
     near = pool.shrunk({of: pool.residuals[of] + 1.0 for of in expected}, rows).residuals
     for of in expected:  # off by a row in each cell, which noise explains
         assert near[of] == pytest.approx(pool.residuals[of] + 1.0, abs=0.6)
@@ -204,15 +208,16 @@ def test_of_a_table_that_is_believed_its_parts_are_not_if_they_are_noise():
     assert np.mean(triples) < 200
 
 
-@pytest.mark.parametrize(("shares", "most"), [((0.25,) * 4, 0.5), ((0.9, 0.05, 0.05, 0.0), 1.3)])
+@pytest.mark.parametrize(("shares", "most"), [((0.25,) * 4, 0.5), ((0.9, 0.05, 0.05, 0.0), 1.0)])
 def test_counts_of_attributes_alone_are_near_whether_even_or_not(shares, most):
-    """Beside the nearest table without negative counts, which is the best for one value with nearly all rows."""
+    """Beside the nearest table without negative counts."""
     draw, rows, off = np.random.default_rng(10), 1000.0, []
     exact = rows * np.array(shares)
     for _ in range(40):
         noisy = [exact + draw.normal(0, 200, 4) for _ in range(9)]
-        tree = JunctionTree.of([4] * 9, [(a,) for a in range(9)])
-        model = fit(tree, [Measurement.alone(a, own, 200.0**2) for a, own in enumerate(noisy)], rows)
+        model = MergedModel.of_alone(
+            [NoisyHistogram(own, 200.0**2) for own in noisy], Merging.none([4] * 9), rows
+        ).model
         nearest = [nearest_on_simplex(own, rows) for own in noisy]
         pairs = [(model.marginal((a,)), own) for a, own in enumerate(nearest)]
         off.append([[np.abs(one - exact).sum() for one in pair] for pair in pairs])
@@ -256,20 +261,17 @@ def test_what_differs_by_more_than_noise_is_believed():
         assert Measurement.of_several((0, 1), counts, 4.0, even, before).is_more_than_noise == is_more
 
 
-def test_what_was_expected_of_an_attribute_is_what_its_own_measurement_says():
-    """And not what a table of two attributes expects of it: with or without that its counts are the same."""
+def test_counts_of_an_attribute_do_not_follow_what_a_table_of_two_expects_of_it():
     even, skewed = np.full(4, 250.0), np.array([400.0, 300.0, 200.0, 100.0])
     noisy, found = even + np.array([30.0, -20.0, 10.0, -20.0]), []
     pair = Measurement((0, 1), np.full((4, 4), 62.5), 900.0, 1e-3, np.zeros((4, 4)))
-    for own in (None, skewed):
-        known = [Measurement.alone(0, noisy, 2500.0, own), Measurement.alone(1, even, 2500.0)]
-        for expected in ({}, residuals_of((0, 1), np.outer(skewed, even) / 1000)):
-            pairs = attrs.evolve(pair, expected=expected)
-            found.append(fit(JunctionTree.of((4, 4), [(0, 1)]), [*known, pairs], 1000.0).marginal((0,)))
+    known = [Measurement.alone(0, noisy, 2500.0), Measurement.alone(1, even, 2500.0)]
+    for expected in ({}, residuals_of((0, 1), np.outer(skewed, even) / 1000)):
+        pairs = attrs.evolve(pair, expected=expected)
+        found.append(fit(JunctionTree.of((4, 4), [(0, 1)]), [*known, pairs], 1000.0).marginal((0,)))
     assert found[0] == pytest.approx(found[1], abs=1e-9)
-    assert found[0] == pytest.approx(even, abs=2)
-    assert found[2] == pytest.approx(found[3], abs=1e-9)
-    assert np.linalg.norm(found[2] - skewed) < 0.95 * np.linalg.norm(found[0] - skewed)
+    weight = (1 / 2500) / (1 / 2500 + 1 / (4 * 900))  # of the two tables that say how many rows each value has
+    assert found[0] == pytest.approx(even + weight * (noisy - even), abs=0.5)
 
 
 @pytest.mark.parametrize(("columns", "least"), [(2, 3.04), (4, 2.6)])

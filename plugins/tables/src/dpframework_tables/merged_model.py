@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.basics import NoisyHistogram
-from dpframework.results import nearest_on_simplex
-from dpframework_tables.junction import JunctionTree
+from dpframework_tables.junction import JunctionTree, Set
 from dpframework_tables.merging import Merging
 from dpframework_tables.model import Measurement, Model, fit
 from dpframework_tables.pooling import Pool, residuals_of
-from dpframework_tables.shrinkage import shrink_to_noise
+from dpframework_tables.share_prior import SharePrior
 
 Floats: TypeAlias = "NDArray[np.float64]"
 
@@ -49,12 +48,20 @@ class MergedModel:
     @classmethod
     def of_alone(cls, alone: Sequence[NoisyHistogram], merging: Merging, rows: float) -> MergedModel:
         """Return the model of one-way marginals alone."""
+        sizes = [len(one.counts) for one in alone]
         given = [((a,), residuals_of((a,), one.counts), one.residual_variance) for a, one in enumerate(alone)]
-        pool = Pool.of(given, [len(one.counts) for one in alone]).shrunk({}, rows)
-        likely = [pool.table((a,), rows) for a in range(len(alone))]
-        measured = [_of_groups(a, one, merging, own) for a, (one, own) in enumerate(zip(alone, likely, strict=True))]
-        values = _shrink_groups(alone, merging, [nearest_on_simplex(own, rows) for own in likely])
-        return cls(tuple(alone), merging, values, _independent(measured, rows))
+        even: dict[Set, Floats] = {(a,): np.zeros(size) for a, size in enumerate(sizes)}
+        pool = Pool.of(given, sizes).shrunk(even, rows)
+        variances = [pool.variances[a,] for a in range(len(alone))]
+        prior = SharePrior.of([pool.table((a,), rows) for a in range(len(alone))], variances, rows)
+        likely = [pool.alone(a, prior, rows) for a in range(len(alone))]
+        measured = [
+            _of_groups(a, likely[a], merging, variances[a])
+            if merging.merges(a)
+            else Measurement.alone(a, one.counts, one.residual_variance, prior)
+            for a, one in enumerate(alone)
+        ]
+        return cls(tuple(alone), merging, likely, _independent(measured, rows))
 
     def with_more(self, means: Sequence[NoisyHistogram], measured: Iterable[Measurement], rows: float) -> MergedModel:
         """Return the model of more exact one-way marginals, once some marginals were measured.
@@ -82,8 +89,10 @@ def _independent(measured: Sequence[Measurement], rows: float) -> Model:
     return fit(JunctionTree.of([len(one.counts) for one in measured], [one.of for one in measured]), measured, rows)
 
 
-def _of_groups(a: int, one: NoisyHistogram, merging: Merging, likely: Floats) -> Measurement:
+def _of_groups(a: int, likely: Floats, merging: Merging, noise: float) -> Measurement:
     """Return the groups' counts of a one-way marginal, with a variance that is the same for each of them.
+
+    They are sums of likely counts: the prior is one of values, and says nothing of how many rows a group has.
 
     The model's number of rows is given, so what counts is their differences.
 
@@ -91,24 +100,6 @@ def _of_groups(a: int, one: NoisyHistogram, merging: Merging, likely: Floats) ->
     k (1 - k / n) s. On average over the g = n - k + 1 groups that is (1 + (k - 1) / n) s (1 - 1 / g), as if each count
     had noise of variance (1 + (k - 1) / n) s.
     """
-    if not merging.merges(a):
-        return Measurement.alone(a, one.counts, one.residual_variance)
-    number = len(one.counts)
-    counts = merging.table(one.counts + (likely.sum() - one.counts.sum()) / number, (a,))
-    merged = number - len(counts) + 1
-    variance = one.residual_variance * (1 + (merged - 1) / number)
-    return Measurement.alone(a, counts, variance, merging.table(likely, (a,)))
-
-
-def _shrink_groups(alone: Sequence[NoisyHistogram], merging: Merging, likely: list[Floats]) -> list[Floats]:
-    """Return counts with those of each group's values taken to be even as far as noise explains why they are not."""
-    merged = [a for a in range(len(alone)) if merging.merges(a)]
-    if not merged:
-        return likely
-    inside = [merging.groups[a] == merging.sizes[a] - 1 for a in merged]
-    rows = [max(float(likely[a][own].sum()), 1.0) for a, own in zip(merged, inside, strict=True)]
-    off = [alone[a].counts[own] - alone[a].counts[own].mean() for a, own in zip(merged, inside, strict=True)]
-    kept = shrink_to_noise(off, [alone[a].residual_variance for a in merged], rows)
-    for a, own, number, moved, part in zip(merged, inside, rows, off, kept, strict=True):
-        likely[a][own] = nearest_on_simplex(number / len(moved) + part * moved, number)
-    return likely
+    counts = merging.table(likely, (a,))
+    merged = len(likely) - len(counts) + 1
+    return Measurement.alone(a, counts, noise * (1 + (merged - 1) / len(likely)))

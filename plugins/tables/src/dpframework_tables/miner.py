@@ -12,6 +12,7 @@ What differs from these papers, and why:
   K-norm noise measures one-way marginals;
 - rounds stop, for one-way marginals, once a stage of them says no more than noise;
 - what measured tables share is pooled (see `pooling`);
+- how many rows a value has is judged by how often values of all attributes are rare (see `share_prior`);
 - rare values are merged as in MST, by a rule of our own (see `merging`);
 - a fit that believes a table as far as its noise leaves open (see `model`), in numpy, on a junction tree of at most
   `max_cells` cells;

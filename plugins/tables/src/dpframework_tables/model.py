@@ -35,9 +35,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.results import nearest_on_simplex
 from dpframework_tables.junction import JunctionTree, Set
 from dpframework_tables.pooling import Pool, residuals_of
+from dpframework_tables.share_prior import SharePrior
 
 Array: TypeAlias = "NDArray[np.float64]"
 
@@ -74,7 +74,9 @@ class Measurement:
     gain
         By how much v raises the log-likelihood of these deviations, compared with noise alone.
     expected
-        The residuals of the model before. A measurement of one attribute has them only where rare values are merged.
+        The residuals of the model before; none of a measurement of one attribute.
+    prior
+        Of one attribute, the distribution of a value's share by which its counts are judged; None where they were.
     """
 
     of: Set
@@ -84,15 +86,12 @@ class Measurement:
     start: Array
     gain: float = 0.0
     expected: Mapping[Set, Array] = attrs.field(factory=dict)
+    prior: SharePrior | None = None
 
     @classmethod
-    def alone(cls, a: int, counts: Array, variance: float, expected: NDArray[np.float64] | None = None) -> Measurement:
-        """Return a measurement of one attribute. Its pooled counts are fitted without a penalty.
-
-        Where the counts are no more than noise, pooling moves them to the counts `expected`, by default even ones.
-        """
-        residuals = {} if expected is None else residuals_of((a,), expected)
-        return cls((a,), counts, variance, math.inf, np.zeros(counts.shape), expected=residuals)
+    def alone(cls, a: int, counts: Array, variance: float, prior: SharePrior | None = None) -> Measurement:
+        """Return a measurement of one attribute. Its pooled counts, judged by the prior, are fitted without a penalty."""
+        return cls((a,), counts, variance, math.inf, np.zeros(counts.shape), prior=prior)
 
     @classmethod
     def of_several(cls, of: Set, counts: Array, variance: float, expected: Array, before: Model) -> Measurement:
@@ -114,14 +113,16 @@ class Measurement:
         """
         known = [(one.of, one.residuals, one.variance) for one in before.measured]
         given = [*known, (of, residuals_of(of, counts), variance)]
-        pool = Pool.of(given, before.tree.sizes, order=1).shrunk(_expect(before.measured, 1), before.rows)
-        margins = [nearest_on_simplex(pool.table((a,), before.rows), before.rows) for a in of]
+        seen = Pool.of(given, before.tree.sizes, order=1)
+        pool = seen.shrunk(_even(before.measured), before.rows)
+        priors = {one.of: one.prior for one in before.measured if len(one.of) == 1}
+        margins = [pool.alone(a, priors.get((a,)), before.rows) for a in of]
         likely = _rake(np.maximum(expected, 0), margins)
         moved = _without_effects(counts - likely)
         free = (counts.size - 1 - sum(size - 1 for size in counts.shape)) / counts.size
         noise = np.full(counts.shape, variance * free)
         for axis, (a, margin) in enumerate(zip(of, margins, strict=True)):
-            noise += pool.variances[a,] * (likely / np.maximum(margin, 1e-9).reshape(_along(axis, counts.ndim))) ** 2
+            noise += seen.variances[a,] * (likely / np.maximum(margin, 1e-9).reshape(_along(axis, counts.ndim))) ** 2
         v, gain = _fit_variance_per_row(moved, likely, noise)
         gain *= free
         v = v if gain > _BELIEVED else float(_GRID[0])
@@ -302,21 +303,24 @@ def factors_of(tree: JunctionTree, sets: Sequence[Set], potentials: Sequence[Arr
     return found
 
 
-def _expect(measured: Sequence[Measurement], order: int | None = None) -> dict[Set, Array]:
+def _expect(measured: Sequence[Measurement]) -> dict[Set, Array]:
     """Return the residuals towards which pooling shrinks, of the sets that were measured within larger ones only.
 
-    A set that was measured itself needs none, since its penalty shrinks it. The exception is a measured attribute with
-    merged values, whose measurement says what to expect. Of several expected residuals of a set the first is taken.
-    `order` is the most attributes that such a set may have.
+    A set that was measured itself needs none, since its penalty shrinks it. Of several expected residuals of a set the
+    first is taken.
     """
     found: dict[Set, Array] = {}
     whole = {one.of for one in measured}
     for one in measured:
         for of, own in one.expected.items():
-            known = of in whole and not (of == one.of and len(of) == 1)
-            if not known and len(of) <= (order or len(of)):
+            if of not in whole:
                 found.setdefault(of, own)
     return found
+
+
+def _even(measured: Iterable[Measurement]) -> dict[Set, Array]:
+    """Return even counts, as residuals, of each attribute whose counts are yet to be judged."""
+    return {one.of: np.zeros(one.counts.shape) for one in measured if one.prior is not None}
 
 
 def _shape_in_clique(tree: JunctionTree, k: int, of: Set) -> list[int]:
@@ -335,9 +339,10 @@ class _Walk:
         self.potentials = [np.clip(one, -_STEEPEST, _STEEPEST) for one in start]
         self.homes = [tree.home(one.of) for one in measured]
         pool = Pool.of([(one.of, one.residuals, one.variance) for one in measured], tree.sizes)
-        pool = pool.shrunk(_expect(measured), rows)
-        wanted = [pool.table(one.of, rows) for one in measured]
-        self.wanted = [nearest_on_simplex(own, rows) if own.ndim == 1 else own for own in wanted]
+        pool = pool.shrunk({**_expect(measured), **_even(measured)}, rows)
+        self.wanted = [
+            pool.table(one.of, rows) if len(one.of) > 1 else pool.alone(one.of[0], one.prior, rows) for one in measured
+        ]
         self.penalties = [one.penalty for one in measured]
         shares, _ = beliefs(tree, factors_of(tree, [one.of for one in measured], self.potentials))
         self.tables = [rows * own for own in shares]

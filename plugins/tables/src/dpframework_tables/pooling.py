@@ -19,7 +19,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.results import nearest_on_simplex
 from dpframework_tables.junction import Set
+from dpframework_tables.share_prior import SharePrior
 from dpframework_tables.shrinkage import shrink_to_noise
 
 Array: TypeAlias = "NDArray[np.float64]"
@@ -51,7 +53,8 @@ class Pool:
     residuals
         The estimates, each in its own shape.
     variances
-        The variance of each cell of a table that is the mean of those that hold the set.
+        The variance of each cell of a table that is the mean of those that hold the set: where the estimate was moved
+        towards what was expected, what is left of it.
     """
 
     sizes: Sequence[int]
@@ -90,23 +93,26 @@ class Pool:
         Parameters
         ----------
         expected
-            Residuals of sets of several attributes, with any axes of length 1 besides; others stay as they are. Of an
-            attribute alone, even counts are expected.
+            Residuals of some sets, with any axes of length 1 besides; others stay as they are.
         rows
             The number of rows.
         """
-        found = dict(self.residuals)
+        found, variances = dict(self.residuals), dict(self.variances)
         for number in sorted({len(one) for one in found}):
-            sets = [one for one in found if len(one) == number and (number == 1 or one in expected)]
+            sets = [one for one in found if len(one) == number and one in expected]
             if not sets:
                 continue
-            off = [
-                found[one] - np.reshape(expected.get(one, np.zeros(found[one].shape)), found[one].shape) for one in sets
-            ]
+            off = [found[one] - np.reshape(expected[one], found[one].shape) for one in sets]
             kept = shrink_to_noise(off, [self.variances[one] for one in sets], [rows] * len(sets))
             for one, own, part in zip(sets, off, kept, strict=True):
                 found[one] = found[one] - (1 - part) * own
-        return attrs.evolve(self, residuals=found)
+                variances[one] = float(part**2) * variances[one]
+        return attrs.evolve(self, residuals=found, variances=variances)
+
+    def alone(self, a: int, prior: SharePrior | None, rows: float) -> Array:
+        """Return the counts of an attribute, none below 0: those that are likely by a prior, or else the nearest."""
+        table = self.table((a,), rows)
+        return nearest_on_simplex(table, rows) if prior is None else prior.counts(table, self.variances[a,], rows)
 
     def table(self, of: Set, rows: float) -> Array:
         """Return the table of a set that was measured, of a number of rows. Such tables agree with each other."""
