@@ -88,9 +88,12 @@ def test_values_of_a_group_are_even_as_far_as_noise_explains_and_keep_its_rows()
     assert all(own.min() >= 0 for own in likely)
 
 
-@pytest.mark.parametrize("number", [2, 10])
-def test_a_model_of_attributes_with_one_frequent_value_is_nearer_than_the_simplex(number):
-    """Of 20 attributes, whether rare values are merged or not; of 10 seeds the ratio's standard error is below .03."""
+@pytest.mark.parametrize(("number", "most"), [(2, 0.8), (10, 0.5)])
+def test_a_model_of_attributes_with_one_frequent_value_is_nearer_than_the_simplex(number, most):
+    """Of 20 attributes, whether rare values are merged or not, `most` if they are.
+
+    Of 10 seeds the ratios are .59 with a standard error of .03 of 2 values, and .50 and .35 with .02 and .03 of 10.
+    """
     exact, draw, off = np.array([9900.0, 100, *[0] * (number - 2)]), np.random.default_rng(8), []
     for _ in range(10):
         noisy = [exact + draw.normal(0, 300, number) for _ in range(20)]
@@ -102,7 +105,7 @@ def test_a_model_of_attributes_with_one_frequent_value_is_nearer_than_the_simple
             ours = sum(np.abs(found.model.marginal((a,)) - own).sum() for a, own in enumerate(groups))
             off.append(ours / sum(np.abs(a - b).sum() for a, b in zip(nearest, groups, strict=True)))
     assert np.mean(off[::2]) < 0.8
-    assert np.mean(off[1::2]) < 0.8
+    assert np.mean(off[1::2]) < most
 
 
 def test_rows_of_a_group_are_dealt_out_by_the_shares_of_its_values():

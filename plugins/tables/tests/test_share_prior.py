@@ -7,6 +7,7 @@ import pytest
 from dpframework_tables.share_prior import _FIRST, _LIMITS, SharePrior
 from hypothesis import given, strategies as st
 from scipy.integrate import quad
+from scipy.optimize import brentq
 
 from dpframework.results import nearest_on_simplex
 
@@ -54,6 +55,14 @@ def test_likely_counts_are_not_below_0_and_add_up_and_keep_their_order(numbers, 
     assert found.min() >= 0
     assert found.sum() == pytest.approx(100)
     assert (np.diff(found[np.argsort(shares, kind="stable")]) >= -1e-6).all()
+
+
+def test_counts_are_expected_shares_moved_so_that_they_add_up():
+    prior, noisy = SharePrior(_FIRST), np.array([0.75, 0.22, 0.11, -0.08])
+    moved = brentq(lambda c: prior.mean(noisy + c, 0.1).sum() - 1, -1, 1)
+    expected = prior.mean(noisy + moved, 0.1)
+    assert np.abs(prior.mean(noisy, 0.1) / prior.mean(noisy, 0.1).sum() - expected).max() > 0.005
+    assert prior.counts(1000 * noisy, 100.0**2, 1000) == pytest.approx(1000 * expected, abs=0.1)
 
 
 def test_exact_counts_stay():
