@@ -90,7 +90,7 @@ class Measurement:
 
     @classmethod
     def alone(cls, a: int, counts: Array, variance: float, prior: SharePrior | None = None) -> Measurement:
-        """Return a measurement of one attribute. Its pooled counts, judged by the prior, are fitted without a penalty."""
+        """Return a measurement of one attribute. Pooled and judged by the prior, its counts are fitted as they are."""
         return cls((a,), counts, variance, math.inf, np.zeros(counts.shape), prior=prior)
 
     @classmethod

@@ -32,12 +32,12 @@ tell the same, noise may leave more than is taken off.)
 
 D falls as a grows, by J(a): J_c is the sum over rows of s_c times how much p_c grows from 1 to a. It is taken as
 expected, of rows spread evenly over cells, by a fixed sample of these. D is an estimate: given w, w_c'b_c has a
-variance of about the sum of sd**2 w**2; and the columns of a group share a radius, whose square varies by a share of
-2 / sqrt(d + 1) in d dimensions, and what is taken off with it. Balanced noise has one radius for all outputs. Of noise
-by output, what output c leaves comes by 1 - 1 / K from its own radius, and by 1 / (K (K - 1)) from each other's. Let V be the sum of both
-covariances. Before any evidence each a_c - 1 is expected within about `SPREAD` of 0, and those of several outputs are
-alike: their covariance is U, with `SPREAD`**2 on the diagonal, and `ALIKE` times that beside it. So what is taken is
-the most likely a from 1 to `MOST` given D, where this is least:
+variance of about the sum of sd**2 w**2; and the columns of a group share a radius, whose square varies by a share of 2
+/ sqrt(d + 1) in d dimensions, and what is taken off with it. Balanced noise has one radius for all outputs. Of noise by
+output, what output c leaves comes by 1 - 1 / K from its own radius, and by 1 / (K (K - 1)) from each other's. Let V be
+the sum of both covariances. Before any evidence each a_c - 1 is expected within about `SPREAD` of 0, and those of
+several outputs are alike: their covariance is U, with `SPREAD`**2 on the diagonal, and `ALIKE` times that beside it. So
+what is taken is the most likely a from 1 to `MOST` given D, where this is least:
 
     (D - J(a))' V**-1 (D - J(a)) + (a - 1)' U**-1 (a - 1).
 
