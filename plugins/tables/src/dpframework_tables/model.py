@@ -304,11 +304,7 @@ def factors_of(tree: JunctionTree, sets: Sequence[Set], potentials: Sequence[Arr
 
 
 def _expect(measured: Sequence[Measurement]) -> dict[Set, Array]:
-    """Return the residuals towards which pooling shrinks, of the sets that were measured within larger ones only.
-
-    A set that was measured itself needs none, since its penalty shrinks it. Of several expected residuals of a set the
-    first is taken.
-    """
+    """Return the residuals that sets are shrunk to which were measured within others only: the rest has penalties."""
     found: dict[Set, Array] = {}
     whole = {one.of for one in measured}
     for one in measured:
