@@ -55,7 +55,7 @@ def dimensions(sizes: Sequence[int]) -> int:
 
 def is_balanced(sizes: Sequence[int], outputs: int) -> bool:
     """Tell whether the noise of a group of histograms is less if it is balanced over outputs."""
-    return outputs > 1 and 0 < _of_balanced(sizes, outputs) < _by_output(sizes)
+    return outputs > 1 and _of_balanced(sizes, outputs) < _by_output(sizes)
 
 
 def groups_by_noise(widths: Sequence[int], outputs: int) -> tuple[Group, ...]:
@@ -98,16 +98,15 @@ def groups_by_noise(widths: Sequence[int], outputs: int) -> tuple[Group, ...]:
 
 def parts_of_norm(widths: Sequence[int], groups: Sequence[Group], outputs: int) -> list[int]:
     """Return whole numbers above 0, in proportion to the groups' shares of the norm."""
-    return [max(round(2**16 * _part(widths, group, outputs)), 1) for group in groups]
-
-
-def _part(widths: Sequence[int], group: Group, outputs: int) -> float:
-    return _root([cells_of_block(widths[j]) for j in group if j < len(widths) - 1], outputs)
+    sizes = [[cells_of_block(widths[j]) for j in group if j < len(widths) - 1] for group in groups]
+    return [max(round(2**16 * _root(own, outputs)), 1) for own in sizes]
 
 
 def _root(sizes: Sequence[int], outputs: int) -> float:
     """Return the cube root of a group's noise (see the module), of the intercept's own where it is alone."""
-    noise = _of_balanced(sizes, outputs) if is_balanced(sizes, outputs) else _by_output(sizes)
+    noise = _by_output(sizes)
+    if outputs > 1:
+        noise = min(noise, _of_balanced(sizes, outputs))
     return float((noise or 2.0) ** (1 / 3))
 
 
