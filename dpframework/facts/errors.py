@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import re
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dpframework.facts.lists import first_of
@@ -101,6 +102,23 @@ def is_failure(error: BaseException) -> bool:
     a class of its own for it.
     """
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
+@contextlib.contextmanager
+def refuse_loops(subject: str) -> Iterator[None]:
+    """Refuse a value that contains itself while it is written down.
+
+    Parameters
+    ----------
+    subject
+        What it is, and whose.
+    """
+    try:
+        yield
+    except RecursionError:
+        raise InputError(
+            f"{subject} contains itself, so the plan cannot be written down; give it a value without such a loop"
+        ) from None
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ import attrs
 from dpframework.facts.attribute_forms import attribute_from_dict
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.descriptions import Cases, Description, description_from_dict
-from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.errors import InputError, nearest, refuse_loops
 from dpframework.facts.privacy import NOTHING
 from dpframework.formulas.formula_reading import read_score_claims, score_claims_form
 from dpframework.mechanisms.base import Calibration, Mechanism
@@ -23,13 +23,8 @@ from dpframework.queries.declared import Declared
 
 def write_step(step: Step, calibration: Calibration | None, rows: int) -> dict[str, Any]:
     """Return a step's JSON form, with its noise, for privacy units of at most `rows` rows."""
-    try:
+    with refuse_loops(f"step '{step.name}': a parameter of mechanism '{step.mechanism.name}'"):
         parameters = attrs.asdict(step.mechanism)
-    except RecursionError:
-        raise InputError(
-            f"step '{step.name}': a parameter of mechanism '{step.mechanism.name}' contains itself, so the plan cannot "
-            "be written down; give it a value without such a loop"
-        ) from None
     written = {name: str(value) if isinstance(value, Fraction) else value for name, value in parameters.items()}
     return {
         "name": step.name,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import attrs
 
 from dpframework.facts.descriptions import Description
-from dpframework.facts.errors import InputError
+from dpframework.facts.errors import refuse_loops
 from dpframework.facts.exact_form import exact_form
 from dpframework.facts.privacy import Relation, exact, rho_below
 from dpframework.facts.schema import Schema
@@ -232,13 +232,8 @@ class Miner(abc.ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return name and parameters, JSON-safe, which a plan holds so that its hash binds them."""
-        try:
+        with refuse_loops(f"a parameter of miner '{self.name}'"):
             parameters = {a.name: _as_json(getattr(self, a.name)) for a in attrs.fields(type(self)) if a.init}
-        except RecursionError:
-            raise InputError(
-                f"a parameter of miner '{self.name}' contains itself, so the plan cannot be written down; give it a "
-                "value without such a loop"
-            ) from None
         return {"miner": self.name, "parameters": parameters}
 
     def values_read(self, schema: Schema) -> Collection[str] | None:
