@@ -5,6 +5,7 @@ from .attributes import (
     Categorical as Categorical,
     Numeric as Numeric,
     View as View,
+    as_attributes as as_attributes,
 )
 from .column_options import ColumnOptions as ColumnOptions, DateUnit as DateUnit
 from .derived_columns import DerivedColumn as DerivedColumn, derive as derive

@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import Attribute
+from dpframework.facts import Attribute, as_attributes
 from dpframework.formulas import Cells, ScoreClaims, absolute, cells, public, score_claims
 from dpframework.plan import Node, repeat, step
 from dpframework.queries import CandidateScores, Norm, Sensitivity
@@ -22,10 +22,6 @@ from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.subsets import Counts, count_once, subsets
 
 STEP = "edge"
-
-
-def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
-    return tuple(given)
 
 
 def trees_of(number: int, edges: Iterable[tuple[int, int]]) -> list[int]:
@@ -83,7 +79,7 @@ class PairDependence(CandidateScores):
 
     name = "pair-dependence"
     integer = True
-    of: tuple[Attribute, ...] = attrs.field(converter=_attributes)
+    of: tuple[Attribute, ...] = attrs.field(converter=as_attributes)
 
     @property
     def text(self) -> str:

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
 from typing import Any, final
 
 import attrs
 import numpy as np
 
-from dpframework.facts import Attribute
+from dpframework.facts import Attribute, as_attributes
 from dpframework.queries import CellCounts
 from dpframework.tables import Block, Crosstab, JointCounts
 from dpframework_distance.subsets import Counts, count_once, subsets
-
-
-def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
-    return tuple(given)
 
 
 @final
@@ -34,7 +29,7 @@ class PairCounts(CellCounts):
     """
 
     name = "pair-counts"
-    of: tuple[Attribute, ...] = attrs.field(converter=_attributes)
+    of: tuple[Attribute, ...] = attrs.field(converter=as_attributes)
     target: int | None = None
 
     @property

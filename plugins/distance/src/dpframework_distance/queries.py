@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, final, overload
 
@@ -12,17 +12,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import Attribute
+from dpframework.facts import Attribute, as_attributes
 from dpframework.queries import CandidateScores, Sensitivity
 from dpframework.tables import Block, JointCounts
 from dpframework_distance.information import all_sums, scores_of
 from dpframework_distance.sensitivities import CONDITIONAL_ENTROPY, ENTROPY, OfEntropies, RowBounds
 from dpframework_distance.subsets import Counts, Subsets, count_once, holding, subsets
 from dpframework_distance.terms import UNITS, Terms
-
-
-def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
-    return tuple(given)
 
 
 @final
@@ -72,7 +68,7 @@ class _SubsetScores(OfEntropies, CandidateScores):
         What is public of the number of rows.
     """
 
-    of: tuple[Attribute, ...] = attrs.field(converter=_attributes)
+    of: tuple[Attribute, ...] = attrs.field(converter=as_attributes)
     context_size: int
     bounds: RowBounds
 
@@ -245,7 +241,7 @@ class _PairEntropies(OfEntropies):
     integer = False
     of_all: ClassVar[str]  # what is asked beside the entropies of attributes, for a reader
     of_target: ClassVar[str]  # the same where there is a target
-    of: tuple[Attribute, ...] = attrs.field(converter=_attributes)
+    of: tuple[Attribute, ...] = attrs.field(converter=as_attributes)
     target: int | None
     bounds: RowBounds
 

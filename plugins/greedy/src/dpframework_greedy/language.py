@@ -27,6 +27,7 @@ from dpframework.facts import (
     Or,
     Schema,
     View,
+    as_attributes,
     attributes_of_side,
 )
 from dpframework.tables import Block
@@ -124,10 +125,6 @@ def _number_of_literals(side: Iterable[Attribute]) -> int:
     return sum((n * (n + 1) + (n - 2) * (n - 1)) // 2 - 1 if numeric else 2 * n if n > 2 else 2 for n, numeric in bins)
 
 
-def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
-    return tuple(given)
-
-
 @final
 @attrs.frozen(slots=False)
 class Language:
@@ -141,8 +138,8 @@ class Language:
         The attributes of each side, those with a single value left out; one of both sides is used on one only.
     """
 
-    left: tuple[Attribute, ...] = attrs.field(converter=_attributes)
-    right: tuple[Attribute, ...] = attrs.field(converter=_attributes)
+    left: tuple[Attribute, ...] = attrs.field(converter=as_attributes)
+    right: tuple[Attribute, ...] = attrs.field(converter=as_attributes)
 
     @classmethod
     def of_schema(

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import Attribute
+from dpframework.facts import Attribute, as_attributes
 from dpframework.formulas import Cells, ScoreClaims, absolute, cells, public, score_claims
 from dpframework.queries import CandidateScores, CellCounts, Norm, Sensitivity
 from dpframework.tables import Block, Crosstab, JointCounts
@@ -23,10 +23,6 @@ from dpframework_tables.junction import Set
 from dpframework_tables.merging import Merging
 
 Integers = NDArray[np.int64]
-
-
-def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
-    return tuple(given)
 
 
 def _sets(given: Iterable[Iterable[int]]) -> tuple[Set, ...]:
@@ -87,7 +83,7 @@ class ModelDistances(CandidateScores):
 
     name = "model-distances"
     integer = True
-    of: tuple[Attribute, ...] = attrs.field(converter=_attributes)
+    of: tuple[Attribute, ...] = attrs.field(converter=as_attributes)
     sets: tuple[Set, ...] = attrs.field(converter=_sets)
 
     @property
@@ -233,7 +229,7 @@ class NamedMarginal(CellCounts):
     """
 
     name = "named-marginal"
-    of: tuple[Attribute, ...] = attrs.field(converter=_attributes)
+    of: tuple[Attribute, ...] = attrs.field(converter=as_attributes)
     most: int
 
     @property
