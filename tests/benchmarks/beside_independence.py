@@ -77,7 +77,8 @@ def shares_of(codes: Codes, sizes: list[int]) -> list[np.ndarray]:
 
 def error(schema: dpf.Schema, codes: Codes, method: str, epsilon: str, rho: Fraction, seed: int) -> float:
     """Return the error of a run."""
-    public = dpf.Schema(list(schema), about_rows=len(codes))
+    about = round(float(f"{len(codes):.0e}"))  # nobody who says it knows more than one digit
+    public = dpf.Schema(list(schema), about_rows=about)
     study = dpf.Study(public, epsilon=epsilon, delta=DELTA)
     study.add("rows", dpf.miner("synthetic-table", rho=rho, method=method))
     drawn = study.run(dpf.Table.from_codes(public, codes.T), seed=seed)["rows"].codes

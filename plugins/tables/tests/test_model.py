@@ -11,7 +11,6 @@ from dpframework_tables.candidates import candidate_sets, room_for, tree_for
 from dpframework_tables.junction import JunctionTree, cells_of, cliques_of
 from dpframework_tables.merged_model import MergedModel
 from dpframework_tables.merging import Merging
-from dpframework_tables.methods import number_of_rows
 from dpframework_tables.model import Measurement, beliefs, factors_of, fit
 from dpframework_tables.pooling import Pool, residuals_of
 from dpframework_tables.sampling import sample_rows
@@ -19,7 +18,7 @@ from dpframework_tables.shrinkage import parts_kept
 from hypothesis import given, settings, strategies as st
 
 from dpframework.basics import NoisyHistogram
-from dpframework.results import Noisy, nearest_on_simplex
+from dpframework.results import nearest_on_simplex
 
 SIZES = (2, 3, 2, 4, 2)
 SETS = [(0,), (1,), (2,), (3,), (4,), (0, 1), (1, 2), (2, 3), (0, 3), (2, 4)]  # a loop of four, and one more
@@ -350,16 +349,3 @@ def test_what_was_expected_is_adjusted_to_what_is_known_of_each_attribute():
         likely = 100 * np.array([[share, 0.5 - share], [0.5 - share, share]])
         found = new.expected[0, 1]
         assert found == pytest.approx(residuals_of((0, 1), likely)[0, 1], rel=0.02)
-
-
-def test_the_number_of_rows_is_public_or_the_mean_of_sums_weighted_by_their_noise():
-    totals = [Noisy(12, 6.0), Noisy(30, 4.0)]
-    mean = (12 / 6 + 30 / 4) / (1 / 6 + 1 / 4)
-    assert number_of_rows(totals, None, None) == pytest.approx(mean)
-    assert number_of_rows(totals, None, 22) == 22
-    assert number_of_rows(totals, None, 23) == pytest.approx(mean)
-    exact = [Noisy(one.value, 0.0) for one in totals]
-    assert number_of_rows([*exact, *totals], None, None) == pytest.approx(21)
-    assert number_of_rows([Noisy(-6, 1.0)], None, 5) == 1
-    for rows, number in ((0, 1), (1, 1), (2, 2), (10**6, 10**6)):
-        assert number_of_rows(totals, rows, 5) == number

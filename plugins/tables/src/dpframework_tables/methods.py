@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
@@ -37,6 +37,7 @@ from dpframework_tables.merging import Merging
 from dpframework_tables.model import TURNS, Measurement, Model, fit
 from dpframework_tables.queries import ModelDistances, NamedMarginal
 from dpframework_tables.round_steps import BLOCK, InBlock, InPlan
+from dpframework_tables.row_number import number_of_rows
 from dpframework_tables.sampling import sample_rows
 
 TREE_CHOOSE, ROUNDS_CHOOSE = Fraction(18, 100), Fraction(1, 10)  # of what one-way marginals leave
@@ -78,6 +79,8 @@ class TableMethod:
         The public number of rows, if there is one.
     most_rows
         The most rows that there may be, if that is public.
+    about_rows
+        About how many rows there are, if that is said.
     given_back
         Of how many of the rounds one-way marginals get the budget, after the others: fewer than all of them.
     """
@@ -92,6 +95,7 @@ class TableMethod:
     most_cells: int | None
     rows: int | None
     most_rows: int | None
+    about_rows: int | None
     given_back: int
 
     @property
@@ -281,7 +285,7 @@ class TableMethod:
         are, and each table that is measured makes it smaller.
         """
         sums = [Noisy(float(one.counts.sum()), one.variance * one.counts.size) for one in several]
-        return number_of_rows([self._alone.total(alone), *sums], self.rows, self.most_rows)
+        return number_of_rows([self._alone.total(alone), *sums], self.rows, self.most_rows, self.about_rows)
 
     def _draw(self, table: PrivateTable, model: Model) -> NDArray[Any]:
         """Return rows of the model, about as many as there are, in the smallest type."""
@@ -307,11 +311,3 @@ def _expect(model: Model, one: Set, drawn: NDArray[Any]) -> Array:
         cell = np.ravel_multi_index(tuple(drawn[:, a].astype(np.int64) for a in one), shape)
         counts = np.bincount(cell, minlength=math.prod(shape)).reshape(shape)
         return np.asarray(counts * (model.rows / len(drawn)))
-
-
-def number_of_rows(totals: Iterable[Noisy], rows: int | None, most: int | None) -> float:
-    """Return the public number of rows, or else the mean of released ones, by their noise, from 1 to `most`."""
-    if rows is not None:
-        return float(max(rows, 1))
-    found = Noisy.mean(totals).value
-    return max(found if most is None else min(found, most), 1.0)

@@ -186,7 +186,7 @@ class SyntheticTable(Miner):
         share = facts.share_before(name) if self.singles_share is None else self.singles_share
         rounds, order = self.rounds or facts.rounds(), self.order or facts.order()
         cells = facts.most_cells(rounds, share)
-        of, limits = (facts.among, facts.budget), (schema.rows, schema.max_rows)
+        of, limits = (facts.among, facts.budget), (schema.rows, schema.max_rows, schema.about_rows)
         back = facts.given_back() if name == "rounds" and self.rounds is None else 0
         found = TableMethod(name, *of, share, rounds, order, self.max_cells, cells, *limits, back)
         self._require_room(found)

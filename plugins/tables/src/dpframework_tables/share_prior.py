@@ -30,7 +30,7 @@ _FIRST = np.array([0.5, *[0.5 / len(_LIMITS)] * len(_LIMITS)])  # weights before
 _COUNT = 3.0  # how many values these weights count for
 _TURNS = 60  # of expectation and maximisation
 _WIDTH = 4.0  # deviations: where c is looked for first
-_HALVINGS = 16  # of that range
+_CLOSE = 1e-4  # deviations: how near c is found
 _LEAST_NOISE = 1e-9  # of a share: a budget may be so large that the noise is 0
 
 
@@ -93,17 +93,16 @@ class SharePrior:
         rows
             How many rows there are.
         """
+        from scipy.optimize import brentq
+
         shares, noise = table / rows, _deviation(variance, rows)
         low, high = -_WIDTH * noise, _WIDTH * noise
         while self.mean(shares + low, noise).sum() > 1:
             low *= 2
         while self.mean(shares + high, noise).sum() < 1:
             high *= 2
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            less = self.mean(shares + middle, noise).sum() < 1
-            low, high = (middle, high) if less else (low, middle)
-        found = self.mean(shares + high, noise)
+        moved = brentq(lambda by: self.mean(shares + by, noise).sum() - 1, low, high, xtol=_CLOSE * noise)
+        found = self.mean(shares + moved, noise)
         return np.asarray(found * (rows / found.sum()))
 
 
