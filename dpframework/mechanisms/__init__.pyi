@@ -8,6 +8,7 @@ from .base import (
 )
 from .block_norm import BlockNorm as BlockNorm, block_variances as block_variances
 from .built_in import BUILT_IN as BUILT_IN
+from .cross_polytopes import CrossPolytopes as CrossPolytopes
 from .gaussian import Gaussian as Gaussian
 from .interval import ExponentialInterval as ExponentialInterval
 from .key_thresholds import GaussianThreshold as GaussianThreshold

@@ -9,7 +9,7 @@ import attrs
 import mpmath
 import numpy as np
 import pytest
-from dpframework_trees.additive import Design, fitting, noise, perturbation
+from dpframework_trees.additive import Design, fitting, perturbation
 from dpframework_trees.additive.fitting import Loss, Rows, fit_in_steps, lattice_of, minimise, on_lattice
 from dpframework_trees.additive.queries import LogisticRows
 from dpframework_trees.additive.refinement import _descend, _Exact, inverse_of, refine
@@ -426,54 +426,3 @@ def test_as_many_rows_as_the_design_allows_are_fitted() -> None:
         given.mechanism.release(some_rows(design, 5), given, SeededRandomness(0))
     assert given.mechanism.log_density(some_rows(design, 4), np.zeros((2, 1)), given) == -math.inf
     assert given.mechanism.log_density(some_rows(design, 4), np.full((5, 1), np.nan), given) == -math.inf
-
-
-# --- noise ----------------------------------------------------------------------------------------------------------
-
-
-class Scripted(SeededRandomness):
-    """Gives words that are told."""
-
-    def __init__(self, words: list[int]) -> None:
-        super().__init__(0)
-        self._words = words
-
-    def words(self, size: int) -> Any:
-        found, self._words = self._words[:size], self._words[size:]
-        assert len(found) == size
-        return np.array(found, dtype=np.uint64)
-
-
-def test_a_large_integer_is_made_of_as_many_bits_as_it_needs_the_highest_of_its_words() -> None:
-    """The words in order, the first the lowest; what is not below the bound is drawn again."""
-    assert noise.uniform_below(2**64, Scripted([12345])) == 12345
-    assert noise.uniform_below(2**63, Scripted([2**64 - 1])) == 2**63 - 1
-    assert noise.uniform_below(2**64 + 1, Scripted([1, 2])) == (1 + 2 * 2**64) >> 63
-    assert noise.uniform_below(6, Scripted([7 << 61, 6 << 61, 5 << 61])) == 5
-    assert noise.uniform_below(1, Scripted([])) == 0
-
-
-def test_points_of_products_of_balls_are_counted() -> None:
-    for blocks in ((1,), (1, 2), (2, 2, 3)):
-        for radius in range(4):
-            each = [
-                sum(sum(map(abs, point)) <= radius for point in itertools.product(range(-radius, radius + 1), repeat=m))
-                for m in blocks
-            ]
-            assert noise.group_points(blocks, radius) == math.prod(each)
-
-
-@pytest.mark.parametrize("size", range(4))
-def test_subsets_are_drawn_of_the_numbers_from_one_on(size: int) -> None:
-    """All of them, and no others: 2,000 draws miss one of ten with probability below 1e-90."""
-    randomness = SeededRandomness(2)
-    drawn = {frozenset(noise._subset(5, size, randomness)) for _ in range(2000)}
-    assert drawn == set(map(frozenset, itertools.combinations(range(1, 6), size)))
-
-
-def test_points_lie_in_their_ball_and_reach_all_of_it() -> None:
-    randomness = SeededRandomness(3)
-    drawn = {tuple(noise.ball_point(3, 2, randomness).tolist()) for _ in range(2000)}
-    assert drawn == {p for p in itertools.product(range(-2, 3), repeat=3) if sum(map(abs, p)) <= 2}
-    cube = {tuple(noise.free_noise((1, 1), 0.3, randomness).tolist()) for _ in range(2000)}
-    assert set(itertools.product((-1, 0, 1), repeat=2)) <= cube

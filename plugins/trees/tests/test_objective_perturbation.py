@@ -11,14 +11,7 @@ import numpy as np
 import pytest
 from dpframework_trees.additive import Design, DPAdditive, ObjectivePerturbation, fitting, perturbation
 from dpframework_trees.additive.fitting import UNIT, Loss, Rows, fit_in_steps, minimise
-from dpframework_trees.additive.noise import (
-    ball_point,
-    ball_points,
-    draw_radius,
-    free_noise,
-    group_points,
-    uniform_below,
-)
+from dpframework_trees.additive.group_noise import GroupNoise
 from dpframework_trees.additive.perturbation import CELL, draw_noise, noise_log_density
 from dpframework_trees.additive.queries import LogisticRows
 from dpframework_trees.additive.refinement import refine
@@ -80,43 +73,21 @@ def fits(counts, chances, draws):
     return statistic < chi2.isf(FALSE_ALARM, kept.sum())
 
 
-def test_points_of_balls_are_counted():
-    for size, radius in itertools.product((1, 2, 3), range(4)):
-        every = itertools.product(range(-radius, radius + 1), repeat=size)
-        assert ball_points(size, radius) == sum(sum(map(abs, point)) <= radius for point in every)
-    assert group_points((1, 2), 1) == 3 * 5
-
-
-def test_points_of_a_ball_are_uniform():
-    randomness, draws = SeededRandomness(3), 3_000
-    drawn = Counter(tuple(ball_point(2, 2, randomness).tolist()) for _ in range(draws))
-    assert len(drawn) == 13
-    assert fits(drawn, dict.fromkeys(drawn, 1 / 13), draws)
-
-
-def test_large_integers_are_uniform():
-    randomness = SeededRandomness(4)
-    assert {uniform_below(3, randomness) for _ in range(100)} == {0, 1, 2}
-    drawn = [uniform_below(3 * 2**100, randomness) >> 100 for _ in range(3_000)]
-    assert fits(Counter(drawn), dict.fromkeys(range(3), 1 / 3), 3_000)
-    assert uniform_below(1, randomness) == 0
-
-
 @pytest.mark.parametrize("blocks", [(1, 1, 1), (2, 1), (3,), (2, 2)])
 def test_group_noise_is_drawn_as_stated(blocks):
-    """The radius, and the points of a box that holds most of them."""
+    """The points of a box that holds most of them."""
     scale, draws, randomness = 1.5, 1_000, SeededRandomness(5)
-    weights = {radius: group_points(blocks, radius) * math.exp(-radius / scale) for radius in range(200)}
-    total = sum(weights.values())
-    radii = Counter(draw_radius(blocks, scale, randomness) for _ in range(draws))
-    assert fits(radii, {radius: weight / total for radius, weight in weights.items() if radius < 60}, draws)
     edges = list(itertools.accumulate(blocks, initial=0))
     points = {}
     for point in itertools.product(range(-2, 3), repeat=sum(blocks)):
         size = max(sum(map(abs, point[a:b])) for a, b in itertools.pairwise(edges))
         points[point] = math.exp(-size / scale)
-    whole = total * (1 - math.exp(-1 / scale))  # q**G is (1 - q) times the sum of q**T over T >= G
-    drawn = Counter(tuple(free_noise(blocks, scale, randomness).tolist()) for _ in range(draws))
+    whole = 0.0
+    for radius in range(200):  # exp(-size / scale) is the share 1 - exp(-1 / scale) of its sum over radii from size on
+        points_of_radius = [sum(math.comb(m, j) * math.comb(radius, j) << j for j in range(m + 1)) for m in blocks]
+        whole += math.prod(points_of_radius) * math.exp(-radius / scale) * (1 - math.exp(-1 / scale))
+    noise = GroupNoise(blocks, 1, one_sum=False, intercept=False)
+    drawn = Counter(tuple(noise.draw(scale, randomness).ravel().tolist()) for _ in range(draws))
     assert fits(drawn, {point: weight / whole for point, weight in points.items()}, draws)
 
 

@@ -4,7 +4,8 @@ A row has K numbers with the sum 0; its *depth* is the sum of those above 0, hal
 the sum of its rows' depths as its own, and a group of blocks the largest of these. `balanced_noise` draws a group's
 rows with probability in proportion to exp(-depth / scale).
 
-**Exact, over integers.** As in `noise`, a point comes from a radius T, and is uniform among those of depth T at most.
+**Exact, over integers.** A point comes from a radius T, as in the core's `block-norm`, and is uniform among those of
+depth T at most.
 
 - There are c(n) rows of depth n (`layer_size`). The generating function of c is the sum over p of C(K-1, p)**2 x**p,
   divided by (1-x)**(K-1) (Conway and Sloane 1997, of the lattice A). So c(n) is at most B C(n+K-2, K-2), with B the sum

@@ -3,7 +3,8 @@
 A group of blocks of columns has noise of a density in proportion to exp(-G(z) / scale), G a norm, the K-norm mechanism
 (Hardt and Talwar 2010). Of one output G is the largest l1 norm of a block, in one of two spaces:
 
-- **free**: all integer vectors, K a product of l1 balls. Blocks of one coordinate make K a cube.
+- **free**: all integer vectors, K a product of l1 balls, as in the core's mechanism `block-norm`. Blocks of one
+  coordinate make K a cube.
 - **with one sum**: those that a row's change may be, if each block is a histogram that counts the row once. Let r be
   what the row adds to its cell in each: then blocks of several coordinates all have the sum r, a block of one
   coordinate is the difference of a histogram of two cells, and the intercept's coordinate is r. K is the hull of all
@@ -31,10 +32,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.mechanisms import Balls, Randomness, draw_from_balls, unit_ball_moments
+from dpframework.mechanisms import Balls, CrossPolytopes, Randomness, draw_from_balls, unit_ball_moments
 from dpframework_trees.additive.balanced_noise import balanced_noise, balanced_square
 from dpframework_trees.additive.grouping import cells_of_block, dimensions, is_balanced
-from dpframework_trees.additive.noise import free_noise
 
 
 @final
@@ -110,12 +110,10 @@ class GroupNoise:
 
     def _draw_output(self, scale: float, randomness: Randomness) -> NDArray[np.int64]:
         if not self.one_sum:
-            return free_noise(self.blocks, scale, randomness)
+            return draw_from_balls(CrossPolytopes(self.blocks), scale, randomness)
         sizes = self.histograms
-        if len(sizes) == 1:
-            drawn = free_noise(sizes, scale, randomness)
-        else:
-            drawn = draw_from_balls(_balls(sizes), scale, randomness)
+        space = CrossPolytopes(sizes) if len(sizes) == 1 else _balls(sizes)
+        drawn = draw_from_balls(space, scale, randomness)
         parts = np.split(drawn, np.cumsum(sizes)[:-1])
         total = parts[0].sum()
         found = [np.diff(part) if m == 1 else part for part, m in zip(parts, self._functions, strict=True)]

@@ -67,7 +67,7 @@ columns plus 2 / R_g, and the rest is unchanged. `Design` has a tree for two cla
 **Replacing a row.** The noise's part is at most r1 e + r2 e for what leaves and what comes, and the determinant's
 ratio at most what the row that comes adds: so at most twice the above.
 
-**What is computed.** The draw of k is exact (see `noise`). From b~ = t k in floats, which is near b
+**What is computed.** The draw of k is exact (see `group_noise`). From b~ = t k in floats, which is near b
 (`Tuned.lattice_error`), `fitting` computes w~ with a proven bound on the gradient of F at w~ with the real b: at most
 `Tuned.gradient_error` in the norm of R**-1. As the Hessian is at least R, (w~ - w*)' R (w~ - w*) <= grad F(w~)'(w~ -
 w*), so w~ - w* is no longer than that in the norm of R, and in the l1 norm than that times the root of the trace of
