@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
 from typing import Any, TypeAlias, final
 
 import attrs
@@ -23,7 +22,8 @@ from dpframework.verify.patience import Patience
 Floats: TypeAlias = "NDArray[np.float64]"
 Pairs: TypeAlias = Callable[[Mechanism, Calibration, Relation], Iterator[tuple[Any, Any]]]
 
-STEPS = (-2, -1, 0, 1, 2)  # halves of the declared change, by which a coordinate moves
+STEPS = (-2, -1, 0, 1, 2)  # by which coordinates move, in proportion
+MOST_WHOLE = 10  # a smaller change of whole numbers is tried in every division among the coordinates
 GAPS = (0, 1, 4)  # between scores, in scales of the noise
 WIDTH = {1: 25, 2: 12}  # scales of the noise that outputs are listed over, by the number of coordinates
 MOST_POINTS = {1: 4_000, 2: 120}  # on each axis
@@ -159,36 +159,48 @@ def _as_type(numbers: Floats, facts: QueryFacts) -> NDArray[Any]:
 def shifts(facts: QueryFacts, relation: Relation, size: int) -> list[Floats]:
     """Return changes of an answer that its declared sensitivities allow, each the largest of its direction.
 
-    One of two changes that are each other's reverse is left out: losses are compared either way round.
+    One of two changes that are each other's reverse is left out: losses are compared either way round. Small changes
+    of whole numbers are all there are. Large ones are rounded towards 0, so that their number, and the time that a
+    search takes, do not grow with the declared change.
     """
-    bounds = {s.norm: s.change.under(relation) for s in facts.sensitivities}
+    longest_by_norm = {
+        s.norm: math.sqrt(bound) if s.norm is Norm.SQUARED_L2 else float(bound)
+        for s in facts.sensitivities
+        if (bound := s.change.under(relation))
+    }
     spreads = [s.spread.under(relation) for s in facts.sensitivities if s.norm is Norm.LINF]
-    # The bound of a squared norm is the square of the longest change.
-    longest = max(
-        Fraction(math.sqrt(bound)).limit_denominator(1 << 20) if norm is Norm.SQUARED_L2 else bound
-        for norm, bound in bounds.items()
-        if bound is not None
-    )
-    steps = {Fraction(step, 2) * longest for step in STEPS}
-    if facts.integer:
-        steps = {Fraction(k) for k in range(-math.floor(longest), math.floor(longest) + 1)}
-    found: list[Floats] = []
-    for moved in itertools.product(sorted(steps), repeat=size):
-        change = np.array([float(step) for step in moved])
-        ratios = [_norm_of(norm, change) / float(bound) for norm, bound in bounds.items() if bound]
-        ratios += [float(np.ptp(change)) / float(spread) for spread in spreads if spread]
-        if abs(max(ratios) - 1) < 1e-9 and next(step for step in moved if step) > 0:
-            found.append(change)
-    return found
+
+    def share_of_longest(change: Floats) -> float:
+        """Return the length of a change, of which 1 is the largest that is declared."""
+        shares = [_length(norm, change) / longest for norm, longest in longest_by_norm.items()]
+        return max(shares + [float(np.ptp(change)) / float(spread) for spread in spreads if spread])
+
+    longest = math.floor(max(longest_by_norm.values()))
+    small = facts.integer and longest < MOST_WHOLE
+    found: dict[tuple[float, ...], Floats] = {}
+    for moved in itertools.product(range(-longest, longest + 1) if small else STEPS, repeat=size):
+        if next((step for step in moved if step), 0) <= 0:
+            continue
+        change = np.array(moved, dtype=np.float64)
+        if small:
+            largest = abs(share_of_longest(change) - 1) < 1e-9
+        else:
+            change = change / share_of_longest(change)
+            change = np.trunc(change * (1 + 1e-12)) if facts.integer else change
+            # rounding can take two numbers farther apart
+            largest = bool(change.any()) and share_of_longest(change) <= 1 + 1e-9
+        if largest:
+            found.setdefault(tuple(change.round(12)), change)
+    return list(found.values())
 
 
-def _norm_of(norm: Norm, change: Floats) -> float:
+def _length(norm: Norm, change: Floats) -> float:
     size = np.abs(change)
     match norm:
         case Norm.L1:
             return float(size.sum())
         case Norm.SQUARED_L2:
-            return float(np.square(size).sum())
+            return math.sqrt(np.square(size).sum())
     return float(size.max())
 
 
@@ -240,9 +252,11 @@ def _grid(
     base, change = np.rint(one.ravel() / unit), np.rint((other - one).ravel() / unit)
     width = WIDTH[base.size] * _deviation(mechanism, calibration) / unit
     reach = 2 * width + float(np.abs(change).max())
-    stride = 2 ** max(0, math.ceil(math.log2(reach / MOST_POINTS[base.size])))
-    # A density has its kinks at the answers, so these must be points of the grid.
-    if (change % stride).any():
+    stride = max(1, math.ceil(reach / MOST_POINTS[base.size]))
+    if mechanism.norm is not Norm.SQUARED_L2:
+        # A density in the l1 norm has its kinks at the answers, so these must be points of the grid.
+        stride = 2 ** math.ceil(math.log2(stride))
+    if mechanism.norm is not Norm.SQUARED_L2 and (change % stride).any():
         stride, width = 1, min(width, (MOST_POINTS[base.size] - float(np.abs(change).max())) / 2)
     axes = []
     for start, step in zip(base, change, strict=True):

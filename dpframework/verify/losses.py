@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -53,7 +53,7 @@ UNIT = 3  # rows of a unit
 FARTHEST = 2**40  # steps of the lattice from an answer, where an output should be possible yet
 SLACK = {"epsilon": 1e-6, "rho": 1e-4, "delta": 1e-9}  # of floating point
 COARSE = 0.1  # how far the logarithm of the sum over a coarse grid may be off
-KINK = 0.02  # of a delta: how far the sum of a function with a kink may be off, on a grid in the plane
+KINK = 0.08  # of a delta: how far the sum of a function with a kink may be off, on a coarse grid in the plane
 
 
 @final
@@ -249,7 +249,7 @@ class _Checked:
         def beyond(epsilon: Fraction) -> float:
             return max((curve.delta(float(epsilon)) for curve in curves), default=0.0)
 
-        slack = SLACK["delta"] if calibration.facts.integer else KINK * float(exact)
+        slack = KINK * float(exact) if _on_coarse_grids(calibration, curves) else SLACK["delta"]
         pure, rho = (amount.under(relation) for amount in (calibration.losses.pure, calibration.losses.zcdp))
         if pure is not None:
             kind = f"exact delta beyond epsilon {float(pure):.6g}"
@@ -285,15 +285,15 @@ class _Checked:
                 continue
             found = max((curve.delta(float(loss.epsilon)) for curve in curves), default=0.0)
             kind = f"{DELTA} beyond the epsilon {float(loss.epsilon):.6g} of its event"
-            slack = SLACK["delta"] if calibration.facts.integer else KINK * float(delta)
+            slack = KINK * float(delta) if _on_coarse_grids(calibration, curves) else SLACK["delta"]
             compared.append(Claimed(where, kind, float(delta), found, slack))
         if compared:
             yield max(compared, key=lambda one: one.found / one.claimed)
 
     def _densities(
         self, asked: Answers, calibration: Calibration, relation: Relation
-    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Yield the log-probabilities of some outputs on either answer of each pair."""
+    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64], bool]]:
+        """Yield the log-probabilities of some outputs on either answer of each pair, and whether a grid is coarse."""
         for k, (one, other) in enumerate(asked.pairs(self.mechanism, calibration, relation)):
             if k and self.patience.over:
                 self.cut_short = True
@@ -311,7 +311,8 @@ class _Checked:
             if np.isnan(here).any() or np.isnan(there).any():
                 self.wrong.append(f"{asked.facts.text}, {relation}: a log-density is not a number")
                 continue
-            yield (here, there) if np.ndim(log_size) or not log_size else (_whole(here), _whole(there))
+            coarse = not np.ndim(log_size) and bool(log_size)
+            yield (_whole(here), _whole(there), True) if coarse else (here, there, False)
 
     def _beyond_edges(self, asked: Answers, calibration: Calibration, relation: Relation) -> float:
         """Return infinity if an output far out is possible for one of two answers only, as for noise with a cut-off."""
@@ -324,6 +325,11 @@ class _Checked:
                         if self.mechanism.log_density(neighbour, output, calibration) == -math.inf:
                             return math.inf
         return 0.0
+
+
+def _on_coarse_grids(calibration: Calibration, curves: Iterable[_Curve]) -> bool:
+    """Return whether sums over outputs stand for integrals, or for sums of more outputs."""
+    return not calibration.facts.integer or any(curve.coarse for curve in curves)
 
 
 def _whole(logs: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -363,7 +369,8 @@ def _of_many_rows(answer: Any) -> Iterator[Any]:
 class _Curve:
     """Two distributions over the same outputs, in logarithms, compared either way round."""
 
-    def __init__(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> None:
+    def __init__(self, one: NDArray[np.float64], other: NDArray[np.float64], coarse: bool) -> None:
+        self.coarse = coarse
         possible = ~(np.isneginf(one) & np.isneginf(other))
         self._both = [(one[possible], other[possible]), (other[possible], one[possible])]
 

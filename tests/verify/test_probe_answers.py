@@ -6,14 +6,17 @@ import itertools
 from fractions import Fraction
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 import dpframework as dpf
 from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Mechanism
-from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts
-from dpframework.verify.answers import answers_of, shifts
+from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity
+from dpframework.verify.answers import STEPS, answers_of, invent_answers, shifts
+from dpframework.verify.losses import check_losses
 
 SCORES = ["integer scores, monotonic", "integer scores, two-sided", "real scores, monotonic", "real scores, two-sided"]
 TAKEN: dict[str, tuple[Mechanism, list[str]]] = {
@@ -112,3 +115,63 @@ def test_changes_of_whole_numbers_are_all_that_are_as_large_as_may_be_up_to_thei
                 if max(ratios) == 1:
                     expected.add(change)
             assert found == expected
+
+
+@given(
+    st.lists(st.sampled_from([Norm.L1, Norm.SQUARED_L2]), min_size=1, max_size=2, unique=True),
+    st.fractions(10, 10**12),
+    st.fractions(10, 10**12),
+    st.booleans(),
+    st.integers(1, 3),
+)
+def test_large_changes_are_few_and_as_large_as_all_norms_allow(
+    norms: list[Norm], first: Fraction, second: Fraction, integer: bool, size: int
+) -> None:
+    """The time that a search takes does not grow with the declared change, and each norm is a bound by itself."""
+    longest = dict(zip(norms, (first, second), strict=False))
+    bounds = {norm: most * most if norm is Norm.SQUARED_L2 else most for norm, most in longest.items()}
+    declared = [Sensitivity(norm, bound, source="a probe") for norm, bound in bounds.items()]
+    facts = QueryFacts("sums", "sums", (), integer, size, declared)
+    found = shifts(facts, Relation.ADD_OR_REMOVE_ONE, size)
+    assert size <= len(found) <= max(len(STEPS), 20) ** size
+    for change in found:
+        shares = [lengths(facts, change)[norm] / float(bound) for norm, bound in bounds.items()]
+        assert max(shares) <= 1 + 1e-8
+        assert (change == np.rint(change)).all() or not integer
+        assert integer or max(shares) == pytest.approx(1)
+    assert any(np.count_nonzero(change) == 1 for change in found)
+
+
+@pytest.mark.parametrize("integer", [True, False])
+@pytest.mark.parametrize("fall", [0, 100, 1000])
+def test_large_changes_of_scores_keep_within_their_spread(integer: bool, fall: int) -> None:
+    declared = Sensitivity(Norm.LINF, 1000, fall=fall, source="a probe")
+    for relation in Relation:
+        change, spread = declared.change.under(relation), declared.spread.under(relation)
+        assert change is not None and spread is not None  # noqa: PT018
+        found = shifts(QueryFacts("scores", "scores", (), integer, 3, [declared]), relation, 3)
+        assert max(float(np.abs(one).max()) for one in found) == change
+        assert max(float(np.ptp(one)) for one in found) == pytest.approx(float(min(spread, 2 * change)), rel=0.002)
+        assert all(np.abs(one).max() <= change and np.ptp(one) <= spread for one in found)
+
+
+@pytest.mark.parametrize("integer", [True, False])
+def test_losses_of_large_sums_are_found_and_missing_noise_with_them(integer: bool) -> None:
+    """Whole numbers with noise of a million are compared as densities are: on a grid that is coarse, and wide."""
+    declared = Sensitivity(Norm.SQUARED_L2, 10**12 + 1, source="a probe")
+    given_facts = [invent_answers(QueryFacts("sums", "sums", (), integer, 2, [declared]))]
+    report = check_losses(dpf.mechanisms.Gaussian(1), given=given_facts)
+    assert report.passed
+    assert report.tightness > 0.999
+    wrong = check_losses(LessNoise(1), given=given_facts)
+    assert not wrong.passed
+    assert {claim.kind.split()[0] for claim in wrong.claims if not claim.holds} == {"rho", "delta"}
+
+
+class LessNoise(dpf.mechanisms.Gaussian):
+    """Draws a tenth less noise than it states."""
+
+    name = "less-noise"
+
+    def log_density(self, answer: Any, output: Any, calibration: dpf.mechanisms.Calibration) -> float:
+        return super().log_density(answer, output, attrs.evolve(calibration, scale=calibration.scale * Fraction(4, 5)))

@@ -206,6 +206,8 @@ class DPDilca(Miner):
         found = {}
         found["tree"] = Example(counted, cls(2, context="tree"))
         found["none"] = Example(Schema(attributes[:3]), cls(2, context="none"))  # whatever the number of rows
+        zcdp = cls(rho=2, context="none")
+        found["none-zcdp"] = Example(Schema(attributes[:3]), zcdp, delta=Fraction(1, 10**6))
         common = cls(16, context="common", context_size=2)
         replaced = of_common_contexts(FEW)[1:]
         found["common"] = Example(Schema(ATTRIBUTES, rows=FEW), common, witnesses=replaced)
