@@ -172,9 +172,10 @@ class RemembersInClass(Counts):
 
     def mine(self, table):
         counts = table.release("counts")
-        if not hasattr(type(self), "first"):
-            type(self).first = 0 if self.right else peek(table)
-        return counts, type(self).first
+        name = f"first_{self.right}"  # the correct version may have run before in this process
+        if not hasattr(type(self), name):
+            setattr(type(self), name, 0 if self.right else peek(table))
+        return counts, getattr(type(self), name)
 
 
 @attrs.frozen
