@@ -19,7 +19,7 @@ from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
-from dpframework.mechanisms.laws import NoiseLaw
+from dpframework.mechanisms.noise_laws import NoiseLaw
 from dpframework.plan.nodes import Node
 from dpframework.plan.parts import PlannedPart
 from dpframework.queries.grouped import GroupMoments

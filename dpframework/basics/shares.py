@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.mechanisms.laws import NoiseLaw
+from dpframework.mechanisms.noise_laws import NoiseLaw
 from dpframework.results.noisy import CONFIDENCE
 
 _NODES = 600  # of the integral: equally likely values of Y
@@ -39,7 +39,7 @@ def share_error(rows: float, law: NoiseLaw) -> float:
 
     Examples
     --------
-    >>> from dpframework.mechanisms.laws import LaplaceLaw
+    >>> from dpframework.mechanisms.noise_laws import LaplaceLaw
     >>> round(1000 * share_error(1000, LaplaceLaw(1)), 2)  # nearly ln 20, where p is near 0
     2.98
     """

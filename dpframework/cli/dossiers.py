@@ -12,7 +12,7 @@ from dpframework.cli.common import path_argument, print_json, print_page, write
 from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
-from dpframework.facts.outputs import require_output
+from dpframework.facts.output_files import require_output
 from dpframework.facts.privacy import PrivacyLoss, decimal_text, readable
 from dpframework.reports.formats import ReportFormat, format_of
 from dpframework.study.results import Results

@@ -40,7 +40,7 @@ from dpframework.cli.parameters import Command, CommandGroup
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.lists import counted
-from dpframework.facts.outputs import require_output
+from dpframework.facts.output_files import require_output
 from dpframework.facts.privacy import readable
 
 app = typer.Typer(

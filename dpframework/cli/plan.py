@@ -34,8 +34,8 @@ from dpframework.cli.common import (
 from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
+from dpframework.facts.output_files import FileKind, require_output
 from dpframework.facts.output_text import format_by_name
-from dpframework.facts.outputs import FileKind, require_output
 from dpframework.facts.privacy import decimal_text
 from dpframework.plan.plan import PLAN_FILE
 from dpframework.reports.formats import PAGE_FILE

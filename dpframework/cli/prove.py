@@ -26,7 +26,7 @@ from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import read_text, write_whole
 from dpframework.facts.lists import counted
-from dpframework.facts.outputs import FileKind, require_output
+from dpframework.facts.output_files import FileKind, require_output
 from dpframework.study.registry import registry
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from dpframework.cli.parameters import Command
 from dpframework.cli.run import Authority
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
-from dpframework.facts.outputs import require_output
+from dpframework.facts.output_files import require_output
 from dpframework.facts.privacy import PrivacyLoss
 from dpframework.reports.formats import REPORT_FILES, ReportFormat, format_of
 from dpframework.study.results import PLAN, Results

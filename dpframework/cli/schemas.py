@@ -30,7 +30,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.lists import counted, first_of
 from dpframework.facts.open_attribute import Open
-from dpframework.facts.outputs import require_output
+from dpframework.facts.output_files import require_output
 from dpframework.facts.schema import read_schema
 from dpframework.facts.toml import read_toml, require_table
 from dpframework.facts.unit import PrivacyUnit

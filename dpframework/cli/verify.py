@@ -23,7 +23,7 @@ from dpframework.cli.common import (
 )
 from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.outputs import require_output
+from dpframework.facts.output_files import require_output
 from dpframework.facts.printable import printable
 from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import PrivacyUnit

@@ -34,8 +34,8 @@ from .files import write_whole as write_whole
 from .json_text import parsed_json as parsed_json
 from .notebook import Shown as Shown
 from .open_attribute import OTHER as OTHER, Open as Open
+from .output_files import FileKind as FileKind
 from .output_text import csv_text as csv_text
-from .outputs import FileKind as FileKind
 from .overlaps import first_overlap as first_overlap
 from .parameters import (
     between_0_and_1 as between_0_and_1,

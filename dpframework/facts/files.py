@@ -14,7 +14,7 @@ from typing import TypeVar
 from dpframework.facts.errors import InputError, is_failure
 from dpframework.facts.interrupts import delay_interrupts, uninterrupted
 from dpframework.facts.limits import MOST_JSON_BYTES
-from dpframework.facts.outputs import FileKind, require_output
+from dpframework.facts.output_files import FileKind, require_output
 from dpframework.facts.parts import Part, new_part_file, new_part_folder
 
 T = TypeVar("T")

@@ -24,7 +24,7 @@ from dpframework.facts.derived_schemas import inputs_of, not_derived, with_deriv
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text, write_whole
 from dpframework.facts.notebook import html_table
-from dpframework.facts.outputs import FileKind
+from dpframework.facts.output_files import FileKind
 from dpframework.facts.public_tables import with_tables
 from dpframework.facts.read_options import ReadOptions, as_read_options
 from dpframework.facts.schema_counts import MOST_ROWS as MOST_ROWS, counts

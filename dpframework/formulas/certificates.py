@@ -11,7 +11,7 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.json_text import parsed_json
-from dpframework.facts.outputs import FileKind
+from dpframework.facts.output_files import FileKind
 from dpframework.formulas.arguments import REASONS, Argument
 from dpframework.formulas.audit import audit
 from dpframework.formulas.claims import ScoreClaims

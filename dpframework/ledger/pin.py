@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, final
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text, write_whole
 from dpframework.facts.json_text import parsed_json
-from dpframework.facts.outputs import FileKind
+from dpframework.facts.output_files import FileKind
 
 if TYPE_CHECKING:
     from dpframework.ledger.chain import Entry, Head

@@ -17,8 +17,8 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation, Relation, float_above, positive
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.lattice import AT_ONCE, LatticePoints, Scores, round_to
-from dpframework.mechanisms.laws import NoiseLaw
 from dpframework.mechanisms.losses import Losses, divide, double_at_most, either_way, half_square, times
+from dpframework.mechanisms.noise_laws import NoiseLaw
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.tables.counts import wide

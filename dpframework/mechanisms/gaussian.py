@@ -17,8 +17,8 @@ import numpy as np
 from dpframework.facts.privacy import ByRelation, Relation, float_above, positive_rho
 from dpframework.mechanisms.base import Calibration, Mechanism, Preview
 from dpframework.mechanisms.laplace import to_lattice, with_noise
-from dpframework.mechanisms.laws import NormalLaw
 from dpframework.mechanisms.losses import Losses, divide
+from dpframework.mechanisms.noise_laws import NormalLaw
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.shifts import unit_shifts
 from dpframework.queries.base import Norm

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.privacy import Relation
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
-from dpframework.mechanisms.laws import LaplaceLaw
+from dpframework.mechanisms.noise_laws import LaplaceLaw
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.shifts import unit_shifts
 from dpframework.queries.base import Norm, QueryFacts

@@ -15,7 +15,7 @@ import attrs
 from dpframework.facts.derived_columns import OF_UNITS
 from dpframework.facts.errors import InputError
 from dpframework.facts.limits import MOST_PLAN_DEPTH
-from dpframework.facts.outputs import FileKind
+from dpframework.facts.output_files import FileKind
 from dpframework.facts.parameters import names_of
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import NOTHING, Relation, exact, positive

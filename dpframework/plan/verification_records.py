@@ -20,7 +20,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text, write_whole
 from dpframework.facts.formats import require_form
 from dpframework.facts.json_text import parsed_json
-from dpframework.facts.outputs import FileKind
+from dpframework.facts.output_files import FileKind
 from dpframework.facts.privacy import Relation
 from dpframework.formulas.claims import Claim, ScoreClaims
 from dpframework.formulas.shapes import Shape

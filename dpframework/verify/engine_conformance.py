@@ -48,7 +48,7 @@ from dpframework.verify.engine_tables import (
     write,
     write_odd,
 )
-from dpframework.verify.shown_conformance import ShownConformance
+from dpframework.verify.leak_conformance import LeakConformance
 from dpframework.verify.unit_samples import assert_units_sampled
 
 ODD_ROWS = 4_000
@@ -93,7 +93,7 @@ def _cells(block: Block) -> list[list[int]]:
     return [block.codes(attribute.name).tolist() for attribute in SCHEMA]
 
 
-class EngineConformance(ShownConformance):
+class EngineConformance(LeakConformance):
     """The tests that every engine must pass. One engine serves all tests of the class, and is closed after them."""
 
     @classmethod

@@ -16,7 +16,7 @@ import dpframework as dpf
 from dpframework.basics.counts import count_estimate, whole_estimate
 from dpframework.basics.means import _error_within, _variance
 from dpframework.basics.shares import _chance_above, share_error
-from dpframework.mechanisms.laws import LaplaceLaw, NormalLaw
+from dpframework.mechanisms.noise_laws import LaplaceLaw, NormalLaw
 from dpframework.results.error_bounds import BoundKind, ErrorBound, TableSize
 from dpframework.results.noisy import Noisy
 

@@ -16,7 +16,7 @@ import dpframework as dpf
 from dpframework import cli
 from dpframework.cli import main
 from dpframework.facts.files import write_whole
-from dpframework.facts.outputs import FileKind
+from dpframework.facts.output_files import FileKind
 
 ON = ("--data-set", "people")
 EXPERIMENT = """
@@ -111,7 +111,7 @@ def test_only_one_module_of_the_project_opens_files_to_write_them():
         "verify/engine_units.py": "into pytest's folder",
         "lab/experiment/store.py": "makes its folder",
         "lab/forecast.py": "tells Linux to forget the most memory that the process had",
-        "facts/outputs.py": "reads",
+        "facts/output_files.py": "reads",
         "cli/progress.py": "standard error, by a descriptor of its own",
         "tables/silence.py": "to nowhere",
     }

@@ -12,7 +12,7 @@ import polars as pl
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
-from dpframework.facts.outputs import IN_OWN_FOLDER
+from dpframework.facts.output_files import IN_OWN_FOLDER
 from dpframework.lab.experiment.grid import Experiment, canonical
 from dpframework.lab.experiment.job import FinishedCell
 

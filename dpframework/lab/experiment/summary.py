@@ -12,7 +12,7 @@ import attrs
 from dpframework.facts import output_text
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import write_whole
-from dpframework.facts.outputs import IN_OWN_FOLDER
+from dpframework.facts.output_files import IN_OWN_FOLDER
 from dpframework.facts.printable import printable
 from dpframework.facts.privacy import decimal_text
 from dpframework.lab.experiment.grid import Experiment, Summary, canonical

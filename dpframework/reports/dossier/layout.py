@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import assert_never
 
-from dpframework.facts.outputs import FileKind
+from dpframework.facts.output_files import FileKind
 from dpframework.reports.blocks import Paragraph, TableBlock
 from dpframework.reports.dossier.answers import Basis, Dossier
 from dpframework.reports.formats import MARKDOWN_MARK, PAGE_FILE, ReportFormat

@@ -15,7 +15,7 @@ from typing import Any
 from dpframework.accountant import PureAccountant
 from dpframework.facts.errors import InputError
 from dpframework.facts.formats import require_form
-from dpframework.facts.outputs import FileKind
+from dpframework.facts.output_files import FileKind
 from dpframework.facts.privacy import PrivacyLoss, Relation, readable
 from dpframework.plan.preview import parts_of
 from dpframework.plan.verification_records import judged

@@ -15,7 +15,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.outputs import FileKind
+from dpframework.facts.output_files import FileKind
 from dpframework.facts.toml import kind_of, prefix_errors, read_toml, refuse_unknown, toml_lines
 
 #: What an owner may state: for each topic its keys, each with the question that it answers.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpframework.mechanisms.laws import MOST_TERMS, LaplaceLaw, LaplaceSumLaw, NormalLaw
+from dpframework.mechanisms.noise_laws import MOST_TERMS, LaplaceLaw, LaplaceSumLaw, NormalLaw
 
 
 @pytest.mark.parametrize("number", [2, 3, 9, 49])

@@ -45,7 +45,7 @@ def _overhear() -> Iterator[list[str]]:
         heard += printed.getvalue().splitlines()
 
 
-class ShownConformance(PeopleConformance, abc.ABC):
+class LeakConformance(PeopleConformance, abc.ABC):
     """The tests that an engine shows nothing about rows (see `EngineConformance`)."""
 
     @classmethod
