@@ -103,8 +103,8 @@ class PublicTable:
             The file, whose first line names the columns. It is read as Parquet or Excel if its name ends in .parquet
             or .xlsx.
         column
-            The column of values. A blank one is missing. If all are numbers they are read as such, and texts such as
-            "007" are none.
+            The column of values. A blank one is missing. A column of numbers alone is read as numbers; a text such
+            as "007" is no number.
         key
             The column of keys; by default the first.
 
@@ -204,7 +204,7 @@ def _is_of(path: Path, place: str) -> bool:
         return True
     for found in (place, *glob.glob(place, recursive=True)):
         within = real.startswith(os.path.join(os.path.realpath(found), ""))
-        if within and path.suffix.lower() == PARQUET:  # of a folder all such files are read
+        if within and path.suffix.lower() == PARQUET:  # all such files of a folder are read
             return True
         # A file has as many names as there are links to it.
         for file in (Path(found), *Path(found).rglob(f"*{PARQUET}")):

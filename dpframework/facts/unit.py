@@ -230,7 +230,7 @@ class PrivacyUnit:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form. Of a unit without periods it is as it was before there were any."""
+        """Return a JSON-safe form. Of a unit without periods it has no keys for them."""
         if self.period is None:
             return {"id": self.id, "rows": self.rows}
         return {"id": self.id, "rows": self.rows, "period": self.period.value, "date": self.date}

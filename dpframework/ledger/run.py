@@ -204,7 +204,7 @@ class LedgerRun(Observer):
 
     @contextlib.contextmanager
     def _entering(self) -> Iterator[tuple[Transaction, DataSet, RecordedRun | None]]:
-        """Yield a transaction for an entry, with what `_look` returns; the journal has the run's id before."""
+        """Yield a transaction for an entry, with what `_look` returns, once the journal has the run's id."""
         assert self._plan is not None
         require_own(self._process)
         self._journal.open(make=True)

@@ -109,7 +109,7 @@ def exact_exponent(proposed: int, scale: float) -> Fraction:
 
 
 def exp_of_minus(exponents: Floats) -> Floats:
-    """Return exp(-g), nearly: by additions and products, which IEEE 754 says how to round, alone.
+    """Return about exp(-g), by additions and products alone, whose rounding IEEE 754 prescribes.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ def _one_for_all(equal: Sequence[NodeDrawing]) -> NodeDrawing:
 def _shape(root: NodeDrawing) -> tuple[object, ...]:
     """Return all that a page shows of a node and of those below, but for its own name and their numbers.
 
-    A release that is made below it counts by its place there, and any other one by its number.
+    A use of a release below the node is given by that release's place below it, and any other by the release's number.
     """
     places = {node.number: place for place, node in enumerate(root.walk())}
 

@@ -48,8 +48,8 @@ def sums_of_blocks(plan: StudyPlan, charges: Iterable[str]) -> dict[str, dict[st
     Returns
     -------
     dict
-        By the block's path in the plan, and there by its path in the run, which numbers the parts that it stands for.
-        Repetitions of a block are added up.
+        For each block's path in the plan, the sums by its path in the run. Where one part of the plan stands for
+        several, the run's path numbers them. Repetitions of a block are added up.
     """
     place, steps = places(plan), {placed.path: placed for placed in plan.index.steps if placed.block is not None}
     found: dict[str, dict[str, BlockSums]] = {}

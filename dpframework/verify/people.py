@@ -21,8 +21,8 @@ PAIRS: dict[str, list[tuple[Person, Person]]] = {
         ([BIG], [BIG + 1]),
         ([SNOWFLAKE], [SNOWFLAKE + 1]),
         ([2**62], [2**62 + 1]),
-        ([-1], [-2]),  # of one hash in Python
-        ([0], [2**61 - 1]),  # and these
+        ([-1], [-2]),  # Python gives both one hash
+        ([0], [2**61 - 1]),  # these too
     ],
     "large numbers": [
         ([10**30], [10**30 + 1]),

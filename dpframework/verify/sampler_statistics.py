@@ -84,7 +84,7 @@ class DrawnOutputs:
     def told(self, factor: Fraction) -> float:
         """Return the mean log-likelihood by which a draw tells the noise from noise of another scale.
 
-        That is about half of the variance of the log-ratio, which is hardly another if the sampler is wrong.
+        That is about half of the variance of the log-ratio, which hardly changes if the sampler is wrong.
         """
         found = self.densities(self.outputs, self.calibration) - self.densities(
             self.outputs, with_scale(self.calibration, factor)
@@ -161,9 +161,9 @@ class DrawnOutputs:
 
         numbers = self.numbers()
         pairs = [("from one draw to the next", numbers[:-1, 0], numbers[1:, 0])]
-        if self._numeric and numbers.shape[1] == np.size(self.answer):  # others, beside them, may follow from them
+        if self._numeric and numbers.shape[1] == np.size(self.answer):  # further numbers may be computed from these
             histograms, same_rows = self.calibration.facts.histograms, self.calibration.same_rows
-            most = COMPARED if not histograms else 1 if same_rows else 2  # noise that leaves sums may depend
+            most = COMPARED if not histograms else 1 if same_rows else 2  # noise that keeps sums is not independent
             others = numbers.T[1:most]
             pairs += [("between coordinates", numbers[:, 0], other) for other in others]
         for words, one, other in pairs:
@@ -179,7 +179,7 @@ class DrawnOutputs:
 
     def _promise(self) -> Iterator[str]:
         if not self._numeric:
-            return  # its preview is not about numbers near the answer's
+            return  # its preview promises no distance from the answer
         from scipy.stats import binom
 
         within = self.calibration.preview.within
@@ -189,7 +189,7 @@ class DrawnOutputs:
         elif self.numbers().shape[1] == answer.size:
             errors = np.abs(self.numbers() - answer)[:, 0]
         else:
-            return  # what is put out is not a number for each of the answer's
+            return  # the output does not have a number for each number of the answer
         if math.isnan(within):
             return
         beyond = int((errors > within * (1 + 1e-9)).sum())
@@ -198,7 +198,7 @@ class DrawnOutputs:
 
 
 def _varies(numbers: NDArray[np.float64]) -> bool:
-    """Tell whether numbers differ often enough for the usual test of a correlation, which is of many."""
+    """Tell whether numbers differ often enough for the usual test of a correlation, which assumes many."""
     return len(numbers) - int(np.unique(numbers, return_counts=True)[1].max()) >= FEWEST_UNLIKE
 
 

@@ -17,7 +17,7 @@ Integers: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
 Counts: TypeAlias = "NDArray[np.int32]"
 
-TINY = 1e-300  # divides where a sum is 0
+TINY = 1e-300  # the divisor in place of a sum of 0
 
 
 class Room(NamedTuple):
@@ -30,7 +30,7 @@ class Room(NamedTuple):
     known
         Which attributes these are, shape (order,); none (-1) where nothing is known.
     tables
-        Four tables of as many cells as a joint histogram may have to be counted in them; all 0.
+        Four tables with as many cells as the largest joint histogram that is counted in several tables; all 0.
     """
 
     prefix: NDArray[np.uint32]
@@ -44,8 +44,8 @@ def add_joint_counts(
 ) -> None:
     """Add each row to its cell of every subset's joint histogram.
 
-    Subsets are in lexicographic order: what the first attributes of one share with the one before it is not computed
-    again. Rows are dealt out to four tables where these are small: where many rows in turn fall in one cell, an
+    Subsets are in lexicographic order: the cells of the first attributes that a subset shares with the one before
+    it are kept. Where tables are small, rows are dealt out to four of them: if many rows in turn fall into one cell, an
     addition then need not wait for the one before it.
     """
     number, order = subsets.shape
@@ -117,10 +117,10 @@ def fill_sums(
     whole: Integers,
     less: Integers,
 ) -> None:
-    """Fill in, for each subset, the sum of f over the cells of its joint histogram, and of those without an attribute.
+    """Fill in, for each subset, the sum of f over its joint histogram, and over those with one attribute left out.
 
-    The histogram of subset s begins at begins[s]. The sum over the cells without its attribute at a level is put at
-    less[places[s, level]], unless that is known (not negative); places are negative for what is not asked.
+    The histogram of subset s begins at begins[s]. The sum with its attribute at a level left out is put at
+    less[places[s, level]], unless it is there already (not negative). A negative place means that nobody needs the sum.
     `small`, `large` and `of_large` are f of all numbers that occur (see `terms.Terms`).
     """
     number, order = subsets.shape

@@ -1,47 +1,53 @@
-"""By how much scores are stretched, where the ridge holds them back more than rows and noise do.
+"""How far to stretch scores which the ridge holds back more than rows and noise do.
 
-Post-processing: it reads released coefficients and public facts, and costs nothing.
+This is post-processing: it reads released coefficients and public facts, and costs nothing.
 
-The ridge R must be large enough for the noise b, so where classes can be told apart nearly without error the scores are
-too small: predictions are right more often than they say. Each output has a factor of its own, since of several classes
-one may be told apart so and others not. Of several outputs w and b are what is left of coefficients and noise when the
-mean over outputs is taken off: that moves no probability. At the minimiser the rows' gradient is then - R w - b. So if
-the scores s_c of output c are multiplied by a_c, the derivative of the rows' log-likelihood by a_c, at a = 1, is
+The ridge R must be large enough for the noise b. Where classes can be told apart nearly without error, it makes the
+scores too small: predictions are right more often than they say. Of several classes this may hold for some and not for
+others, so each output has a factor of its own. With several outputs, w and b below are the coefficients and the noise
+less their means over outputs, which move no probability.
+
+**Evidence.** At the minimiser the rows' gradient is - R w - b. If the scores s_c of output c are multiplied by a_c, the
+derivative of the rows' log-likelihood by a_c, at a = 1, is therefore
 
     D_c = sum over rows of (outcome_c - p_c) s_c = w_c'R w_c + w_c'b_c.
 
-The first part is known. Of the second the expectation is: w_c is about (H + R)**-1 times (something of the rows, less
-b_c), with H the Hessian of the rows' loss, so E[w_c'b_c] is about - trace((H + R)**-1 Cov(b_c)), Cov(b_c) for K classes
-1 - 1 / K of the noise's. In the columns of an attribute that is, if attributes are independent, the sum of sd**2 / (h +
-R), with h in proportion to the rows of each cell. These are private, so what is taken off follows from the kind of an
-attribute:
+The first part is known. The second is replaced by its expectation. With H the Hessian of the rows' loss, w_c is about
+(H + R)**-1 (a part that follows from the rows, less b_c), so E[w_c'b_c] is about - trace((H + R)**-1 Cov(b_c)). For K
+classes Cov(b_c) is 1 - 1 / K of the noise's covariance. If attributes are independent, the columns of one attribute
+contribute the sum of sd**2 / (h + R), where h is in proportion to the rows of each cell. These rows are private, so the
+kind of the attribute decides what is subtracted:
 
-- Of a number most rows are often in few bins, and several numbers are often alike, which leaves more noise. 1 / (h + R)
-  is convex in h, so the sum is largest if all rows are in one cell, and that is taken off.
-- Of other attributes what rows leave that are spread evenly over cells. A row's part of h is the mean of p_c (1 - p_c)
-  by the released scores, over 1 - 1 / K for K outputs, whose curvature is larger in what is left when the mean over
-  outputs is taken off: the surer scores are, the more noise there is. The mean of an attribute's columns is told apart
-  from the intercept, and from other attributes' means, by the ridge alone: there h is 0.
-- Of what a group's blocks share (noise with one sum, see `perturbation`) what rows leave that tell nothing else. Let r
-  be that sum, of variance V, and c the sum of R w in each of the blocks: their means and the intercept add g c to the
-  score, g the group's `Tuned.shared` gain. With h the intercept's curvature, and G the sum of the groups' gains,
-  c = - h times (what all groups add) - r. So -E[w'b] is g V (1 - h g / (1 + h G)).
+- **A numeric attribute** often has most rows in few bins, and several of them are often alike, which leaves more noise.
+  Since 1 / (h + R) is convex in h, the sum is largest if all rows are in one cell. That largest sum is subtracted.
+- **Any other attribute**: the sum for rows that are spread evenly over the cells. A row's part of h is the mean of p_c
+  (1 - p_c) by the released scores, over 1 - 1 / K for K outputs, since the curvature is larger once means over outputs
+  are subtracted. So the surer the scores are, the more noise there is. Only the ridge tells the mean of an attribute's
+  columns apart from the intercept and from other attributes' means: in that direction h is 0.
+- **The sum that a group's blocks share** (noise with one sum, see `perturbation`): the expectation for rows that tell
+  nothing else. Let r be that sum, of variance V, and c the sum of R w in each of the blocks. Their means and the
+  intercept add g c to the score, where g is the group's gain (`Tuned.shared`). With h the intercept's curvature, and G
+  the sum of the groups' gains, c = - h times (what all groups add) - r. So -E[w'b] is g V (1 - h g / (1 + h G)).
 
-What is left of D is evidence that scores are too small; where nothing is left, nothing is stretched. (Where attributes
-tell the same, noise may leave more than is taken off.)
+The rest of D is evidence that scores are too small. If there is none, nothing is stretched. (Where attributes tell the
+same, noise may leave more than is subtracted.)
 
-D falls as a grows, by J(a): J_c is the sum over rows of s_c times how much p_c grows from 1 to a. It is taken as
-expected, of rows spread evenly over cells, by a fixed sample of these. D is an estimate: given w, w_c'b_c has a
-variance of about the sum of sd**2 w**2; and the columns of a group share a radius, whose square varies by a share of 2
-/ sqrt(d + 1) in d dimensions, and what is taken off with it. Balanced noise has one radius for all outputs. Of noise by
-output, what output c leaves comes by 1 - 1 / K from its own radius, and by 1 / (K (K - 1)) from each other's. Let V be
-the sum of both covariances. Before any evidence each a_c - 1 is expected within about `SPREAD` of 0, and those of
-several outputs are alike: their covariance is U, with `SPREAD`**2 on the diagonal, and `ALIKE` times that beside it. So
-what is taken is the most likely a from 1 to `MOST` given D, where this is least:
+**How evidence becomes factors.** D falls as a grows, by J(a): J_c is the sum over rows of s_c times the growth of p_c
+between 1 and a. Its expectation is taken, for rows that are spread evenly over cells, by a fixed sample of such rows.
 
-    (D - J(a))' V**-1 (D - J(a)) + (a - 1)' U**-1 (a - 1).
+D is an estimate, with two sources of error. Given w, w_c'b_c has a variance of about the sum of sd**2 w**2. And the
+columns of a group share a radius, whose square varies by a share of 2 / sqrt(d + 1) in d dimensions, and with it what
+should have been subtracted. Balanced noise has one radius for all outputs. With noise by output, the share of output c
+that comes from its own radius is 1 - 1 / K, and each other radius contributes 1 / (K (K - 1)). Let V be the sum of both
+covariances.
 
-It is looked for by Newton's method with J taken as linear (Gauss and Newton), within these bounds.
+Before any evidence, each a_c - 1 is expected to be within about `SPREAD` of 0, and factors of several outputs are
+expected to be alike: their covariance U has `SPREAD`**2 on the diagonal, and `ALIKE` times that elsewhere. The factors
+are the most likely a between 1 and `MOST`, given D. They minimise
+
+    (D - J(a))' V**-1 (D - J(a)) + (a - 1)' U**-1 (a - 1)
+
+and are found by Newton's method within these bounds, with J taken as linear (Gauss and Newton).
 """
 
 from __future__ import annotations
@@ -110,7 +116,7 @@ def stretch_of(tuned: Tuned, coefficients: Reals) -> Reals:
 
 @attrs.frozen(eq=False)
 class _FactorSearch:
-    """What is known about factors: a sample's scores, the rows that it stands for, and evidence with its precision."""
+    """The search for factors: a sample's scores, how many rows it stands for, and evidence with its precision."""
 
     scores: Reals
     rows: float
@@ -144,12 +150,12 @@ class _FactorSearch:
         return np.asarray(self.rows * both / len(p))
 
     def off(self, factors: Reals) -> float:
-        """Return what is to be least."""
+        """Return the function that the factors minimise (see the module)."""
         error = self.left - self.explain(factors)
         return float(error @ self.precision @ error + (factors - 1) @ self.expected @ (factors - 1))
 
     def step(self, factors: Reals) -> Reals:
-        """Return a step towards the least, 0 for what a bound holds."""
+        """Return a step towards the minimum, 0 for factors that stay at a bound."""
         by = self.information(factors)
         slope = -by.T @ self.precision @ (self.left - self.explain(factors)) + self.expected @ (factors - 1)
         curvature = by.T @ self.precision @ by + self.expected
