@@ -1,7 +1,7 @@
-"""Open attributes, whose values nobody lists beforehand. A key is a value of one that was released.
+"""Open attributes, whose values nobody lists beforehand. A key is a released value of such an attribute.
 
-What a cell's key is follows from the cell alone, by a rule that stands in the schema. Which keys there are is private:
-no plan, error or result says it, but for a release that was planned.
+A cell's key follows from the cell alone, by a rule in the schema. Which keys occur is private: no plan, error or result
+says it, except a planned release.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.printable import printable
 from dpframework.facts.values import listed
 
-#: The label of the rows that have none of the released keys. No key reads so: a cell that does has no key.
+#: The label of the rows that have none of the released keys. No key has this text: a cell with it has no key.
 OTHER: Final = "other"
 
 _SPACES: Final = re.compile(r"\s+")

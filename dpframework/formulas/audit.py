@@ -2,7 +2,7 @@
 
 For each claim that an argument rests on, an auditor asks: do both solvers prove every goal? Does some table fit the
 goals without their claims? Do the goals describe real neighbours, with the scores of the formula and the bound of the
-claim (the ground test)? Is each fact about a sum or a largest one that an induction proves? Trusted are the reasons of
+claim (the ground test)? Is each fact about a sum or a maximum one that an induction proves? Trusted are the reasons of
 the rules (`arguments.REASONS`), and that one of two solvers is right.
 """
 

@@ -17,7 +17,8 @@ from dpframework.formulas.formula import Formula, Operation, PublicRange
 
 Ratio: TypeAlias = "tuple[str, str]"
 CLAIM = "; the claim, denied"
-SHARED_DENIAL = "(> (* bound.den (- high.num low.num)) (* bound.num high.den))"  #: Where high and low share one below.
+#: For high and low of one denominator.
+SHARED_DENIAL = "(> (* bound.den (- high.num low.num)) (* bound.num high.den))"
 DENIAL = "(> (* bound.den (- (* high.num low.den) (* low.num high.den))) (* bound.num (* high.den low.den)))"
 
 
@@ -55,7 +56,7 @@ class Goal:
     Parameters
     ----------
     whole
-        Whether counts are whole numbers; else they are real, which is more than there are, and often easier.
+        Whether counts are whole numbers; else they are any real numbers, for which a proof is often easier.
     """
 
     def __init__(self, whole: bool) -> None:
@@ -112,7 +113,7 @@ class Goal:
         terms
             What stands for its leaves and sums.
         zero
-            The quotients in it whose denominators are 0, so that they are.
+            The quotients in it whose denominators are 0; such a quotient counts as 0.
         """
         if formula in terms:
             return terms[formula]
@@ -150,7 +151,7 @@ class Goal:
                 name = self.real(f"root{len(self.constants)}")
                 self.assume(f"(>= {name} 0.0)")
                 power = " ".join([name] * int(str(formula.value)))
-                # Of a negative number the root is anything, so that nothing is proved of it.
+                # The root of a negative number may be anything, so nothing is proved of it.
                 self.assume(f"(or (< {top} 0.0) (= {product(f'(* {power})', bottom)} {top}))")
                 return name, "1.0"
         raise UnprovableError(f"no rule covers '{formula}'")
@@ -204,6 +205,6 @@ def assume_sign(goal: Goal, quotient: Formula, denominator: Ratio, zero: bool) -
 
 
 def without_claim(text: str) -> str:
-    """Return a goal without its claim, which some tables must fit: else everything is proved of none."""
+    """Return a goal without its claim. Some tables must fit it, else the proof is about no table at all."""
     kept, _ = text.split(CLAIM)
     return f"{kept}(check-sat)\n"

@@ -60,7 +60,7 @@ from dpframework.queries.scores import CandidateScores
 from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import JointCounts
 
-DISTINCT = Fraction(7, 10)  # the Jaccard index with a set of rows that is known, from which a match is no news
+DISTINCT = Fraction(7, 10)  # a match whose Jaccard index with a known set of rows is this or more is no news
 GIVEN_CAP = public("cap", 0, 10**18)  # any number of rows
 
 Floats = NDArray[np.float64]
@@ -312,7 +312,7 @@ class MatchScores(CandidateScores):
             counts = engine.sum(rows, Counting(self, {"known": more, "everyone": False, "sets": sets}))
             scores = self._lower(last.everyone, counts, last.scores.copy())
             last = _Last(self, cap, known, last.everyone, scores, sets)
-        kept[_Last] = last  # of one query at a time
+        kept[_Last] = last  # one query is kept at a time
         return self._list(last.scores)
 
     def _list(self, scores: Floats) -> Floats:

@@ -23,14 +23,15 @@ FEW = 1 << 17  # codes: up to here numpy counts them in less time than numba tak
 
 
 def tally(parts: Iterable[NDArray[Any]], number: int) -> NDArray[np.int64]:
-    """Return the number of codes of each value below `number`, which all codes are.
+    """Return how many codes have each value below `number`. No code is larger.
 
     Parameters
     ----------
     parts
-        Arrays of codes, which are added up: of a tile each, so that what is made of them stays in the cache.
+        The codes, an array for each tile of the rows. Their counts are added up. A tile is small, so its codes stay in
+        the processor's cache.
     number
-        The number of codes.
+        How many values there are.
     """
     counts = np.zeros(number, dtype=np.int64)
     pairs: NDArray[np.int64] | None = None

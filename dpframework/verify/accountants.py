@@ -26,7 +26,7 @@ from dpframework.plan.plan import Plan
 from dpframework.verify.accountant_plans import MISTAKES, Case, cases
 from dpframework.verify.enumeration import RAREST, delta_at, largest_ratio, pairs_of, renyi
 
-#: Of studies for which totals are tried, where an accountant admits them.
+#: The deltas of the studies whose totals are tried, as far as an accountant admits them.
 DELTAS = (Fraction(0), Fraction(1, 10**6), Fraction(1, 10))
 ROUNDING = 1e-6  # of floating point, relative
 ORDERS = (1.5, 8.0)  # at which a stated rho is compared

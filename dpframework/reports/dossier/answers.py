@@ -2,9 +2,9 @@
 
 The questions are the topics of the pyramid of NIST SP 800-226, "Guidelines for Evaluating Differential Privacy
 Guarantees": a guarantee rests on the algorithms below it, and these on the handling of the rows. `hazards` says which
-question answers which of its hazards. They were compared with the text of its public draft (December 2023). Of the W3C
-note "Considerations for Reviewing Differential Privacy Systems" (draft of 2026) only the abstract was: it names the
-trade-off between privacy, utility and the number of trusted parties. The questions are worded anew here.
+question answers which of its hazards. The questions, in words of our own, were compared with its public draft
+(December 2023). Of the W3C note "Considerations for Reviewing Differential Privacy Systems" (draft of 2026) only the
+abstract was read, which names the trade-off between privacy, utility and the number of trusted parties.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ SHARE = Fraction(7, 100)  # of epsilon, for the tree
 DEPTH = 3
 WORTH = 2_500  # rows times epsilon from which a tree is worth its share, with two classes
 NAME = "the tree's part"
-DIGITS = 6  # of probabilities, which are kept to so many
+DIGITS = 6  # to which probabilities are kept
 
 
 def values_of(probabilities: Reals) -> NDArray[np.int64]:
@@ -59,7 +59,7 @@ class TreePart:
     weight
         The fitted coefficient, stretched as all are.
     deviation, most_deviation
-        That of its noise, as expected and at most, as those of a `Term`.
+        The standard deviation of the weight's noise, expected and at most, as in `Term`.
     """
 
     tree: DecisionTree
