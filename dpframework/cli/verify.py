@@ -243,7 +243,7 @@ def _show(found: Verification) -> None:
 
 def _lines(found: Verification) -> Iterator[str]:
     """Yield a line for each sampler and tail, each claim that the search did not come near, and each problem."""
-    from dpframework.verify.findings import NEAR
+    from dpframework.verify.miners.findings import NEAR
 
     yield from (str(sampler) for sampler in found.samplers if sampler.passed)
     if found.bounding is not None and found.bounding.passed:

@@ -1,9 +1,8 @@
-from .accountant_conformance import AccountantConformance as AccountantConformance
-from .accountants import (
+from .accountants.accountant_conformance import AccountantConformance as AccountantConformance
+from .accountants.composition import (
     AccountantReport as AccountantReport,
     check_accountant as check_accountant,
 )
-from .answers import Answers as Answers
 from .assertions import (
     assert_bounded as assert_bounded,
     assert_derived_row_by_row as assert_derived_row_by_row,
@@ -14,59 +13,60 @@ from .assertions import (
     assert_samples_as_stated as assert_samples_as_stated,
     assert_sensitivity_holds as assert_sensitivity_holds,
 )
-from .audits import audit as audit
 from .conformance import (
     MechanismConformance as MechanismConformance,
     MinerConformance as MinerConformance,
     QueryConformance as QueryConformance,
 )
-from .contributions import (
-    BoundingReport as BoundingReport,
-    UnitReader as UnitReader,
-    check_bounding as check_bounding,
-    unit_readers as unit_readers,
-)
-from .derivation import (
-    DerivationReport as DerivationReport,
-    check_derivation as check_derivation,
-)
-from .distinguisher import (
-    Distinguished as Distinguished,
-    distinguish as distinguish,
-)
-from .engine_conformance import EngineConformance as EngineConformance
-from .findings import (
-    AuditReport as AuditReport,
-    Violation as Violation,
-)
-from .losses import (
+from .mechanisms.answers import Answers as Answers
+from .mechanisms.losses import (
     Claimed as Claimed,
     LossReport as LossReport,
     check_losses as check_losses,
 )
-from .probes import Probe as Probe
-from .reading import (
-    Reader as Reader,
-    ReadingReport as ReadingReport,
-    built_in_readers as built_in_readers,
-    check_reading as check_reading,
+from .mechanisms.probes import Probe as Probe
+from .mechanisms.samplers import SamplerReport as SamplerReport, check_sampler as check_sampler
+from .miners.audits import audit as audit
+from .miners.distinguisher import (
+    Distinguished as Distinguished,
+    distinguish as distinguish,
+)
+from .miners.findings import (
+    AuditReport as AuditReport,
+    Violation as Violation,
+)
+from .miners.tail import (
+    Tail as Tail,
+    TailReport as TailReport,
+    check_tail as check_tail,
+)
+from .queries.sensitivity import search_sensitivity as search_sensitivity
+from .queries.sensitivity_report import (
+    Measured as Measured,
+    SensitivityReport as SensitivityReport,
 )
 from .records import (
     remembered as remembered,
     remembered_mechanism as remembered_mechanism,
 )
-from .samplers import SamplerReport as SamplerReport, check_sampler as check_sampler
-from .sensitivity import search_sensitivity as search_sensitivity
-from .sensitivity_report import (
-    Measured as Measured,
-    SensitivityReport as SensitivityReport,
+from .tables.contributions import (
+    BoundingReport as BoundingReport,
+    UnitReader as UnitReader,
+    check_bounding as check_bounding,
+    unit_readers as unit_readers,
 )
-from .tail import (
-    Tail as Tail,
-    TailReport as TailReport,
-    check_tail as check_tail,
+from .tables.derivation import (
+    DerivationReport as DerivationReport,
+    check_derivation as check_derivation,
 )
-from .unit_samples import assert_units_sampled as assert_units_sampled
+from .tables.engine_conformance import EngineConformance as EngineConformance
+from .tables.reading import (
+    Reader as Reader,
+    ReadingReport as ReadingReport,
+    built_in_readers as built_in_readers,
+    check_reading as check_reading,
+)
+from .tables.unit_samples import assert_units_sampled as assert_units_sampled
 from .verification import verify_examples as verify_examples
 from .verification_report import (
     Audited as Audited,

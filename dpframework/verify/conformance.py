@@ -37,26 +37,26 @@ from dpframework.study.study import Study
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.engines import InMemory
 from dpframework.tables.table import Table
-from dpframework.verify.answer_changes import measure
-from dpframework.verify.answers import Answers
 from dpframework.verify.assertions import (
     assert_loses_as_claimed,
     assert_private,
     assert_samples_as_stated,
     assert_sensitivity_holds,
 )
-from dpframework.verify.behaviour import ADVICE
-from dpframework.verify.compared_engines import ByTables, Together
-from dpframework.verify.findings import MIN_TIGHTNESS
-from dpframework.verify.other_process import AskedHere, differences, is_foreign
+from dpframework.verify.mechanisms.answers import Answers
+from dpframework.verify.mechanisms.probes import Probe
+from dpframework.verify.miners.behaviour import ADVICE
+from dpframework.verify.miners.findings import MIN_TIGHTNESS
+from dpframework.verify.miners.query_trace import takes_any_answers
+from dpframework.verify.miners.sameness import same
+from dpframework.verify.miners.step_checks import StepChecks
+from dpframework.verify.miners.subject import USUAL_DELTA, Subject
 from dpframework.verify.patience import Patience
-from dpframework.verify.probes import Probe
-from dpframework.verify.query_trace import takes_any_answers
-from dpframework.verify.sameness import same
-from dpframework.verify.small_tables import SmallTables
-from dpframework.verify.step_checks import StepChecks
-from dpframework.verify.subject import USUAL_DELTA, Subject
-from dpframework.verify.tables import Sizes, Universe
+from dpframework.verify.queries.answer_changes import measure
+from dpframework.verify.queries.other_process import AskedHere, differences, is_foreign
+from dpframework.verify.tables.compared_engines import ByTables, Together
+from dpframework.verify.tables.neighbours import Sizes, Universe
+from dpframework.verify.tables.small_tables import SmallTables
 
 EXTREMES = (Fraction(1, 10**6), Fraction(10**6))  # amounts at which noise is all there is, and at which it is 0
 AMOUNTS = (int, float, str, Decimal, Fraction)  # types of a parameter `epsilon` or `rho`

@@ -12,16 +12,16 @@ from dpframework.accountant import BUILT_IN, Accountant
 from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.run.miner import Example
-from dpframework.verify.accountants import AccountantReport, check_accountant
-from dpframework.verify.audits import audit
-from dpframework.verify.contributions import check_bounding
-from dpframework.verify.derivation import check_derivation
-from dpframework.verify.distinguisher import Distinguished, distinguish
+from dpframework.verify.accountants.composition import AccountantReport, check_accountant
+from dpframework.verify.miners.audits import audit
+from dpframework.verify.miners.distinguisher import Distinguished, distinguish
+from dpframework.verify.miners.step_checks import StepChecks
+from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.transcript import record
 from dpframework.verify.patience import Patience
-from dpframework.verify.step_checks import StepChecks
-from dpframework.verify.subject import Subject
-from dpframework.verify.tables import Rows
-from dpframework.verify.transcript import record
+from dpframework.verify.tables.contributions import check_bounding
+from dpframework.verify.tables.derivation import check_derivation
+from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.verification_report import Audited, Verification
 
 STEPS = 0.35  # of the time; the rest is for audits

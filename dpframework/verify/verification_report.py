@@ -9,15 +9,15 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.privacy import Relation
-from dpframework.verify.accountants import AccountantReport
-from dpframework.verify.contributions import BoundingReport
-from dpframework.verify.derivation import DerivationReport
-from dpframework.verify.distinguisher import Distinguished
-from dpframework.verify.findings import NOTHING_LOST, NOTHING_SHOWN, AuditReport, reach
-from dpframework.verify.losses import LossReport
-from dpframework.verify.samplers import SamplerReport
-from dpframework.verify.sensitivity_report import SensitivityReport
-from dpframework.verify.tail import TailReport
+from dpframework.verify.accountants.composition import AccountantReport
+from dpframework.verify.mechanisms.losses import LossReport
+from dpframework.verify.mechanisms.samplers import SamplerReport
+from dpframework.verify.miners.distinguisher import Distinguished
+from dpframework.verify.miners.findings import NOTHING_LOST, NOTHING_SHOWN, AuditReport, reach
+from dpframework.verify.miners.tail import TailReport
+from dpframework.verify.queries.sensitivity_report import SensitivityReport
+from dpframework.verify.tables.contributions import BoundingReport
+from dpframework.verify.tables.derivation import DerivationReport
 
 
 @final

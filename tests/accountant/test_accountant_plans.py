@@ -11,8 +11,8 @@ import pytest
 
 from dpframework.accountant import PureAccountant, ZCDPAccountant
 from dpframework.facts.privacy import Relation
-from dpframework.verify.accountant_plans import MISTAKES, cases
-from dpframework.verify.enumeration import (
+from dpframework.verify.accountants.accountant_plans import MISTAKES, cases
+from dpframework.verify.accountants.enumeration import (
     KINDS,
     SOME_KINDS,
     delta_at,

@@ -26,7 +26,7 @@ from dpframework.reports.difference import difference
 from dpframework.reports.drawing import difference_tree
 from dpframework.reports.html import html_report
 from dpframework.verify import audit, check_accountant, check_losses
-from dpframework.verify.enumeration import RAREST, SCHEMA, delta_at, pairs_of
+from dpframework.verify.accountants.enumeration import RAREST, SCHEMA, delta_at, pairs_of
 
 ADD, REPLACE = dpf.Relation
 ROUNDING = 1e-9

@@ -19,7 +19,7 @@ from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace
 from dpframework.mechanisms.gaussian import DiscreteGaussianEvent, FineGaussianEvent
 from dpframework.mechanisms.shifts import unit_shifts
 from dpframework.queries.released_rows import AtReleasedRows
-from dpframework.verify.enumeration import SCHEMA, delta_at, pairs_of
+from dpframework.verify.accountants.enumeration import SCHEMA, delta_at, pairs_of
 
 DELTA = 1e-3
 COUNT = dpf.step("n", dpf.queries.Count(), Gaussian("0.5"))

@@ -26,8 +26,8 @@ from dpframework.accountant.base import Accountant as Base
 from dpframework.accountant.pure import AdditiveAccountant
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, Mechanism, PermuteAndFlip
 from dpframework.mechanisms.laplace import _LatticeLaplace
-from dpframework.verify.enumeration import SCHEMA, delta_at, largest_ratio, renyi
-from dpframework.verify.tables import Universe
+from dpframework.verify.accountants.enumeration import SCHEMA, delta_at, largest_ratio, renyi
+from dpframework.verify.tables.neighbours import Universe
 
 TWO = dpf.PrivacyUnit("person", 2)
 ORDERS = (Fraction("1.01"), Fraction(3, 2), Fraction(2), Fraction(8), Fraction(32))

@@ -20,8 +20,8 @@ from dpframework.queries.base import Norm
 from dpframework.queries.released_bounds import ReleasedBins, ScaledSums
 from dpframework.run.chain import MinerChain
 from dpframework.verify import audit, search_sensitivity
-from dpframework.verify.subject import Subject
-from dpframework.verify.transcript import record
+from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.transcript import record
 
 ADD, REPLACE = Relation
 COST = dpf.Numeric("cost", -20, 100, bins=24)

@@ -15,7 +15,7 @@ from dpframework.queries import BoundedSum, Count, Histogram, Query
 from dpframework.tables import InMemory
 from dpframework.tables.reading import table_from_columns
 from dpframework.verify import UnitReader, check_bounding
-from dpframework.verify.engine_conformance import EngineConformance
+from dpframework.verify.tables.engine_conformance import EngineConformance
 from known_bugs.catalogue import ILL, SCHEMA, TOWN, Counts, KnownBug, Tool, mined
 
 SUM, REAL = BoundedSum(SCHEMA["age"]), Laplace(1)

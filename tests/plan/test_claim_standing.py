@@ -21,7 +21,7 @@ from dpframework.plan.plan import Plan
 from dpframework.plan.verification_records import ProvedClaim, VerifiedCode, claim_digest
 from dpframework.queries import CellCounts, Histogram, Marginals, MatchScores, Norm, Sensitivity, Supports
 from dpframework.study.registry import registry
-from dpframework.verify.subject import Subject
+from dpframework.verify.miners.subject import Subject
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill", view="left"), dpf.Boolean("old", view="right")], max_rows=100)
 MATCH = MatchScores([SCHEMA["ill"]], [SCHEMA["old"]])

@@ -56,15 +56,15 @@ ALLOWED = {
     ("dpframework/lab/experiment/runner.py", "import importlib.util"): "whether matplotlib is installed",
     # The kit tests that objects survive a copy; what it reads it has just written, in memory.
     ("dpframework/verify/conformance.py", "import pickle"): "a copy in memory",
-    ("dpframework/verify/hidden_state.py", "import pickle"): "a copy in memory",
-    ("dpframework/verify/leak_conformance.py", "import pickle"): "a copy in memory",
-    ("dpframework/verify/accountants.py", "import pickle"): "a copy in memory",
+    ("dpframework/verify/miners/hidden_state.py", "import pickle"): "a copy in memory",
+    ("dpframework/verify/tables/leak_conformance.py", "import pickle"): "a copy in memory",
+    ("dpframework/verify/accountants/composition.py", "import pickle"): "a copy in memory",
     # A process that the kit starts, and what they tell each other: queries of this process, and their answers.
-    ("dpframework/verify/other_process.py", "import pickle"): "messages to and from a process of the kit's",
-    ("dpframework/verify/other_process.py", "import importlib"): "modules that this process has imported",
-    ("dpframework/verify/other_process.py", "import importlib.util"): "modules that this process has imported",
-    ("dpframework/verify/other_process.py", "import_module"): "modules that this process has imported",
-    ("dpframework/verify/other_process.py", "exec_module"): "modules that this process has imported",
+    ("dpframework/verify/queries/other_process.py", "import pickle"): "messages to and from a process of the kit's",
+    ("dpframework/verify/queries/other_process.py", "import importlib"): "modules that this process has imported",
+    ("dpframework/verify/queries/other_process.py", "import importlib.util"): "modules that this process has imported",
+    ("dpframework/verify/queries/other_process.py", "import_module"): "modules that this process has imported",
+    ("dpframework/verify/queries/other_process.py", "exec_module"): "modules that this process has imported",
     ("dpframework/lab/forecast.py", "import pickle"): "a study of this process, to one that it starts",
     # Names that stand in the source itself.
     ("dpframework/cli/__init__.py", "import importlib"): "its own modules, when first used",

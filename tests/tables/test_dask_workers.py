@@ -25,7 +25,7 @@ from dpframework.tables.shuffle import IdFinding
 from dpframework.tables.shuffled_units import BoundedRows
 from dpframework.tables.worker_answers import Absent, Failed, Shuffled, Unreached, answer_of, pack_answer
 from dpframework.tables.worker_shuffle import ShuffledPieces, WorkerPlace
-from dpframework.verify.engine_units import OF_PEOPLE, PEOPLE, VISITS, people_counts, write_views, write_visits
+from dpframework.verify.tables.engine_units import OF_PEOPLE, PEOPLE, VISITS, people_counts, write_views, write_visits
 
 cloudpickle = pytest.importorskip("cloudpickle", reason="the extra 'dask' is not installed")
 

@@ -37,7 +37,7 @@ from dpframework.tables.shuffled_units import BoundedRows, IdRows
 from dpframework.tables.shuffled_views import JoinedRows
 from dpframework.tables.table import Table
 from dpframework.verify import EngineConformance, check_bounding, unit_readers
-from dpframework.verify.engine_units import (
+from dpframework.verify.tables.engine_units import (
     KEY,
     OF_PEOPLE,
     TOWNS,

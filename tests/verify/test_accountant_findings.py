@@ -17,10 +17,10 @@ from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan.nodes import step
 from dpframework.plan.plan import Plan
 from dpframework.queries import Count
-from dpframework.verify import accountants
-from dpframework.verify.accountant_plans import MISTAKES, Case, cases
-from dpframework.verify.accountants import AccountantReport, _AccountantCheck, check_accountant, has_claim
-from dpframework.verify.enumeration import delta_at, pairs_of, renyi
+from dpframework.verify.accountants import composition as accountants
+from dpframework.verify.accountants.accountant_plans import MISTAKES, Case, cases
+from dpframework.verify.accountants.composition import AccountantReport, _AccountantCheck, check_accountant, has_claim
+from dpframework.verify.accountants.enumeration import delta_at, pairs_of, renyi
 
 ADD, REPLACE = Relation
 NONE, TENTH = Fraction(0), Fraction(1, 10)

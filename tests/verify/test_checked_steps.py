@@ -15,12 +15,12 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Count, Histogram, Query
-from dpframework.verify import step_checks
+from dpframework.verify.miners import step_checks
+from dpframework.verify.miners.query_trace import QueryCall
+from dpframework.verify.miners.step_checks import StepChecks, _can_be_drawn
+from dpframework.verify.miners.subject import Subject
 from dpframework.verify.patience import Patience
-from dpframework.verify.query_trace import QueryCall
-from dpframework.verify.sensitivity_report import SensitivityReport
-from dpframework.verify.step_checks import StepChecks, _can_be_drawn
-from dpframework.verify.subject import Subject
+from dpframework.verify.queries.sensitivity_report import SensitivityReport
 
 ADD, REPLACE = Relation
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])

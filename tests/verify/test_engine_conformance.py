@@ -21,7 +21,7 @@ from dpframework.tables.engines import _Blocks, _Rows
 from dpframework.tables.files import TableFiles
 from dpframework.tables.table import places_in_order
 from dpframework.verify import EngineConformance
-from dpframework.verify.engine_tables import SCHEMA
+from dpframework.verify.tables.engine_tables import SCHEMA
 
 
 class Planted(_Blocks):
@@ -426,7 +426,7 @@ def test_what_the_planted_engines_are_made_from_passes(tmp_path: Path) -> None:
 
 def test_whose_a_row_is_goes_round_the_files(tmp_path: Path) -> None:
     """Else a bound for each file would be the bound for all."""
-    from dpframework.verify.engine_tables import PERSON, write
+    from dpframework.verify.tables.engine_tables import PERSON, write
 
     files = write(tmp_path, (40, 1, 30), unit=PERSON)
     ids = [pl.read_parquet(place)["person"].n_unique() for place in sorted(Path(files.path[0]).iterdir())]

@@ -17,8 +17,9 @@ from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import InMemory, _Blocks
 from dpframework.tables.files import TableFiles
-from dpframework.verify import EngineConformance, engine_conformance as suite_module
-from dpframework.verify.engine_tables import (
+from dpframework.verify import EngineConformance
+from dpframework.verify.tables import engine_conformance as suite_module
+from dpframework.verify.tables.engine_tables import (
     CASES,
     CUTS,
     GROUP,

@@ -17,9 +17,17 @@ from dpframework.mechanisms import DiscreteLaplace, PartitionSelection
 from dpframework.plan.nodes import FromRelease, Node, Step, either, parallel, post, repeat, sample, sequential, step
 from dpframework.plan.plan import Budget, Plan, PublicFacts
 from dpframework.queries import Count, Histogram
-from dpframework.verify import enumeration
-from dpframework.verify.accountant_plans import _IllAndRows, cases
-from dpframework.verify.enumeration import NodeOnRows, Oracle, delta_at, largest_ratio, pairs_of, renyi, worst
+from dpframework.verify.accountants import enumeration
+from dpframework.verify.accountants.accountant_plans import _IllAndRows, cases
+from dpframework.verify.accountants.enumeration import (
+    NodeOnRows,
+    Oracle,
+    delta_at,
+    largest_ratio,
+    pairs_of,
+    renyi,
+    worst,
+)
 
 ADD, REPLACE = Relation
 SCHEMA, INFINITE = enumeration.SCHEMA, math.inf

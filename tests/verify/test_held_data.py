@@ -19,8 +19,8 @@ import pytest
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Count
-from dpframework.verify import hidden_state
-from dpframework.verify.hidden_state import (
+from dpframework.verify.miners import hidden_state
+from dpframework.verify.miners.hidden_state import (
     ENVIRONMENT,
     HiddenState,
     _alike,

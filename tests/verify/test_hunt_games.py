@@ -14,13 +14,13 @@ import dpframework as dpf
 from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.queries import Count, Histogram, PiecewiseScores
-from dpframework.verify import adversary, hunt
-from dpframework.verify.adversary import _beyond, _cross, _is_number, _positions, composite, worst_transcript
-from dpframework.verify.hunt import Hunt
+from dpframework.verify.miners import adversary, hunt
+from dpframework.verify.miners.adversary import _beyond, _cross, _is_number, _positions, composite, worst_transcript
+from dpframework.verify.miners.hunt import Hunt
+from dpframework.verify.miners.search import WorstPair
+from dpframework.verify.miners.subject import Subject
 from dpframework.verify.patience import Patience
-from dpframework.verify.search import WorstPair
-from dpframework.verify.subject import Subject
-from dpframework.verify.tables import Pair
+from dpframework.verify.tables.neighbours import Pair
 
 ADD, _ = Relation
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dpframework.facts.privacy import ByRelation, Relation
-from dpframework.verify.losses import KINK, SLACK, _Checked
+from dpframework.verify.mechanisms.losses import KINK, SLACK, _Checked
 from dpframework.verify.patience import Patience
 
 

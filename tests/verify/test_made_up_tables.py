@@ -12,11 +12,11 @@ import dpframework as dpf
 from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import UnitChange
 from dpframework.queries import PiecewiseScores
-from dpframework.verify.halves import Halves
-from dpframework.verify.many import ENDS, MANY, largest_number, pairs_of_many, telling_kinds
-from dpframework.verify.probes import probes
-from dpframework.verify.small_tables import Held, SmallTables, units_of, with_units
-from dpframework.verify.tables import Pair, Sizes, Universe, changes
+from dpframework.verify.mechanisms.probes import probes
+from dpframework.verify.queries.many import ENDS, MANY, largest_number, pairs_of_many, telling_kinds
+from dpframework.verify.tables.halves import Halves
+from dpframework.verify.tables.neighbours import Pair, Sizes, Universe, changes
+from dpframework.verify.tables.small_tables import Held, SmallTables, units_of, with_units
 
 ADD, REPLACE = Relation
 ILL = dpf.Schema([dpf.Boolean("ill")])

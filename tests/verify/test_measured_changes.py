@@ -12,9 +12,9 @@ import numpy as np
 import dpframework as dpf
 from dpframework.facts.privacy import Relation
 from dpframework.queries import Count, Histogram, PiecewiseScores, Query
-from dpframework.verify.answer_changes import UNBOUNDED, answer_problem, change_of, measure
-from dpframework.verify.sensitivity import declared_changes, search_sensitivity
-from dpframework.verify.sensitivity_report import Measured, SensitivityReport
+from dpframework.verify.queries.answer_changes import UNBOUNDED, answer_problem, change_of, measure
+from dpframework.verify.queries.sensitivity import declared_changes, search_sensitivity
+from dpframework.verify.queries.sensitivity_report import Measured, SensitivityReport
 
 ADD, REPLACE = Relation
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])

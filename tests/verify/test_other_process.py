@@ -13,8 +13,9 @@ import pytest
 
 import dpframework as dpf
 from dpframework.run.miner import Example
-from dpframework.verify import QueryConformance, other_process, verify_examples
-from dpframework.verify.other_process import AskedHere, differences, is_foreign
+from dpframework.verify import QueryConformance, verify_examples
+from dpframework.verify.queries import other_process
+from dpframework.verify.queries.other_process import AskedHere, differences, is_foreign
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])
 CHOSEN: set[int] = set()  # as a miner fills it

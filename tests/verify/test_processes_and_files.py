@@ -21,9 +21,8 @@ import pytest
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Count, PiecewiseScores, Query
-from dpframework.verify import files_watched, other_process
-from dpframework.verify.files_watched import watch_files
-from dpframework.verify.other_process import (
+from dpframework.verify.queries import other_process
+from dpframework.verify.queries.other_process import (
     AskedHere,
     OtherProcess,
     _answer,
@@ -33,6 +32,8 @@ from dpframework.verify.other_process import (
     differences,
     is_foreign,
 )
+from dpframework.verify.tables import files_watched
+from dpframework.verify.tables.files_watched import watch_files
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])
 
@@ -157,18 +158,18 @@ def test_a_process_is_asked_with_the_files_of_the_modules(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(subprocess, "Popen", Process)
     answer: list[Any] = [pickle.dumps([1, None])]
-    assert OtherProcess().answers([b"it names dpframework.verify.many", b"and more"]) == [1, None]
+    assert OtherProcess().answers([b"it names dpframework.verify.queries.many", b"and more"]) == [1, None]
     (one,) = made
     ((given,), limits), *ended = one.calls
     files, sent = pickle.loads(given)
     assert limits == {"timeout": 120}
     assert ended == ["killed", ((), {})]
-    assert sent == [b"it names dpframework.verify.many", b"and more"]
-    assert files["dpframework.verify.many"] == sys.modules["dpframework.verify.many"].__file__
+    assert sent == [b"it names dpframework.verify.queries.many", b"and more"]
+    assert files["dpframework.verify.queries.many"] == sys.modules["dpframework.verify.queries.many"].__file__
     assert "dpframework.verify" in files
     assert "dpframework.queries" not in files
     assert one.command == [
-        sys.executable, "-c", "from dpframework.verify.other_process import answer_all; answer_all()"
+        sys.executable, "-c", "from dpframework.verify.queries.other_process import answer_all; answer_all()"
     ]  # fmt: skip
     environment = one.options["env"]
     assert environment[other_process.CHILD] == "1"
@@ -201,7 +202,7 @@ def test_questions_bring_their_modules_from_files(tmp_path: Path) -> None:
         inner = questions.find_class("brought_by_a_question", "Outer.Inner")
         assert inner.worth == 3
         assert questions.find_class("brought_by_a_question", "Outer.Inner") is inner
-        assert questions.find_class("dpframework.verify.many", "MANY") == 70_000
+        assert questions.find_class("dpframework.verify.queries.many", "MANY") == 70_000
     finally:
         sys.modules.pop("brought_by_a_question", None)
     with pytest.raises(KeyError):

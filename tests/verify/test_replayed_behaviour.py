@@ -15,13 +15,13 @@ import dpframework as dpf
 from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import DiscreteLaplace, Gaussian
 from dpframework.queries import Count, Histogram
-from dpframework.verify import behaviour
-from dpframework.verify.behaviour import ADVICE, Behaviour, number
+from dpframework.verify.miners import behaviour
+from dpframework.verify.miners.behaviour import ADVICE, Behaviour, number
+from dpframework.verify.miners.search import Labelled, drop_labels, label_rows
+from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.transcript import RunOutcome, Transcript, record
 from dpframework.verify.patience import Patience
-from dpframework.verify.search import Labelled, drop_labels, label_rows
-from dpframework.verify.subject import Subject
-from dpframework.verify.tables import Pair, Sizes
-from dpframework.verify.transcript import RunOutcome, Transcript, record
+from dpframework.verify.tables.neighbours import Pair, Sizes
 
 ADD, REPLACE = Relation
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from dpframework.verify.miners.search import Search, WorstPair, drop_labels, label_pair, label_rows, last_before, shrunk
 from dpframework.verify.patience import Patience
-from dpframework.verify.search import Search, WorstPair, drop_labels, label_pair, label_rows, last_before, shrunk
-from dpframework.verify.tables import Pair, Sizes
+from dpframework.verify.tables.neighbours import Pair, Sizes
 
 OVER = Patience(-1)
 ADDED = [(b"", bytes((kind,))) for kind in range(6)]

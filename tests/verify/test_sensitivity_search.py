@@ -17,12 +17,12 @@ import dpframework as dpf
 from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import UnitChange
 from dpframework.queries import Count, Keys, PiecewiseScores, Query
-from dpframework.verify import sensitivity
-from dpframework.verify.answer_changes import UNBOUNDED
 from dpframework.verify.patience import Patience
-from dpframework.verify.sensitivity import _Searched, search_sensitivity
-from dpframework.verify.sensitivity_report import Measured
-from dpframework.verify.tables import Pair, Sizes, Universe, changes
+from dpframework.verify.queries import sensitivity
+from dpframework.verify.queries.answer_changes import UNBOUNDED
+from dpframework.verify.queries.sensitivity import _Searched, search_sensitivity
+from dpframework.verify.queries.sensitivity_report import Measured
+from dpframework.verify.tables.neighbours import Pair, Sizes, Universe, changes
 
 ADD, REPLACE = Relation
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])

@@ -14,12 +14,12 @@ import dpframework as dpf
 from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian
 from dpframework.queries import Count, Histogram
-from dpframework.verify import steering
-from dpframework.verify.code_constants import constants_of
+from dpframework.verify.miners import steering
+from dpframework.verify.miners.steering import _aims, _beside, _branches, _paths, _SteeringGate, _trace, steer
+from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.transcript import PartitionEvent, ReleaseEvent, run_through
 from dpframework.verify.patience import Patience
-from dpframework.verify.steering import _aims, _beside, _branches, _paths, _SteeringGate, _trace, steer
-from dpframework.verify.subject import Subject
-from dpframework.verify.transcript import PartitionEvent, ReleaseEvent, run_through
+from dpframework.verify.queries.code_constants import constants_of
 
 ADD, _ = Relation
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])

@@ -47,15 +47,15 @@ from dpframework.verify import (
     verify_examples,
 )
 from dpframework.verify.conformance import MechanismConformance, MinerConformance, QueryConformance
+from dpframework.verify.mechanisms.probes import Probe
+from dpframework.verify.miners.replay import Weigher, replay
+from dpframework.verify.miners.sameness import same
+from dpframework.verify.miners.search import label_rows, shrunk
+from dpframework.verify.miners.step_checks import StepChecks
+from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.transcript import record
 from dpframework.verify.patience import Patience
-from dpframework.verify.probes import Probe
-from dpframework.verify.replay import Weigher, replay
-from dpframework.verify.sameness import same
-from dpframework.verify.search import label_rows, shrunk
-from dpframework.verify.step_checks import StepChecks
-from dpframework.verify.subject import Subject
-from dpframework.verify.tables import Sizes, Universe, all_tables
-from dpframework.verify.transcript import record
+from dpframework.verify.tables.neighbours import Sizes, Universe, all_tables
 
 SCHEMA = dpf.Schema(
     [

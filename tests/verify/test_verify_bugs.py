@@ -33,9 +33,9 @@ from dpframework.verify import (
     check_losses,
     check_reading,
     check_sampler,
-    step_checks,
     verify_examples,
 )
+from dpframework.verify.miners import step_checks
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill"), dpf.Numeric("age", 0, 8, cuts=[4])])
 TOWN = SCHEMA["town"]

@@ -14,10 +14,10 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian
 from dpframework.queries import Count, Histogram
 from dpframework.verify import audit
-from dpframework.verify.behaviour import Behaviour
+from dpframework.verify.miners.behaviour import Behaviour
+from dpframework.verify.miners.steering import steer
+from dpframework.verify.miners.subject import Subject
 from dpframework.verify.patience import Patience
-from dpframework.verify.steering import steer
-from dpframework.verify.subject import Subject
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C", "D"]), dpf.Boolean("ill")])
 ADD = dpf.Relation.ADD_OR_REMOVE_ONE

@@ -21,11 +21,11 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, KNorm, Laplace
 from dpframework.queries import Count, Histogram, Norm, Query, Sensitivity
 from dpframework.verify import search_sensitivity
-from dpframework.verify.code_constants import constants_of
-from dpframework.verify.query_trace import with_climbed_rows
-from dpframework.verify.related_schemas import related_schemas
-from dpframework.verify.subject import Subject
-from dpframework.verify.tables import Universe
+from dpframework.verify.miners.query_trace import with_climbed_rows
+from dpframework.verify.miners.subject import Subject
+from dpframework.verify.queries.code_constants import constants_of
+from dpframework.verify.queries.related_schemas import related_schemas
+from dpframework.verify.tables.neighbours import Universe
 
 ADD, REPLACE = dpf.Relation
 PEOPLE = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Numeric("age", 0, 8, cuts=[4])])

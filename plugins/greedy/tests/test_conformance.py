@@ -18,7 +18,7 @@ from dpframework_greedy.surplus import Surplus
 import dpframework as dpf
 from dpframework.queries import Norm, QueryFacts, Sensitivity
 from dpframework.verify.conformance import MechanismConformance, MinerConformance, QueryConformance
-from dpframework.verify.probes import Probe
+from dpframework.verify.mechanisms.probes import Probe
 
 SCHEMA = dpf.Schema(
     [

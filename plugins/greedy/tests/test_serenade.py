@@ -30,7 +30,7 @@ from dpframework.results.noisy import Noisy
 from dpframework.results.redescription import Redescription
 from dpframework.results.redescriptions import Redescriptions
 from dpframework.verify import audit, check_sampler
-from dpframework.verify.probes import Probe
+from dpframework.verify.mechanisms.probes import Probe
 
 SCHEMA = SerenadeES.examples()["jaccard"].schema
 CS, ES = (functools.partial(kind, score="logistic") for kind in (SerenadeCS, SerenadeES))  # by rows: test_match_tables

@@ -29,7 +29,7 @@ from dpframework.mechanisms import Calibration
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.verify import assert_private
 from dpframework.verify.conformance import MechanismConformance, QueryConformance
-from dpframework.verify.probes import Probe
+from dpframework.verify.mechanisms.probes import Probe
 
 SCHEMA = dpf.Schema(
     [

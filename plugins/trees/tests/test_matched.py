@@ -28,9 +28,9 @@ from dpframework.results import DESIGNS, Redescriptions
 from dpframework.run import left_by_row_count
 from dpframework.verify import audit
 from dpframework.verify.conformance import MinerConformance
-from dpframework.verify.replay import Weigher
-from dpframework.verify.subject import Subject
-from dpframework.verify.witness_replay import replay_witness
+from dpframework.verify.miners.replay import Weigher
+from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.witness_replay import replay_witness
 
 ROWS = 5000
 

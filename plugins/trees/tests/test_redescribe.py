@@ -23,12 +23,12 @@ from dpframework.lab.clinic import clinic_schema, clinic_table
 from dpframework.plan import Step, walk
 from dpframework.results import p_values
 from dpframework.verify.conformance import MechanismConformance, QueryConformance
-from dpframework.verify.probes import Probe
-from dpframework.verify.replay import replay
-from dpframework.verify.small_tables import SmallTables
-from dpframework.verify.subject import Subject
-from dpframework.verify.tables import Universe
-from dpframework.verify.transcript import record
+from dpframework.verify.mechanisms.probes import Probe
+from dpframework.verify.miners.replay import replay
+from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.transcript import record
+from dpframework.verify.tables.neighbours import Universe
+from dpframework.verify.tables.small_tables import SmallTables
 
 SCHEMA = dpf.Schema(
     [

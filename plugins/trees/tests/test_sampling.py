@@ -26,7 +26,7 @@ from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
 from dpframework.tables import Block
 from dpframework.tables.blocks import cells_of
 from dpframework.verify.conformance import MechanismConformance, QueryConformance
-from dpframework.verify.probes import Probe
+from dpframework.verify.mechanisms.probes import Probe
 
 SCHEMA = dpf.Schema(
     [

@@ -1,0 +1,1 @@
+"""Tests of accountants, whose totals are compared with exact enumeration."""

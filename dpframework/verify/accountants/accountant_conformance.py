@@ -1,0 +1,42 @@
+"""The conformance suite of accountants, whose totals must cover the loss of plans.
+
+Subclass it in a test module, and name your accountant::
+
+    class TestForgiving(AccountantConformance):
+        accountant = Forgiving
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from dpframework.accountant import Accountant
+from dpframework.facts.privacy import Amount
+from dpframework.verify.accountants.composition import DELTAS, check_accountant
+
+
+class AccountantConformance:
+    """The tests that every accountant must pass.
+
+    Attributes
+    ----------
+    accountant
+        Its class.
+    deltas
+        The deltas of the studies that it is tried for; those that it does not admit are left out.
+    """
+
+    accountant: ClassVar[type[Accountant[Any]]]
+    deltas: ClassVar[Sequence[Amount]] = DELTAS
+
+    def test_it_names_and_documents_itself(self) -> None:
+        """The name is for plans, reports and the command line."""
+        assert isinstance(getattr(self.accountant, "name", None), str), "the accountant has no name"
+        assert (self.accountant.__doc__ or "").strip(), "the accountant has no docstring"
+
+    def test_totals_and_charges_cover_what_plans_lose(self) -> None:
+        """Every rule of composition, under both relations, for rows and units (see `check_accountant`)."""
+        report = check_accountant(self.accountant, deltas=self.deltas)
+        assert report.passed, str(report)
+        print(report)  # in pytest's report with -rP

@@ -1,0 +1,308 @@
+"""The small plans on which accountants are tried, each for a rule of composition, with the mistake it would show."""
+
+from __future__ import annotations
+
+import functools
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.descriptions import Equals
+from dpframework.facts.privacy import Relation
+from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Mechanism, PartitionSelection, PermuteAndFlip
+from dpframework.plan.nodes import (
+    FromRelease,
+    Node,
+    Parallel,
+    Step,
+    either,
+    parallel,
+    post,
+    repeat,
+    sample,
+    sequential,
+    step,
+)
+from dpframework.plan.plan import Budget, Plan, PublicFacts
+from dpframework.plan.spending import Spend, kind, spend
+from dpframework.queries import Count, Histogram, Query, Sensitivity
+from dpframework.tables.blocks import Block
+from dpframework.verify.accountants.enumeration import SCHEMA
+
+A, C = SCHEMA["a"], SCHEMA["c"]
+PERSON = PrivacyUnit("person", 2)
+ASSERTED = PrivacyUnit(rows=2)
+FAMILY = PrivacyUnit("family", 4)
+LARGE, SMALL = 8, Fraction(1, 32)  # epsilons, at which a rule may end or begin
+MANY = 6  # releases, beyond which another rule may hold
+ADD, REPLACE = Relation
+
+#: The mistake that a rule's plans show, the simplest rule first: where it fails, others follow from it.
+MISTAKES = {
+    "release": "a single release costs less than it loses",
+    "no claim": "a step without a claim is charged as if it had one",
+    "sequential": "releases from the same rows cost less than all of them together lose; their losses add up",
+    "repeat": "a repeat costs less than so many releases",
+    "either": "a choice costs less than its most expensive branch",
+    "parallel": "parts cost less than the most expensive one loses",
+    "move": "parts cost less than a row that leaves one of them and enters another",
+    "overlap": "the parts of two partitions are charged as disjoint, and each row lies in both partitions",
+    "sample": "a sample costs less than it loses; the rate times epsilon is no bound",
+    "replaced sample": "a sample is claimed to hide a replaced row",
+    "exact delta": "the delta that releases have of their own is dropped, or not taken from the one that is converted",
+    "unit": "a unit of several rows costs less than its rows lose, as if it had fewer",
+    "unit in parts": "parts cost less than a unit loses whose rows lie in one of them, or in several",
+    "unit in a sample": "a sample costs less than a unit of several rows loses",
+    "block": "a block costs less than its caps, which its miner can reach",
+    "block in a plan": "blocks in parts, branches, repetitions or samples cost less than their caps do there",
+}
+
+
+@final
+@attrs.frozen(eq=False)
+class Case:
+    """A plan to be totalled.
+
+    Attributes
+    ----------
+    rule
+        One of `MISTAKES`.
+    text
+        What is released, for a reader.
+    node
+        The plan's nodes.
+    unit
+        Whom it protects.
+    spent
+        The same plan with steps for blocks, which the caps allow; None for a plan without blocks.
+    """
+
+    rule: str
+    text: str
+    node: Node
+    unit: PrivacyUnit = ROW
+    spent: Node | None = None
+
+    def plan(self, relation: Relation, delta: Fraction) -> Plan:
+        """Return the plan under a relation, the same one each time."""
+        return self._plan(self.node, relation, delta)
+
+    def made(self, relation: Relation, delta: Fraction) -> Plan:
+        """Return the plan whose outputs are listed: a miner's spending of the blocks, or the plan itself."""
+        return self._plan(self.node if self.spent is None else self.spent, relation, delta)
+
+    @functools.lru_cache(maxsize=1024)  # noqa: B019 the cases are module constants
+    def _plan(self, node: Node, relation: Relation, delta: Fraction) -> Plan:
+        facts, budget = PublicFacts.of(SCHEMA), Budget(1, delta)
+        return Plan(sequential(node), relation, facts, budget, SCHEMA, unit=self.unit)
+
+    def rule_under(self, relation: Relation) -> str:
+        """Return the rule that it is a case of under a relation."""
+        moves = relation is REPLACE and self.rule == "parallel"
+        return "move" if moves else self.rule
+
+
+@attrs.frozen
+class _IllAndRows(Query):
+    """How many rows have a = true, and twenty times how many rows there are, which is public under replace-one."""
+
+    name = "ill-and-rows"
+    answer_length = 1
+    sensitivities = (Sensitivity("l1", None, 1, source="the number of rows does not change"),)
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
+        """Return the one number."""
+        ill = block.codes("a")
+        return np.array([int(ill.sum()) + 20 * len(ill)])
+
+
+def _count(name: str, epsilon: Any = 1) -> Step:
+    return step(name, Count(), DiscreteLaplace(epsilon))
+
+
+def _histogram(name: str, mechanism: Mechanism, attribute: Any = C) -> Step:
+    return step(name, Histogram(attribute), mechanism)
+
+
+def _parts(node: Node, by: Any, *, name: str | None = None) -> Parallel:
+    return parallel(node, by=by, name=name)
+
+
+@functools.cache
+def cases() -> tuple[Case, ...]:
+    """Return all plans, the simplest first."""
+    return (*_of_rules(), *_of_parts(), *_of_samples(), *_of_exact_delta(), *_of_units(), *_of_blocks())
+
+
+def _of_rules() -> tuple[Case, ...]:
+    ill, two = _histogram("h", DiscreteLaplace(1)), _histogram("h", DiscreteLaplace(2))
+    gaussian = _histogram("g", Gaussian("0.125"))
+    public = step("r", _IllAndRows(), DiscreteLaplace(1))
+    return (
+        Case("release", "a count", _count("n", "0.5")),
+        Case("release", "a histogram", ill),
+        Case("release", "a selection", _histogram("s", PermuteAndFlip(1))),
+        Case("release", "a histogram with Gaussian noise", gaussian),
+        Case("release", "a count of a large epsilon", _count("n", LARGE)),
+        Case("release", "a count of a small epsilon", _count("n", SMALL)),
+        Case(
+            "no claim",
+            "a step that has a claim under replace-one only, beside a count",
+            sequential(_count("n"), public),
+        ),
+        Case(
+            "sequential",
+            "two histograms of epsilon 0.5 and 1",
+            sequential(_histogram("k", DiscreteLaplace("0.5")), ill),
+        ),
+        Case("sequential", "two equal histograms", sequential(ill, _histogram("k", DiscreteLaplace(1)))),
+        Case(
+            "sequential", "two releases with Gaussian noise", sequential(gaussian, _histogram("k", Gaussian("0.125")))
+        ),
+        Case("repeat", "the same histogram, three times", repeat(3, _histogram("h", DiscreteLaplace("0.5")))),
+        Case("repeat", "Gaussian noise, twice", repeat(2, gaussian)),
+        Case(
+            "sequential",
+            f"{MANY} counts, one after another",
+            sequential(*(_count(f"n{k}", "0.25") for k in range(MANY))),
+        ),
+        Case("repeat", f"the same count, {2 * MANY} times", repeat(2 * MANY, _count("n", "0.125"))),
+        Case("either", "a cheap branch or an expensive one", either(_histogram("k", DiscreteLaplace("0.5")), two)),
+        Case("either", "an expensive branch or a cheap one", either(two, _histogram("k", DiscreteLaplace("0.5")))),
+        Case(
+            "either",
+            "a choice of branches after a selection, with post-processing",
+            sequential(
+                _histogram("s", Exponential("0.5")),
+                either(_histogram("k", DiscreteLaplace("0.5")), ill),
+                post("p", ["s"]),
+            ),
+        ),
+    )
+
+
+def _of_parts() -> tuple[Case, ...]:
+    half, one = DiscreteLaplace("0.5"), DiscreteLaplace(1)
+    deep = sequential(_count("n", "0.5"), _parts(_count("m"), C))
+    return (
+        Case("parallel", "a count in each part", _parts(_count("n"), C)),
+        Case("parallel", "a histogram in each part", _parts(_histogram("h", one), A)),
+        Case("parallel", "Gaussian noise in each part", _parts(_histogram("h", Gaussian("0.125")), A)),
+        Case(
+            "parallel",
+            "a cheap part and an expensive one",
+            parallel(_count("n", "0.5"), sequential(_count("m"), _count("k", "0.5")), by=A),
+        ),
+        Case(
+            "parallel", "an expensive part and a cheap one", parallel(_histogram("h", one), _count("n", "0.25"), by=A)
+        ),
+        Case(
+            "parallel",
+            "three parts, each more expensive than the one before",
+            parallel(_count("n", "0.25"), _count("m", "0.5"), _count("k"), by=C),
+        ),
+        Case(
+            "parallel", "one part, of the rows that a description holds for", _parts(_count("n"), [Equals("a", "true")])
+        ),
+        Case("parallel", "parts of parts", _parts(deep, A)),
+        Case("parallel", "parts, twice", repeat(2, _parts(_count("n", "0.5"), A))),
+        Case(
+            "overlap",
+            "a partition, and another of the same rows",
+            sequential(_parts(_count("n"), A, name="one"), _parts(_count("m"), C, name="two")),
+        ),
+        Case(
+            "overlap",
+            "all rows, and then their parts",
+            sequential(_histogram("h", one), _parts(_histogram("k", one, A), C)),
+        ),
+        Case(
+            "overlap",
+            "a tree: a selection, and then a leaf or the parts that were selected",
+            sequential(
+                _histogram("split", PermuteAndFlip("0.5")),
+                either(_histogram("leaf", half), _parts(_histogram("leaves", one), FromRelease("split"))),
+            ),
+        ),
+    )
+
+
+def _of_samples() -> tuple[Case, ...]:
+    gaussian = step("n", Count(), Gaussian("0.125"))
+    return (
+        Case("sample", "a count of a sample", sample("0.3", _count("n"))),
+        Case("sample", "a count of a small sample", sample("0.01", _count("n", 2))),
+        Case("sample", "a count of a large sample", sample("0.9", _count("n"))),
+        Case("sample", "two counts of one sample", sample("0.3", sequential(_count("n", "0.75"), _count("m")))),
+        Case("sample", "Gaussian noise on a sample", sample("0.3", gaussian)),
+        Case(
+            "sample",
+            "counts of two samples",
+            sequential(sample("0.3", _count("n"), name="one"), sample("0.6", _count("m"), name="two")),
+        ),
+        Case("sample", "a sample of a sample", sample("0.5", sample("0.4", _count("n")))),
+        Case("sample", "parts of a sample", sample("0.3", _parts(_count("n"), A))),
+        Case(
+            "replaced sample",
+            "a number that shows whether a row is in the sample",
+            sample("0.3", step("r", _IllAndRows(), DiscreteLaplace(1))),
+        ),
+    )
+
+
+def _of_exact_delta() -> tuple[Case, ...]:
+    selected = step("n", Count(), PartitionSelection(1, "0.02"))
+    return (
+        Case("exact delta", "a count with an exact delta", selected),
+        Case(
+            "exact delta", "the same beside Gaussian noise", sequential(selected, step("g", Count(), Gaussian("0.125")))
+        ),
+        Case("exact delta", "the same in each part", _parts(selected, C)),
+        Case("exact delta", "the same on a sample", sample("0.3", selected)),
+        Case("exact delta", "the same for people", selected, PERSON),
+    )
+
+
+def _of_units() -> tuple[Case, ...]:
+    ill, gaussian = _histogram("h", DiscreteLaplace(1)), _histogram("h", Gaussian("0.125"))
+    unequal = parallel(_count("n", "0.5"), sequential(_count("m"), _count("k", "0.5")), by=A)
+    return (
+        Case("unit", "a histogram", ill, PERSON),
+        Case("unit", "two histograms", sequential(ill, _histogram("k", DiscreteLaplace("0.5"))), PERSON),
+        Case("unit", "Gaussian noise", gaussian, PERSON),
+        Case("unit in parts", "a count in each part", _parts(_count("n"), C), PERSON),
+        Case("unit in parts", "a cheap part and an expensive one", unequal, PERSON),
+        Case("unit", "a count of a family of four", _count("n", "0.5"), FAMILY),
+        Case("unit in parts", "a count of a family of four in each part", _parts(_count("n", "0.5"), C), FAMILY),
+        Case("unit in a sample", "a count of a sample of people", sample("0.3", _count("n")), PERSON),
+        Case("unit in a sample", "a count of a sample of rows", sample("0.3", _count("n")), ASSERTED),
+    )
+
+
+def _block(name: str, kinds: type[Mechanism] = DiscreteLaplace, **caps: Any) -> Spend:
+    return spend(name, kind("h", Histogram(C), kinds), **caps)
+
+
+def _of_blocks() -> tuple[Case, ...]:
+    whole, half = _histogram("h", DiscreteLaplace(1)), _histogram("h", DiscreteLaplace("0.5"))
+    one, gaussian = _block("b", epsilon=1), _block("b", Gaussian, rho="0.125")
+    counts = spend("b", kind("n", Count(), DiscreteLaplace), epsilon=1)
+    selects = spend("b", kind("n", Count(), PartitionSelection), epsilon=1, delta="0.02")
+    selected = step("n", Count(), PartitionSelection(1, "0.02"))
+    nested = either(one, repeat(2, _block("c", epsilon="0.75")))
+    twice = repeat(2, _histogram("k", DiscreteLaplace("0.75")))
+    return (
+        Case("block", "a block, spent on one histogram", one, spent=whole),
+        Case("block", "a block, spent on two histograms", one, spent=repeat(2, half)),
+        Case("block", "a block with Gaussian noise", gaussian, spent=_histogram("h", Gaussian("0.125"))),
+        Case("block", "a block with a cap on delta", selects, spent=selected),
+        Case("block", "a block for people", one, PERSON, spent=whole),
+        Case("block in a plan", "a block in each part", _parts(one, A), spent=_parts(whole, A)),
+        Case("block in a plan", "a block, or two others", nested, spent=either(whole, twice)),
+        Case("block in a plan", "a block on a sample", sample("0.3", counts), spent=sample("0.3", _count("n"))),
+        Case("block in a plan", "a block in each part, for people", _parts(one, A), PERSON, spent=_parts(whole, A)),
+    )

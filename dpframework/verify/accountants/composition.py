@@ -1,0 +1,286 @@
+"""A test of accountants, whose totals are compared with exact enumeration of small plans.
+
+An accountant is believed by plans, checks, runs and audits. One that is wrong breaks the claim of every study that it
+totals, and no release shows it. So each rule of composition is tried on plans so small that all their outputs on two
+neighbouring tables can be listed (see `enumeration`), under both relations and for units of several rows.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import attrs
+
+from dpframework.accountant import Accountant
+from dpframework.facts.errors import PlanRefused
+from dpframework.facts.privacy import Amount, PrivacyLoss, Relation, decimal_text, exact
+from dpframework.facts.unit import ROW
+from dpframework.plan.kinds import kind_of
+from dpframework.plan.nodes import Node, sequential
+from dpframework.plan.plan import Plan
+from dpframework.verify.accountants.accountant_plans import MISTAKES, Case, cases
+from dpframework.verify.accountants.enumeration import RAREST, delta_at, largest_ratio, pairs_of, renyi
+
+#: The deltas of the studies whose totals are tried, as far as an accountant admits them.
+DELTAS = (Fraction(0), Fraction(1, 10**6), Fraction(1, 10))
+ROUNDING = 1e-6  # of floating point, relative
+ORDERS = (1.5, 8.0)  # at which a stated rho is compared
+
+Kind: TypeAlias = "type[Accountant[Any]]"
+
+
+@final
+@attrs.frozen
+class AccountantReport:
+    """The findings on one accountant.
+
+    Attributes
+    ----------
+    accountant
+        Its name.
+    tried
+        How many totals were compared with what is lost.
+    wrong
+        The problems, in one sentence each; empty if there are none.
+    unclaimed
+        The rules of composition for which it has no total at all, which is sound.
+    """
+
+    accountant: str
+    tried: int
+    wrong: tuple[str, ...]
+    unclaimed: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found wrong."""
+        return not self.wrong
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {**attrs.asdict(self), "passed": self.passed}
+
+    def __str__(self) -> str:
+        """Write the problems, or how much was tried."""
+        if self.wrong:
+            return "\n".join(self.wrong)
+        nothing = f"; it claims nothing for: {', '.join(self.unclaimed)}" if self.unclaimed else ""
+        return (
+            f"accountant '{self.accountant}': {self.tried} totals of small plans cover all that their outputs tell"
+            f"{nothing}"
+        )
+
+
+def check_accountant(
+    accountant: Kind, *, deltas: Iterable[Amount] = DELTAS, relations: Iterable[Relation] = tuple(Relation)
+) -> AccountantReport:
+    """Compare an accountant's totals and charges with exact enumeration of small plans.
+
+    Parameters
+    ----------
+    accountant
+        Its class.
+    deltas
+        The deltas of the studies that it is tried for; those that it does not admit are left out.
+    relations
+        The neighbouring relations.
+    """
+    checked = _AccountantCheck(accountant, [exact(delta, "delta") for delta in deltas], tuple(relations))
+    return checked.report()
+
+
+@final
+class _AccountantCheck:
+    """The findings so far on one accountant."""
+
+    def __init__(self, kind: Kind, deltas: Sequence[Fraction], relations: Sequence[Relation]) -> None:
+        self.kind, self.relations = kind, relations
+        self.name = getattr(kind, "name", kind.__name__)
+        self.tried = 0
+        self.claimed: set[str] = set()
+        self.faults: dict[tuple[str, Relation], str] = {}
+        self.others: dict[str, str] = {}
+        found = [
+            self._try(f"delta_for({decimal_text(delta)})", functools.partial(self.kind.delta_for, delta))
+            for delta in deltas
+        ]
+        self.deltas = list(dict.fromkeys(delta for delta in found if delta is not None))
+
+    def report(self) -> AccountantReport:
+        all_cases = cases()
+        for delta in self.deltas:
+            for relation in self.relations:
+                self._totals(all_cases, relation, delta)
+                if not (self.faults or self.others):
+                    self._charges(all_cases, relation, delta)
+        if not self.deltas:
+            self.others["deltas"] = f"accountant '{self.name}' admits none of the deltas that it was to be tried at"
+        elif not self.claimed:
+            self.others.setdefault("nothing", f"accountant '{self.name}' has no total of any plan, not even of a count")
+        rules = {case.rule for case in all_cases} - {"no claim", "replaced sample"}
+        unclaimed = [rule for rule in MISTAKES if rule in rules - self.claimed]
+        return AccountantReport(self.name, self.tried, (*self.others.values(), *self._sentences()), tuple(unclaimed))
+
+    def _try(self, what: str, call: Callable[[], Any]) -> Any:
+        """Return the result of a call of the accountant, None if it fails."""
+        try:
+            return call()
+        except PlanRefused:
+            raise
+        except Exception as error:
+            self.others.setdefault(what, f"accountant '{self.name}': {what} fails with {type(error).__name__}: {error}")
+            return None
+
+    def _totals(self, all_cases: Sequence[Case], relation: Relation, delta: Fraction) -> None:
+        """Compare the total of each plan with its loss."""
+        for case in all_cases:
+            rule = case.rule_under(relation)
+            if (rule, relation) in self.faults:
+                continue
+            plan = case.plan(relation, delta)
+            total = self._total(case, plan, delta)
+            if total is None or total.epsilon is None:
+                continue
+            self.claimed.add(case.rule)
+            self.tried += 1
+            made = case.made(relation, delta)
+            if found := self._excess(made, total, has_claim(plan)):
+                self.faults[rule, relation] = self._sentence(case, plan, made, total, found)
+
+    def _total(self, case: Case, plan: Plan, delta: Fraction) -> PrivacyLoss | None:
+        what = f"the total of {case.text} under {plan.relation}"
+        total = self._try(what, lambda: self.kind(plan.relation, delta=delta).total(plan))
+        if isinstance(total, PrivacyLoss) and total.delta > delta:
+            held, asked = decimal_text(total.delta), decimal_text(delta)
+            self.others.setdefault(what, f"accountant '{self.name}': {what} holds at delta {held}, above {asked}")
+            return None
+        if total is None or isinstance(total, PrivacyLoss):
+            return total
+        self.others.setdefault(
+            what, f"accountant '{self.name}': {what} is of type {type(total).__name__}, not PrivacyLoss"
+        )
+        return None
+
+    def _excess(self, plan: Plan, total: PrivacyLoss, claim: bool) -> str:
+        """Say by how much a plan loses more than a total, empty if it does not."""
+        assert total.epsilon is not None
+        epsilon, text = float(total.epsilon), decimal_text(total.epsilon)
+        if not claim:
+            return f"totals epsilon {text}, and a step of it has no claim"
+        allowed, pairs = float(total.delta), pairs_of(plan, few=True)
+        if not allowed:
+            lost = _largest(plan)
+            return "" if lost <= epsilon * (1 + ROUNDING) + ROUNDING else f"totals epsilon {text}, and loses {lost:.6g}"
+        found = delta_at(plan, epsilon, pairs)
+        if found > allowed * (1 + ROUNDING) + RAREST:
+            return f"totals epsilon {text} at delta {allowed:g}, and delta is {found:.3g} there"
+        if total.rho is not None and not plan.has_exact_delta:
+            for order in ORDERS:
+                rho = renyi(plan, order, pairs) / order
+                if rho > float(total.rho) * (1 + ROUNDING) + ROUNDING:
+                    return f"totals rho {decimal_text(total.rho)}, and loses {rho:.6g} at order {order:g}"
+        return ""
+
+    def _sentence(self, case: Case, plan: Plan, made: Plan, total: PrivacyLoss, found: str) -> str:
+        """Describe the mistake in the total of a plan."""
+        whom = "" if case.unit is ROW else f", for {case.unit}"
+        why = MISTAKES[case.rule_under(plan.relation)]
+        own = self._of_its_rules(plan)
+        if own is not None and own.epsilon is not None and not self._excess(made, own, has_claim(plan)):
+            told = f"; its rules compose to {decimal_text(own.epsilon)}, so the mistake is in `total` or `amount_of`"
+            why += f"{told}, such as a total kept from another plan"
+        elif not total.delta and self._delta_of(total, made):
+            why = "the delta is dropped: this epsilon holds at the study's delta only"
+        return f"accountant '{self.name}': {case.text} under {plan.relation}{whom} {found}: {why}"
+
+    def _delta_of(self, total: PrivacyLoss, plan: Plan) -> bool:
+        """Tell whether a total would hold at the study's delta."""
+        assert total.epsilon is not None
+        allowed = float(plan.budget.delta)
+        return bool(allowed) and delta_at(plan, float(total.epsilon), pairs_of(plan, few=True)) <= allowed * (
+            1 + ROUNDING
+        )
+
+    def _of_its_rules(self, plan: Plan) -> PrivacyLoss | None:
+        """Return a plan's total as composed from the accountant's rules, whatever its `total` says."""
+        try:
+            accountant = self.kind(plan.relation, delta=self.kind.delta_for(plan.budget.delta) or 0)
+            return accountant.loss(_compose(accountant, plan.root, plan))
+        except Exception:  # a plugin's rules, which have failed before
+            return None
+
+    def _sentences(self) -> Iterator[str]:
+        """Yield the sentences. Where a single release is wrong, compositions are too, and are left out."""
+        found, simplest = sorted(self.faults, key=lambda key: list(MISTAKES).index(key[0])), ("release", "no claim")
+        alone = [key for key in found if key[0] in simplest]
+        for rule, relation in alone if any(key[0] == "release" for key in alone) else found:
+            apart = relation is Relation.REPLACE_ONE and (rule, Relation.ADD_OR_REMOVE_ONE) not in self.faults
+            ignored = apart and rule in ("release", "sequential", "repeat", "either", "unit", "unit in parts")
+            yield self.faults[rule, relation] + (
+                "; under add-or-remove-one it holds: the relation is ignored" if ignored else ""
+            )
+
+    def _charges(self, all_cases: Sequence[Case], relation: Relation, delta: Fraction) -> None:
+        """Open plans one after another, with copies and a limit: `spent` must cover all of them."""
+        count, histogram = (case.plan(relation, delta) for case in all_cases[:2])
+        where = f"accountant '{self.name}' under {relation}"
+
+        def spend() -> str:
+            alone = self.kind(relation, delta=delta).total(histogram)
+            if alone is None or alone.epsilon is None:
+                return ""
+            both = attrs.evolve(count, root=sequential(count.root, histogram.root))
+            for again in (copy.copy, copy.deepcopy, _unpickle):
+                accountant = self.kind(relation, delta=delta)
+                accountant.open(count)
+                again(accountant).open(histogram)
+                spent = accountant.spent
+                if spent is None or self._excess(both, spent, True):
+                    return (
+                        "two plans that are opened one after another are charged less than they lose, as if forgotten"
+                    )
+            limited = self.kind(relation, epsilon=alone.epsilon, delta=delta)
+            limited.open(histogram)
+            try:
+                limited.open(histogram)
+            except PlanRefused:
+                return ""
+            return "a second plan is opened for which the budget has nothing left"
+
+        try:
+            wrong = self._try("opening two plans", spend)
+        except PlanRefused as refused:
+            wrong = f"a plan that fits the budget is refused: {refused}"
+        if wrong:
+            self.others.setdefault("charges", f"{where}: {wrong}")
+
+
+@functools.lru_cache(maxsize=1024)
+def _largest(plan: Plan) -> float:
+    """Return a plan's largest loss, which is the same whoever totals it."""
+    return largest_ratio(plan, pairs_of(plan, few=True))
+
+
+def has_claim(plan: Plan) -> bool:
+    """Tell whether each step of a plan has a claim under its relation."""
+    return all(plan.calibration(step) is not None for step in plan.steps())
+
+
+def _unpickle(accountant: Accountant[Any]) -> Accountant[Any]:
+    """Return an accountant through pickle, or itself where its class cannot be imported."""
+    try:
+        pickled = pickle.dumps(accountant)
+    except (pickle.PicklingError, AttributeError):
+        return accountant
+    return pickle.loads(pickled)  # type: ignore[no-any-return]
+
+
+def _compose(accountant: Accountant[Any], node: Node, plan: Plan) -> Any:
+    """Return the cost of a node by an accountant's rules, node by node."""
+    parts = [_compose(accountant, child, plan) for child in node.children]
+    return kind_of(node).compose(node, parts, accountant, plan)

@@ -1,0 +1,284 @@
+"""Answers of neighbouring tables that are as far apart as a declared sensitivity allows, and outputs to compare on."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.privacy import Relation
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity, histogram_sensitivities
+from dpframework.results.keys import ReleasedKeys
+from dpframework.verify.mechanisms.output_forms import output_key, puts_out_numbers
+from dpframework.verify.patience import Patience
+
+Floats: TypeAlias = "NDArray[np.float64]"
+Pairs: TypeAlias = Callable[[Mechanism, Calibration, Relation], Iterator[tuple[Any, Any]]]
+
+STEPS = (-2, -1, 0, 1, 2)  # by which coordinates move, in proportion
+MOST_WHOLE = 10  # a smaller change of whole numbers is tried in every division among the coordinates
+GAPS = (0, 1, 4)  # between scores, in scales of the noise
+WIDTH = {1: 25, 2: 12}  # scales of the noise that outputs are listed over, by the number of coordinates
+MOST_POINTS = {1: 4_000, 2: 120}  # on each axis
+MOST_DRAWN = 400
+FLATTENING = 3  # of the noise that outputs are drawn with, where nobody can list them
+BREAKS = np.array([0.0, 0.5, 2.0, 2.25, 4.0])
+
+
+@final
+@attrs.frozen(eq=False)
+class Answers:
+    """A query's facts, and pairs of answers of neighbouring tables.
+
+    Attributes
+    ----------
+    facts
+        What the query declares.
+    pairs
+        Yields pairs of answers, given a mechanism, its calibration and the relation.
+    """
+
+    facts: QueryFacts
+    pairs: Pairs
+
+
+def answers_of(mechanism: Mechanism) -> tuple[Answers, ...]:
+    """Return facts that between them show every kind of change, with answers of the kind that a mechanism takes."""
+    scored = [
+        Sensitivity(Norm.LINF, 1, fall=0, source="a probe"),
+        Sensitivity(Norm.LINF, 1, source="a probe"),
+    ]
+    weights = [Sensitivity(norm, change, source="a probe") for norm, change in ((Norm.L1, 3), (Norm.SQUARED_L2, 9))]
+    real = [Sensitivity(norm, 1, source="a probe") for norm in (Norm.L1, Norm.SQUARED_L2)]
+    of_marginals = Sensitivity(Norm.HISTOGRAMS, 1, 2, fall=0, source="a probe")
+    of_blocks = Sensitivity(Norm.BLOCKS, 1, 2, source="a probe")
+    of_counts = [
+        QueryFacts("count", "a count", (), True, 1, histogram_sensitivities(1)),
+        QueryFacts("counts", "counts of disjoint cells", (), True, 2, histogram_sensitivities(2)),
+        QueryFacts("weights", "a sum of weights up to 3", (), True, 1, weights),
+        QueryFacts("real", "a real number", (), False, 1, real),
+        QueryFacts("marginals", "two histograms of the same rows", (), True, 5, [of_marginals], histograms=(2, 3)),
+        QueryFacts("blocks", "two blocks of numbers", (), True, 3, [of_blocks], histograms=(1, 2)),
+        QueryFacts("keys", "keys that nobody lists", (), True, None, histogram_sensitivities(None), unlisted=True),
+    ]
+    of_scores = [
+        QueryFacts("scores", f"{'integer' if integer else 'real'} scores, {words}", (), integer, 3, [declared])
+        for integer in (True, False)
+        for words, declared in zip(("monotonic", "two-sided"), scored, strict=True)
+    ]
+    served = []
+    for facts in of_scores if mechanism.norm is Norm.LINF else of_counts:
+        declared = {sensitivity.norm for sensitivity in facts.sensitivities}
+        if mechanism.norm in declared and mechanism.misfit(facts) is None:
+            served.append(invent_answers(facts))
+    return tuple(served)
+
+
+def invent_answers(facts: QueryFacts) -> Answers:
+    """Return answers that a mechanism of numbers, of scores, or of scores on an interval can take."""
+    return Answers(facts, lambda mechanism, calibration, relation: _invent_answers(mechanism, calibration, relation))
+
+
+def of_units(asked: Answers, rows: int) -> Answers | None:
+    """Return answers that every row of a unit changes by the same amount; None where answers are no numbers.
+
+    One row changes an answer by at most the declared change, so k rows change it by at most k times that.
+    """
+    if asked.facts.unlisted or not {one.norm for one in asked.facts.sensitivities} & {Norm.L1, Norm.SQUARED_L2}:
+        return None
+
+    def pairs(mechanism: Mechanism, calibration: Calibration, relation: Relation) -> Iterator[tuple[Any, Any]]:
+        for one, other in asked.pairs(mechanism, calibration, relation):
+            if isinstance(one, np.ndarray) and not mechanism.selects:
+                yield one, one + rows * (other - one)
+
+    return Answers(attrs.evolve(asked.facts, text=f"{asked.facts.text}, of a unit of {rows} rows"), pairs)
+
+
+def _invent_answers(mechanism: Mechanism, calibration: Calibration, relation: Relation) -> Iterator[tuple[Any, Any]]:
+    facts = calibration.facts
+    scale = _deviation(mechanism, calibration)
+    if facts.unlisted:
+        yield from _of_keys(relation)
+        return
+    if mechanism.norm is Norm.HISTOGRAMS:
+        yield from _of_histograms(facts.histograms, relation)
+        return
+    if mechanism.norm is Norm.BLOCKS:
+        most = 1 if relation is Relation.ADD_OR_REMOVE_ONE else 2
+        for first, second in itertools.product(range(-most, most + 1), repeat=2):
+            before = np.array([5, -3, 0])
+            yield before, before + np.array([first, second, most - abs(second)])
+        return
+    if mechanism.norm is not Norm.LINF:
+        base = np.array([5.0, -3.0])[: min(facts.answer_length or 2, 2)]
+        for shift in shifts(facts, relation, len(base)):
+            yield _as_type(base, facts), _as_type(base + shift, facts)
+        return
+    size = min(facts.answer_length or 3, 3)
+    for gaps in itertools.product(GAPS, repeat=size - 1):
+        base = -np.array([0, *gaps]) * scale
+        for shift in shifts(facts, relation, size):
+            if mechanism.selects:
+                yield _as_type(np.rint(base), facts), _as_type(np.rint(base) + shift, facts)
+            else:
+                one, other = (np.resize(scores, len(BREAKS) - 1) for scores in (base, base + shift))
+                yield PiecewiseScores(BREAKS, one), PiecewiseScores(BREAKS, other)
+
+
+def _of_keys(relation: Relation) -> Iterator[tuple[KeyCounts, KeyCounts]]:
+    """Yield counts by key with a row more, or with one in place of another: among them a key of one row."""
+    if relation is Relation.ADD_OR_REMOVE_ONE:
+        for rows in (0, 1, 2, 5, 9):
+            yield KeyCounts.of({"a": rows}), KeyCounts.of({"a": rows + 1})
+        return
+    for rows in (0, 40):
+        yield KeyCounts.of({"a": rows + 1}), KeyCounts.of({"a": rows, "b": 1})
+
+
+def _of_histograms(sizes: Sequence[int], relation: Relation) -> Iterator[tuple[Any, Any]]:
+    """Yield the histograms of some rows, with a row more, or with one in place of another."""
+    eyes = [np.eye(size, dtype=np.int64) for size in sizes]
+    rows = list(itertools.islice((np.concatenate(row) for row in itertools.product(*eyes)), 64))
+    base = 3 * rows[0] + sum(rows)
+    for row in rows:
+        yield (base, base + row) if relation is Relation.ADD_OR_REMOVE_ONE else (base, base - rows[0] + row)
+
+
+def _as_type(numbers: Floats, facts: QueryFacts) -> NDArray[Any]:
+    return numbers.astype(np.int64) if facts.integer else numbers
+
+
+def shifts(facts: QueryFacts, relation: Relation, size: int) -> list[Floats]:
+    """Return changes of an answer that its declared sensitivities allow, each the largest of its direction.
+
+    One of two changes that are each other's reverse is left out: losses are compared either way round. Small changes
+    of whole numbers are all there are. Large ones are rounded towards 0, so that their number, and the time that a
+    search takes, do not grow with the declared change.
+    """
+    longest_by_norm = {
+        s.norm: math.sqrt(bound) if s.norm is Norm.SQUARED_L2 else float(bound)
+        for s in facts.sensitivities
+        if (bound := s.change.under(relation))
+    }
+    spreads = [s.spread.under(relation) for s in facts.sensitivities if s.norm is Norm.LINF]
+
+    def share_of_longest(change: Floats) -> float:
+        """Return the length of a change, of which 1 is the largest that is declared."""
+        shares = [_length(norm, change) / longest for norm, longest in longest_by_norm.items()]
+        return max(shares + [float(np.ptp(change)) / float(spread) for spread in spreads if spread])
+
+    longest = math.floor(max(longest_by_norm.values()))
+    small = facts.integer and longest < MOST_WHOLE
+    found: dict[tuple[float, ...], Floats] = {}
+    for moved in itertools.product(range(-longest, longest + 1) if small else STEPS, repeat=size):
+        if next((step for step in moved if step), 0) <= 0:
+            continue
+        change = np.array(moved, dtype=np.float64)
+        if small:
+            largest = abs(share_of_longest(change) - 1) < 1e-9
+        else:
+            change = change / share_of_longest(change)
+            change = np.trunc(change * (1 + 1e-12)) if facts.integer else change
+            # rounding can take two numbers farther apart
+            largest = bool(change.any()) and share_of_longest(change) <= 1 + 1e-9
+        if largest:
+            found.setdefault(tuple(change.round(12)), change)
+    return list(found.values())
+
+
+def _length(norm: Norm, change: Floats) -> float:
+    size = np.abs(change)
+    match norm:
+        case Norm.L1:
+            return float(size.sum())
+        case Norm.SQUARED_L2:
+            return math.sqrt(np.square(size).sum())
+    return float(size.max())
+
+
+def _deviation(mechanism: Mechanism, calibration: Calibration) -> float:
+    scale = float(calibration.scale)
+    return math.sqrt(scale) if mechanism.norm is Norm.SQUARED_L2 else scale  # an l2 scale is a variance
+
+
+def list_outputs(
+    mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, patience: Patience | None = None
+) -> tuple[Sequence[Any], Floats | float]:
+    """Return outputs that two answers can both give, and the logarithm of how much of the whole each stands for.
+
+    Where they are drawn, two are drawn in any case, and further ones as long as there is time.
+    """
+    if isinstance(one, PiecewiseScores):
+        breaks = np.unique(np.concatenate([one.breaks, other.breaks]))
+        return list((breaks[:-1] + breaks[1:]) / 2), np.log(np.diff(breaks))
+    if isinstance(one, KeyCounts):
+        return _of_shown_keys(mechanism, calibration, one, other), 0.0
+    if mechanism.selects and isinstance(one, np.ndarray):
+        return range(one.size), 0.0
+    if np.size(one) in WIDTH and puts_out_numbers(mechanism, one, calibration):
+        return _grid(mechanism, calibration, np.asarray(one), np.asarray(other))
+    return _draw_outputs(mechanism, calibration, one, other, patience), 0.0
+
+
+def _of_shown_keys(
+    mechanism: Mechanism, calibration: Calibration, one: KeyCounts, other: KeyCounts
+) -> list[ReleasedKeys]:
+    """Return all keys that may be shown, with all counts that may be, if there are few; else some that are drawn."""
+    keys = tuple(sorted({*one.keys, *other.keys}))
+    if len(keys) not in WIDTH:
+        return _draw_outputs(mechanism, calibration, one, other)
+    highest = int(max(one.counts.max(initial=0), other.counts.max(initial=0)))
+    reach = min(math.ceil(WIDTH[len(keys)] * _deviation(mechanism, calibration)) + highest, MOST_POINTS[len(keys)])
+    released = []
+    for counts in itertools.product(range(reach + 1), repeat=len(keys)):
+        shown = [(key, count) for key, count in zip(keys, counts, strict=True) if count]  # a count of 0 is not shown
+        released.append(ReleasedKeys([key for key, _ in shown], [count for _, count in shown]))
+    return released
+
+
+def _grid(
+    mechanism: Mechanism, calibration: Calibration, one: NDArray[Any], other: NDArray[Any]
+) -> tuple[list[Any], float]:
+    """Return all lattice points around both answers, or evenly spaced ones if there are too many."""
+    unit = float(calibration.unit)
+    base, change = np.rint(one.ravel() / unit), np.rint((other - one).ravel() / unit)
+    width = WIDTH[base.size] * _deviation(mechanism, calibration) / unit
+    reach = 2 * width + float(np.abs(change).max())
+    stride = max(1, math.ceil(reach / MOST_POINTS[base.size]))
+    if mechanism.norm is not Norm.SQUARED_L2:
+        # A density in the l1 norm has its kinks at the answers, so these must be points of the grid.
+        stride = 2 ** math.ceil(math.log2(stride))
+    if mechanism.norm is not Norm.SQUARED_L2 and (change % stride).any():
+        stride, width = 1, min(width, (MOST_POINTS[base.size] - float(np.abs(change).max())) / 2)
+    axes = []
+    for start, step in zip(base, change, strict=True):
+        below = math.floor((min(step, 0.0) - width) / stride)
+        above = math.ceil((max(step, 0.0) + width) / stride)
+        axes.append(start + stride * np.arange(below, above + 1))
+    integer = np.int64 if calibration.unit == 1 else np.float64
+    points = [(np.array(point) * unit).astype(integer).reshape(one.shape) for point in itertools.product(*axes)]
+    return points, base.size * math.log(stride)
+
+
+def _draw_outputs(
+    mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, patience: Patience | None = None
+) -> list[Any]:
+    """Return distinct outputs, drawn with wide noise from either answer."""
+    randomness = SeededRandomness(0).handed(mechanism.assumptions)
+    power = 2 if mechanism.norm is Norm.SQUARED_L2 else 1
+    wide = attrs.evolve(calibration, scale=calibration.scale * FLATTENING**power)
+    found: dict[Any, Any] = {}
+    for k in range(MOST_DRAWN):
+        if k >= 2 and patience is not None and patience.over:
+            break
+        output = mechanism.release((one, other)[k % 2], wide, randomness)
+        found.setdefault(output_key(output), output)
+    return list(found.values())

@@ -1,0 +1,209 @@
+"""Draws must come from the randomness that a mechanism is handed, anew for each answer.
+
+Noise from a generator of its own may have the right distribution, and be known to whoever knows its seed. Noise that
+several answers share may be right for each of them, and cancels in a difference. Noise that is cut off far out is
+right in every draw that anybody sees, and makes outputs impossible on one of two neighbours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.privacy import NOTHING, Relation
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
+from dpframework.verify.mechanisms.output_forms import output_numbers
+from dpframework.verify.mechanisms.output_totals import total_problems
+from dpframework.verify.mechanisms.sampler_statistics import OFF, with_scale
+from dpframework.verify.miners.sameness import same
+
+REPEATED = 8  # draws, one by one and together, that must be the same again
+BATCHES, PAIRS = 10, 10  # draws made together, of two answers in turn
+FAR = 1000  # times as large, in scales of the noise: what is drawn for the one is never near the other
+FALSE_ALARM = 1e-6
+WIDER = 1000  # times the noise that a mechanism asks for, to see whether it is cut off
+LONG = 4096  # numbers, or candidates, of an answer: where noise that is drawn in blocks ends or comes again
+REPEATS = 8 / math.sqrt(LONG)  # an autocorrelation that independent noise of that length does not have
+EQUAL = 100  # choices among equal candidates
+CUT = 0.25  # of wide draws that are all as far out as any
+
+
+def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, scale: float) -> Iterator[str]:
+    """Yield the problems with the source of a mechanism's draws.
+
+    Parameters
+    ----------
+    mechanism, answer, calibration
+        What is drawn.
+    scale
+        The scale of the noise, in units of the answer.
+    """
+    for private in (False, True):
+        draws = []
+        for _ in range(2):
+            source = SeededRandomness(0)
+            source.private = private  # a mechanism may ask, and draw otherwise in a private run
+            handed = source.handed(mechanism.assumptions)
+            alone = [mechanism.release(answer, calibration, handed) for _ in range(REPEATED)]
+            draws.append([*alone, *mechanism.release_many([answer] * REPEATED, calibration, handed)])
+        once, again = draws
+        if not same(once, again):
+            yield f"the same {'private' if private else 'seeded'} randomness gives other draws: it draws elsewhere, too"
+            return
+    numbers = np.asarray(answer)
+    if numbers.dtype.kind not in "iuf" or not numbers.any():
+        return
+    try:
+        yield from total_problems(mechanism, numbers, calibration)
+        if not mechanism.selects and output_numbers(once[0]).size != numbers.size:
+            return  # what is put out is not a number for each of the answer's
+        if mechanism.in_score_order or not mechanism.selects:
+            yield from _mix_up(mechanism, numbers, calibration, scale)
+        if not mechanism.selects:
+            yield from _cut_off(mechanism, numbers, calibration)
+        yield from _at_length(mechanism, numbers, calibration)
+    except GeneratorNotHandedError:
+        raise
+    except Exception as error:
+        yield f"a release fails with {type(error).__name__}: {error}"
+
+
+def _mix_up(mechanism: Mechanism, one: NDArray[Any], calibration: Calibration, scale: float) -> Iterator[str]:
+    """Draw for two answers that are far from each other, together, and compare each output with its own answer."""
+    if mechanism.selects:
+        one = np.where(np.arange(one.size) == 0, int(np.ceil(FAR * scale)), 0).astype(one.dtype)
+        other = one[::-1]
+    else:
+        other = one * (1 + int(np.ceil(FAR * scale / np.abs(one[one != 0]).min())))
+    handed = SeededRandomness(2).handed(mechanism.assumptions)
+    outputs: list[Any] = []
+    for _ in range(BATCHES):
+        outputs += mechanism.release_many([one, other] * PAIRS, calibration, handed)
+    if mechanism.selects:
+        right = all(output == (k % 2) * (one.size - 1) for k, output in enumerate(outputs))
+    else:
+        moved = np.flatnonzero(one)
+        alone = _errors([mechanism.release(other, calibration, handed)], other)
+        if (np.abs(alone) >= np.abs(other - one) / 2)[:, moved].any():
+            return  # so far away there are no outputs
+        errors = [_errors(outputs[k::2], answer) for k, answer in enumerate((one, other))]
+        crossed = [_errors(outputs[k::2], answer) for k, answer in enumerate((other, one))]
+        nearer = [np.abs(own) < np.abs(crosswise) for own, crosswise in zip(errors, crossed, strict=True)]
+        right = all(bool(found[:, moved].all()) for found in nearer)
+    if not right:
+        yield "of releases that are drawn together, one gets the output for the answer of another"
+    elif not mechanism.selects and _are_correlated(*(found[:, 0] for found in errors)):
+        yield "releases of different answers that are drawn together share their noise"
+
+
+class _Wide(SeededRandomness):  # type: ignore[misc]  # final, for all but this
+    """Draws noise of a much larger scale than it is asked for."""
+
+    def discrete_laplace(self, size: int, scale: float) -> NDArray[np.int64]:
+        return super().discrete_laplace(size, WIDER * scale)
+
+    def discrete_gaussian(self, size: int, scale: float) -> NDArray[np.int64]:
+        return super().discrete_gaussian(size, WIDER * scale)
+
+
+def _cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
+    """Draw noise that is nearly always large, so that noise with a cut-off nearly always lies at the cut.
+
+    Outputs in a public range lie at its ends, whatever the answer is; and a claim with a delta alone may cut.
+    """
+    losses = calibration.losses
+    if losses.delta != NOTHING:  # with that probability it may
+        return
+    if not any(one.under(relation) is not None for one in (losses.pure, losses.zcdp) for relation in Relation):
+        return
+    handed = _Wide(3).handed(mechanism.assumptions)
+    moved = answer + answer.dtype.type(1)
+    for together in (True, False):
+        farthest = [_farthest(mechanism, one, calibration, handed, together=together) for one in (answer, moved)]
+        if None not in farthest and farthest[0] != farthest[1]:
+            cut = abs(farthest[0] - float(answer.ravel()[0]))
+            yield f"its noise is cut off at {cut:.6g}: outputs beyond are impossible on one neighbour only"
+            return
+
+
+def _farthest(
+    mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration, handed: Any, *, together: bool
+) -> Any:
+    """Return the largest of the outputs farthest from an answer, or None unless many outputs are equally far."""
+    number = BATCHES * PAIRS
+    if together:
+        outputs = list(mechanism.release_many([answer] * number, calibration, handed))
+    else:
+        outputs = [mechanism.release(answer, calibration, handed) for _ in range(number)]
+    errors = np.abs(_errors(outputs, answer))[:, 0]
+    farthest = np.isclose(errors, errors.max(), rtol=1e-9)
+    if errors.max() and farthest.mean() > CUT:
+        return float(np.asarray(outputs, dtype=np.float64).reshape(number, -1)[farthest, 0].max())
+    return None
+
+
+def _at_length(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
+    """Draw for a very long answer of zeros, where all coordinates have noise and all candidates the same chance."""
+    facts = attrs.evolve(calibration.facts, answer_length=LONG)
+    if facts.histograms or (mechanism.selects and not mechanism.in_score_order):
+        return
+    longer = mechanism.calibrate(facts, Relation.ADD_OR_REMOVE_ONE)
+    if longer is None:
+        return
+    zeros, handed = np.zeros(LONG, dtype=answer.dtype), SeededRandomness(4).handed(mechanism.assumptions)
+    if mechanism.selects:
+        chosen = [int(mechanism.release(zeros, longer, handed)) for _ in range(EQUAL)]
+        if _otherwise(np.array(chosen, dtype=np.float64), (np.arange(LONG * 1.0))):
+            yield f"of {LONG} equal candidates some are hardly ever chosen"
+        return
+    outputs = [mechanism.release(zeros, longer, handed) for _ in range(REPEATED)]
+    for factor, words in OFF:
+        ratio = math.fsum(
+            mechanism.log_density(zeros, one, longer) - mechanism.log_density(zeros, one, with_scale(longer, factor))
+            for one in outputs
+        )
+        if ratio <= math.log(FALSE_ALARM):
+            yield f"the noise of an answer of {LONG} numbers is {words} than claimed"
+            return
+    mixed = np.asarray(outputs[0])[np.random.default_rng(5).permutation(LONG)]
+    stated = [mechanism.log_density(zeros, one, longer) for one in (outputs[0], mixed)]
+    if not math.isclose(stated[0], stated[1], rel_tol=1e-9):
+        return  # its noise is stated to depend on the place of a number
+    noise = _errors(outputs, zeros)
+    spectrum = np.abs(np.fft.rfft(noise[0] - noise[0].mean())) ** 2
+    again = np.fft.irfft(spectrum)[1 : LONG // 2]
+    if (again > REPEATS * spectrum.mean()).any():
+        yield f"the noise of an answer of {LONG} numbers repeats itself"
+    elif any(_otherwise(noise[:, :part].ravel(), noise[:, -part:].ravel()) for part in (LONG // 64, LONG // 4)):
+        yield f"the last of {LONG} numbers have other noise than the first"
+
+
+def _otherwise(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    from scipy.stats import ks_2samp
+
+    return bool(ks_2samp(one, other, method="asymp").pvalue < FALSE_ALARM)
+
+
+def _errors(outputs: Sequence[Any], answer: NDArray[Any]) -> NDArray[np.float64]:
+    drawn = np.array([output_numbers(output) for output in outputs])
+    return drawn - np.asarray(answer, dtype=np.float64).ravel()
+
+
+def _are_correlated(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    from scipy.stats import spearmanr
+
+    return bool(np.ptp(one) and np.ptp(other) and spearmanr(one, other).pvalue < FALSE_ALARM)
+
+
+def disagreement(samples: Sequence[tuple[str, NDArray[np.float64]]]) -> Iterator[str]:
+    """Yield a sentence for each source of randomness whose numbers have another distribution than the first one's."""
+    (first_name, first), *others = samples
+    for name, numbers in others:
+        if _otherwise(first[:, 0], numbers[:, 0]):
+            yield f"{name} and {first_name} randomness draw from different distributions"

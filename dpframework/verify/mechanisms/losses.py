@@ -1,0 +1,399 @@
+"""Compare a mechanism's losses by its own log-density with its claims in epsilon, rho and dp-accounting's event.
+
+An accountant believes a mechanism's `losses` and its `dp_event`. Here both are compared with the log-densities of its
+outputs on two answers as far apart as the query's sensitivity allows: outputs are listed where they are discrete (up to
+tails that are cut off), taken at the points of a grid where there are too many, or drawn where nobody can list them.
+Every sum is over some of the outputs, of terms that are not negative: so it is at most the true divergence, and a claim
+below it is wrong.
+
+- epsilon: the largest difference of two log-densities. With an exact delta, it is instead the probability beyond
+  epsilon, the sum of max(0, p - exp(epsilon) q), which is at most delta: outputs may then be impossible on one side;
+- rho: Renyi divergences of several orders a, each at most rho a (Bun and Steinke 2016, Definition 1.1). With an exact
+  delta, the probability beyond epsilons that rho converts to;
+- the event: at several deltas the epsilon that PLD accounting reports, and the delta that belongs to it, the sum of
+  max(0, p - exp(epsilon) q).
+
+A failure has no density, so that each release must be possible, from these answers and from some of 10^8 rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.accountant import PLDAccountant, zcdp_to_epsilon
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import Relation
+from dpframework.facts.unit import UnitChange
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.queries import PiecewiseScores
+from dpframework.verify.mechanisms.answers import WIDTH, Answers, answers_of, list_outputs, of_units
+from dpframework.verify.mechanisms.output_forms import puts_out_numbers
+from dpframework.verify.mechanisms.refusals import refusal
+from dpframework.verify.miners.findings import reach
+from dpframework.verify.miners.search import last_before
+from dpframework.verify.patience import Patience
+
+ORDERS = (1.25, 1.5, 2.0, 3.0, 5.0, 9.0, 17.0, 33.0)
+DELTAS = tuple(Fraction(text) for text in ("0.3", "0.1", "0.03", "0.01", "0.001", "0.00001"))
+DELTA = "delta"  # how the kind of a claim about an event begins
+TOLERANCE = 1e-3  # relative, of a sum on a grid
+PAIR = 0.2  # of the time that is left, for the outputs of one pair
+TRIED = 16  # pairs of answers of a query that releases are made from
+MANY = 10**8  # rows
+UNIT = 3  # rows of a unit
+FARTHEST = 2**40  # steps of the lattice from an answer, where an output should be possible yet
+SLACK = {"epsilon": 1e-6, "rho": 1e-4, "delta": 1e-9}  # of floating point
+COARSE = 0.1  # how far the logarithm of the sum over a coarse grid may be off
+KINK = 0.08  # of a delta: how far the sum of a function with a kink may be off, on a coarse grid in the plane
+
+
+@final
+@attrs.frozen
+class Claimed:
+    """One claim of a mechanism beside the largest value found.
+
+    Attributes
+    ----------
+    where
+        The query and the relation.
+    kind
+        What is claimed, for a reader.
+    claimed, found
+        The two values, of epsilon, a Renyi divergence, or a delta.
+    slack
+        What floating point is allowed.
+    """
+
+    where: str
+    kind: str
+    claimed: float
+    found: float
+    slack: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether no more than claimed was found."""
+        return self.found <= self.claimed * (1 + TOLERANCE) + self.slack
+
+    def __str__(self) -> str:
+        """Write both."""
+        verdict = "holds" if self.holds else "DOES NOT HOLD"
+        return f"{self.where}: {self.kind}: {self.claimed:.6g} is claimed, {self.found:.6g} found: {verdict}"
+
+
+@final
+@attrs.frozen
+class LossReport:
+    """The comparison of one mechanism's losses with its claims.
+
+    Attributes
+    ----------
+    mechanism
+        Its name.
+    claims
+        One entry a claim, relation and kind of query.
+    wrong
+        What else was found wrong, such as an event that no accountant knows.
+    pairs
+        How many pairs of answers were compared.
+    cut_short
+        Whether a limit on its time ended it.
+    """
+
+    mechanism: str
+    claims: tuple[Claimed, ...]
+    wrong: tuple[str, ...]
+    pairs: int
+    cut_short: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether every claim holds."""
+        return not self.wrong and all(claim.holds for claim in self.claims)
+
+    @property
+    def tightness(self) -> float:
+        """How near the losses come to epsilon or rho, the nearer of them, at the query and relation that fits least."""
+        largest: dict[str, float] = {}
+        for claim in self.claims:
+            if not claim.kind.startswith(DELTA):
+                largest[claim.where] = max(largest.get(claim.where, 0.0), claim.found / claim.claimed)
+        return min(largest.values(), default=math.nan)
+
+    @property
+    def verdict(self) -> str:
+        """Whether every claim held, and how near the losses came to them, in one sentence."""
+        return f"every claim held; {reach(self.tightness)}" if self.passed else "A CLAIM DOES NOT HOLD"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        claims = [{**attrs.asdict(one), "holds": one.holds} for one in self.claims]
+        return {
+            "mechanism": self.mechanism,
+            "claims": [{**one, "found": one["found"] if math.isfinite(one["found"]) else None} for one in claims],
+            "wrong": list(self.wrong),
+            "pairs": self.pairs,
+            "cut_short": self.cut_short,
+            "tightness": self.tightness if math.isfinite(self.tightness) else None,
+            "verdict": self.verdict,
+            "passed": self.passed,
+        }
+
+    def __str__(self) -> str:
+        """Write the verdict and the problems."""
+        if self.passed:
+            return f"{self.mechanism}: {self.verdict} ({self.pairs} pairs of answers)"
+        wrong = [str(claim) for claim in self.claims if not claim.holds]
+        return "\n".join(f"{self.mechanism}: {what}" for what in (*self.wrong, *wrong))
+
+
+def check_losses(
+    mechanism: Mechanism,
+    *,
+    given: Sequence[Answers] | None = None,
+    relations: Sequence[Relation] = tuple(Relation),
+    seconds: float = math.inf,
+) -> LossReport:
+    """Compare a mechanism's epsilon, rho and event with its own log-density on answers of neighbouring tables.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    given
+        Facts of queries with pairs of answers; by default some that every kind of mechanism can serve.
+    relations
+        The neighbouring relations.
+    seconds
+        The seconds of this processor. One pair of answers is compared in any case; further ones as long as there is
+        time.
+    """
+    checked = _Checked(mechanism, Patience(seconds))
+    served = 0
+    for asked in answers_of(mechanism) if given is None else given:
+        for relation in relations:
+            calibration = mechanism.calibrate(asked.facts, relation)
+            if calibration is not None:
+                served += 1
+                checked.compare(asked, calibration, relation)
+            of_unit = of_units(asked, UNIT)
+            # Without an event of its own, it claims nothing more for a unit than for a row.
+            own = type(mechanism).unit_event is not Mechanism.unit_event
+            if of_unit is not None and own and not checked.patience.over:
+                calibration = mechanism.calibrate(asked.facts, relation, by=UnitChange(UNIT))
+                if calibration is not None:
+                    checked.compare_event(of_unit, calibration, relation)
+    if not served:
+        raise InputError(f"mechanism '{mechanism.name}' serves none of the queries; give answers of its own kind")
+    wrong = tuple(dict.fromkeys(checked.wrong))
+    return LossReport(mechanism.name, tuple(checked.claims), wrong, checked.pairs, checked.cut_short)
+
+
+class _Checked:
+    def __init__(self, mechanism: Mechanism, patience: Patience) -> None:
+        self.mechanism, self.patience, self.cut_short = mechanism, patience, False
+        self.claims: list[Claimed] = []
+        self.wrong: list[str] = []
+        self.pairs = 0
+        self._randomness = SeededRandomness(0)
+
+    def compare(self, asked: Answers, calibration: Calibration, relation: Relation) -> None:
+        """Compare every claim about one query under one relation with the worst of its pairs of answers."""
+        where = f"{asked.facts.text}, {relation}"
+        curves = self._curves(asked, calibration, relation)
+        exact = calibration.losses.delta.under(relation)
+        if exact is None or exact:
+            if exact is not None:
+                self.claims += self._beside_delta(where, curves, calibration, relation, exact)
+            return
+        pure = calibration.losses.pure.under(relation)
+        if pure is not None:
+            found = max((curve.epsilon for curve in curves), default=0.0)
+            found = max(found, self._beyond_edges(asked, calibration, relation))
+            self.claims.append(Claimed(where, "epsilon", float(pure), found, SLACK["epsilon"]))
+        rho = calibration.losses.zcdp.under(relation)
+        if rho is not None:
+            divergences = [(a, max((curve.renyi(a) for curve in curves), default=0.0)) for a in ORDERS]
+            a, found = max(divergences, key=lambda one: one[1] / one[0])
+            kind = f"rho times the order {a:g} of a Renyi divergence"
+            self.claims.append(Claimed(where, kind, a * float(rho), found, SLACK["rho"]))
+        self.claims += self._event(where, curves, calibration, relation, Fraction(0))
+
+    def compare_event(self, asked: Answers, calibration: Calibration, relation: Relation) -> None:
+        """Compare the event alone, as PLD accounting takes it, with the worst of the pairs of answers."""
+        curves = self._curves(asked, calibration, relation)
+        exact = calibration.losses.delta.under(relation)
+        if exact is not None:
+            self.claims += self._event(f"{asked.facts.text}, {relation}", curves, calibration, relation, exact)
+
+    def _curves(self, asked: Answers, calibration: Calibration, relation: Relation) -> list[_Curve]:
+        """Return the densities of each pair of answers, and count the pairs."""
+        curves = [_Curve(*densities) for densities in self._densities(asked, calibration, relation)]
+        self.pairs += len(curves)
+        return curves
+
+    def _beside_delta(
+        self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation, exact: Fraction
+    ) -> Iterator[Claimed]:
+        """Yield the claims of a release with an exact delta, each a probability beyond an epsilon."""
+
+        def beyond(epsilon: Fraction) -> float:
+            return max((curve.delta(float(epsilon)) for curve in curves), default=0.0)
+
+        slack = KINK * float(exact) if _on_coarse_grids(calibration, curves) else SLACK["delta"]
+        pure, rho = (amount.under(relation) for amount in (calibration.losses.pure, calibration.losses.zcdp))
+        if pure is not None:
+            kind = f"exact delta beyond epsilon {float(pure):.6g}"
+            yield Claimed(where, kind, float(exact), beyond(pure), min(slack, float(exact) * TOLERANCE))
+        if rho is not None:
+            converted = [(delta, zcdp_to_epsilon(rho, delta)) for delta in DELTAS]
+            claims = [
+                Claimed(
+                    where,
+                    f"exact delta and {float(delta):g} beyond the epsilon {float(epsilon):.6g} of its rho",
+                    float(exact + delta),
+                    beyond(epsilon),
+                    slack,
+                )
+                for delta, epsilon in converted
+            ]
+            yield max(claims, key=lambda one: one.found / one.claimed)
+        yield from self._event(where, curves, calibration, relation, exact)
+
+    def _event(
+        self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation, exact: Fraction
+    ) -> Iterator[Claimed]:
+        """Yield the worst disagreement of PLD accounting with the densities, over several deltas."""
+        compared = []
+        for delta in DELTAS:
+            accountant = PLDAccountant(relation, delta=delta)
+            try:
+                loss = accountant.loss_beside(accountant.amount(calibration), exact)
+            except Exception as error:
+                self.wrong.append(f"{where}: PLD accounting of its event fails with {type(error).__name__}: {error}")
+                return
+            if loss is None or loss.epsilon is None:
+                continue
+            found = max((curve.delta(float(loss.epsilon)) for curve in curves), default=0.0)
+            kind = f"{DELTA} beyond the epsilon {float(loss.epsilon):.6g} of its event"
+            slack = KINK * float(delta) if _on_coarse_grids(calibration, curves) else SLACK["delta"]
+            compared.append(Claimed(where, kind, float(delta), found, slack))
+        if compared:
+            yield max(compared, key=lambda one: one.found / one.claimed)
+
+    def _densities(
+        self, asked: Answers, calibration: Calibration, relation: Relation
+    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64], bool]]:
+        """Yield the log-probabilities of some outputs on either answer of each pair, and whether a grid is coarse."""
+        for k, (one, other) in enumerate(asked.pairs(self.mechanism, calibration, relation)):
+            if k and self.patience.over:
+                self.cut_short = True
+                return
+            if k < TRIED:
+                for answer in [one, other, *_of_many_rows(one)]:
+                    found = refusal(self.mechanism, answer, calibration, self._randomness)
+                    if found is not None:
+                        self.wrong.append(f"{asked.facts.text}, {relation}: a release {found}")
+            outputs, log_size = list_outputs(self.mechanism, calibration, one, other, self.patience.part(PAIR))
+            here, there = (
+                np.array([self.mechanism.log_density(answer, output, calibration) for output in outputs]) + log_size
+                for answer in (one, other)
+            )
+            if np.isnan(here).any() or np.isnan(there).any():
+                self.wrong.append(f"{asked.facts.text}, {relation}: a log-density is not a number")
+                continue
+            coarse = not np.ndim(log_size) and bool(log_size)
+            yield (_whole(here), _whole(there), True) if coarse else (here, there, False)
+
+    def _beyond_edges(self, asked: Answers, calibration: Calibration, relation: Relation) -> float:
+        """Return infinity if an output far out is possible for one of two answers only, as for noise with a cut-off."""
+        for one, other in itertools.islice(asked.pairs(self.mechanism, calibration, relation), TRIED):
+            if np.size(one) not in WIDTH or not puts_out_numbers(self.mechanism, one, calibration):
+                break
+            for answer, neighbour in ((one, other), (other, one)):
+                for k in range(answer.size):
+                    for output in _edges(self.mechanism, answer, k, calibration):
+                        if self.mechanism.log_density(neighbour, output, calibration) == -math.inf:
+                            return math.inf
+        return 0.0
+
+
+def _on_coarse_grids(calibration: Calibration, curves: Iterable[_Curve]) -> bool:
+    """Return whether sums over outputs stand for integrals, or for sums of more outputs."""
+    return not calibration.facts.integer or any(curve.coarse for curve in curves)
+
+
+def _whole(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Let the probabilities of the cells of a coarse grid add up to 1, where they nearly do.
+
+    A divergence of order a takes the logarithm of a sum near 1 and divides it by a - 1, so that small errors grow.
+    """
+    mass = float(np.logaddexp.reduce(logs))
+    return logs - mass if abs(mass) <= COARSE else logs
+
+
+def _edges(mechanism: Mechanism, answer: NDArray[Any], k: int, calibration: Calibration) -> Iterator[NDArray[Any]]:
+    """Yield the last possible outputs on either side of an answer in a coordinate, if there is an end to them."""
+    unit = float(calibration.unit)
+
+    def output(steps: int) -> NDArray[Any]:
+        moved = np.where(np.arange(answer.size) == k, steps * unit, 0.0).reshape(answer.shape)
+        return (answer + moved).astype(np.int64 if calibration.unit == 1 else np.float64)
+
+    for sign in (1, -1):
+
+        def impossible(steps: int, sign: int = sign) -> bool:
+            return mechanism.log_density(answer, output(sign * steps), calibration) == -math.inf
+
+        if not impossible(0) and impossible(FARTHEST):
+            yield output(sign * last_before(impossible, FARTHEST))
+
+
+def _of_many_rows(answer: Any) -> Iterator[Any]:
+    """Yield an answer as many rows may give it, where it is made of numbers."""
+    if isinstance(answer, PiecewiseScores):
+        yield attrs.evolve(answer, scores=answer.scores * MANY)
+    elif isinstance(answer, np.ndarray | int | float):
+        yield answer * MANY
+
+
+class _Curve:
+    """Two distributions over the same outputs, in logarithms, compared either way round."""
+
+    def __init__(self, one: NDArray[np.float64], other: NDArray[np.float64], coarse: bool) -> None:
+        self.coarse = coarse
+        possible = ~(np.isneginf(one) & np.isneginf(other))
+        self._both = [(one[possible], other[possible]), (other[possible], one[possible])]
+
+    @property
+    def epsilon(self) -> float:
+        """The largest difference."""
+        one, other = self._both[0]
+        return float(np.abs(one - other).max(initial=0.0))
+
+    def renyi(self, order: float) -> float:
+        """Return the larger of the two Renyi divergences of an order."""
+        return max(_renyi(p, q, order) for p, q in self._both)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the larger of the two deltas that belong to an epsilon."""
+        return max(float(np.maximum(np.exp(p) - np.exp(epsilon + q), 0.0).sum()) for p, q in self._both)
+
+
+def _renyi(p: NDArray[np.float64], q: NDArray[np.float64], order: float) -> float:
+    held = ~np.isneginf(p)
+    p, q = p[held], q[held]
+    if np.isneginf(q).any():
+        return math.inf
+    terms = order * p + (1 - order) * q
+    top = float(terms.max(initial=-math.inf))
+    return (top + math.log(float(np.exp(terms - top).sum()))) / (order - 1) if terms.size else 0.0

@@ -1,0 +1,213 @@
+"""Statistics of a mechanism's draws from one probe, compared with its log-density at its claimed scale."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.mechanisms.randomness import Randomness
+from dpframework.queries import KeyCounts, Norm, PiecewiseScores
+from dpframework.verify.mechanisms.output_forms import output_key, output_numbers
+from dpframework.verify.mechanisms.probes import Probe
+
+FALSE_ALARM = 1e-6
+MOST_DRAWS = 1 << 16
+FEWEST_EXPECTED = 8  # draws in a cell of the goodness-of-fit test
+WITHIN = 0.95  # what a preview promises
+OFF = ((Fraction(13, 10), "30 % wider"), (Fraction(10, 13), "30 % narrower"))
+FEWEST_UNLIKE = 100  # draws unlike the most frequent one, in a test of correlation
+COMPARED = 4  # coordinates of an output, whose noise must be independent
+
+
+@final
+class DrawnOutputs:
+    """Outputs that one source of randomness gave for one probe.
+
+    Parameters
+    ----------
+    mechanism, probe
+        What is drawn from.
+    randomness
+        The source.
+    """
+
+    def __init__(self, mechanism: Mechanism, probe: Probe, randomness: Randomness) -> None:
+        calibration = probe.calibrate(mechanism)
+        assert calibration is not None  # `serves` has asked
+        self.mechanism, self.calibration = mechanism, calibration
+        self.randomness = randomness.handed(mechanism.assumptions)
+        self.answer = probe.answer(noise_size(mechanism, calibration))
+        self.source = "private" if randomness.private else "seeded"
+        self.outputs: list[Any] = []
+
+    @property
+    def _numeric(self) -> bool:
+        return np.asarray(self.answer).dtype.kind in "iuf"
+
+    def draw(self, number: int) -> None:
+        """Draw more outputs, half of them together, as a private run does."""
+        given = self.calibration, self.randomness
+        self.outputs += self.mechanism.release_many([self.answer] * (number // 2), *given)
+        self.outputs += [self.mechanism.release(self.answer, *given) for _ in range(number - number // 2)]
+
+    def densities(self, outputs: Sequence[Any], calibration: Calibration) -> NDArray[np.float64]:
+        """Return the log-density of each output, computed once for equal ones."""
+        known: dict[Any, float] = {}
+        for output in outputs:
+            if (key := output_key(output)) not in known:
+                known[key] = self.mechanism.log_density(self.answer, output, calibration)
+        return np.array([known[output_key(output)] for output in outputs])
+
+    def problems(self, *, to_tell: bool) -> Iterator[str]:
+        """Yield the problems with the draws. Draw more first if they cannot tell the scale."""
+        impossible = int(np.isneginf(self.densities(self.outputs, self.calibration)).sum())
+        if impossible:
+            yield f"{impossible} of {len(self.outputs)} draws are impossible by its own log-density"
+            return
+        stated = list(self._total())
+        if stated:
+            yield from stated  # what is drawn cannot be compared with it
+            return
+        yield from self._scale(to_tell)
+        yield from self._shape()
+        yield from self._independence()
+        yield from self._promise()
+
+    def told(self, factor: Fraction) -> float:
+        """Return the mean log-likelihood by which a draw tells the noise from noise of another scale.
+
+        That is about half of the variance of the log-ratio, which hardly changes if the sampler is wrong.
+        """
+        found = self.densities(self.outputs, self.calibration) - self.densities(
+            self.outputs, with_scale(self.calibration, factor)
+        )
+        return float(found.var() / 2) if bool(np.isfinite(found).all()) else math.inf
+
+    def _scale(self, to_tell: bool) -> Iterator[str]:
+        threshold = -math.log(FALSE_ALARM)
+        for factor, words in OFF:
+            off = with_scale(self.calibration, factor)
+            ratio, seen = 0.0, 0
+            while abs(ratio) < threshold and seen < MOST_DRAWS:
+                if seen == len(self.outputs):
+                    if not to_tell:
+                        break
+                    self.draw(seen)
+                new = self.outputs[seen:]
+                ratio += float((self.densities(new, self.calibration) - self.densities(new, off)).sum())
+                seen = len(self.outputs)
+            if ratio <= -threshold:
+                yield f"the draws fit noise {words} than claimed exp({-ratio:.3g}) times better than the claimed noise"
+            elif ratio < threshold and to_tell:
+                yield f"{seen} draws do not tell its noise from noise {words}"
+
+    def _total(self) -> Iterator[str]:
+        if self.mechanism.selects:
+            size = np.size(self.answer)
+            chances = np.exp(self.densities(range(size), self.calibration))
+            if abs(chances.sum() - 1) > 1e-6:
+                yield f"the probabilities of its {size} candidates add up to {chances.sum():.6g}, not to 1"
+            by_score = chances[np.argsort(np.asarray(self.answer).ravel(), kind="stable")]
+            if self.mechanism.in_score_order and bool((np.diff(by_score) < -1e-9).any()):
+                yield "a candidate with a lower score is likelier to be chosen than one with a higher"
+
+    def _shape(self) -> Iterator[str]:
+        from scipy.stats import chi2
+
+        counts, chances = self._cells()
+        expected = len(self.outputs) * chances
+        if chances.sum() > 1 + 1e-6:
+            yield f"the probabilities of {len(chances)} outputs add up to {chances.sum():.6g}"
+            return
+        likely = expected >= FEWEST_EXPECTED
+        rest = (counts[~likely].sum(), len(self.outputs) - expected[likely].sum())
+        observed, expected = counts[likely], expected[likely]
+        if rest[1] >= FEWEST_EXPECTED:
+            observed, expected = np.append(observed, rest[0]), np.append(expected, rest[1])
+        if len(observed) < 2:
+            return
+        statistic = float(((observed - expected) ** 2 / expected).sum())
+        if chi2.sf(statistic, len(observed)) < FALSE_ALARM:
+            yield f"the draws do not have the stated probabilities (chi-square {statistic:.4g}, {len(observed)} cells)"
+
+    def _cells(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the number of draws in each piece of an interval or single output, with its stated probability.
+
+        No cells, where outputs hardly repeat.
+        """
+        if isinstance(self.answer, PiecewiseScores):
+            breaks = self.answer.breaks
+            middles, lengths = (breaks[1:] + breaks[:-1]) / 2, np.diff(breaks)
+            piece = np.searchsorted(breaks, self.numbers()[:, 0], side="right") - 1
+            chances = np.exp(self.densities(list(middles), self.calibration)) * lengths
+            return np.bincount(piece.clip(0, len(lengths) - 1), minlength=len(lengths)), chances
+        counts = Counter(map(output_key, self.outputs))
+        if len(counts) > len(self.outputs) / 4:
+            return np.zeros(0, dtype=np.int64), np.zeros(0)
+        one_each = list({output_key(output): output for output in self.outputs}.values())
+        chances = np.exp(self.densities(one_each, self.calibration))
+        return np.array([counts[output_key(output)] for output in one_each]), chances
+
+    def _independence(self) -> Iterator[str]:
+        from scipy.stats import spearmanr
+
+        numbers = self.numbers()
+        pairs = [("from one draw to the next", numbers[:-1, 0], numbers[1:, 0])]
+        if self._numeric and numbers.shape[1] == np.size(self.answer):  # further numbers may be computed from these
+            histograms, same_rows = self.calibration.facts.histograms, self.calibration.same_rows
+            most = COMPARED if not histograms else 1 if same_rows else 2  # noise that keeps sums is not independent
+            others = numbers.T[1:most]
+            pairs += [("between coordinates", numbers[:, 0], other) for other in others]
+        for words, one, other in pairs:
+            if _varies(one) and _varies(other) and spearmanr(one, other).pvalue < FALSE_ALARM:
+                yield f"the draws are correlated {words}"
+
+    def numbers(self) -> NDArray[np.float64]:
+        """Return the outputs as numbers, shape (draws, coordinates). A key that is not shown counts as 0."""
+        if isinstance(self.answer, KeyCounts):
+            keys = self.answer.keys
+            return np.array([[output.get(key, 0) for key in keys] for output in self.outputs], dtype=np.float64)
+        return np.array([output_numbers(output) for output in self.outputs])
+
+    def _promise(self) -> Iterator[str]:
+        if not self._numeric:
+            return  # its preview promises no distance from the answer
+        from scipy.stats import binom
+
+        within = self.calibration.preview.within
+        answer = np.asarray(self.answer, dtype=np.float64).ravel()
+        if self.mechanism.selects:
+            errors = answer.max() - answer[[int(output) for output in self.outputs]]
+        elif self.numbers().shape[1] == answer.size:
+            errors = np.abs(self.numbers() - answer)[:, 0]
+        else:
+            return  # the output does not have a number for each number of the answer
+        if math.isnan(within):
+            return
+        beyond = int((errors > within * (1 + 1e-9)).sum())
+        if binom.sf(beyond - 1, len(errors), 1 - WITHIN) < FALSE_ALARM:
+            yield f"{beyond} of {len(errors)} errors are beyond the {within:.3g} that its preview promises at 95 %"
+
+
+def _varies(numbers: NDArray[np.float64]) -> bool:
+    """Tell whether numbers differ often enough for the usual test of a correlation, which assumes many."""
+    return len(numbers) - int(np.unique(numbers, return_counts=True)[1].max()) >= FEWEST_UNLIKE
+
+
+def noise_size(mechanism: Mechanism, calibration: Calibration) -> float:
+    """Return the scale of a mechanism's noise in units of the answer."""
+    return math.sqrt(calibration.scale) if mechanism.norm is Norm.SQUARED_L2 else float(calibration.scale)  # a variance
+
+
+def with_scale(calibration: Calibration, factor: Fraction) -> Calibration:
+    """Return a calibration with its noise scaled by a factor."""
+    power = 2 if calibration.mechanism.norm is Norm.SQUARED_L2 else 1
+    return attrs.evolve(calibration, scale=calibration.scale * factor**power)

@@ -1,0 +1,225 @@
+"""Sampler tests, which compare a mechanism's draws with its log-density at its claimed scale.
+
+A replay believes the log-density; this is where it is tested. Every test accepts a correct sampler but for a
+probability of 1e-6, and a noise scale 30 % off is accepted with at most that probability.
+
+An answer whose differences drown in the noise would need millions of draws to tell a scale 30 % off. Such an answer is
+drawn from twice: as it is, which tells noise that is far too small, and with the noise of a smaller declared
+sensitivity, at the mechanism's own privacy parameter, which tells 30 % (`_sharpen`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError
+from dpframework.mechanisms import Mechanism
+from dpframework.mechanisms.randomness import (
+    GeneratorNotHandedError,
+    Randomness,
+    SeededRandomness,
+    SystemRandomness,
+)
+from dpframework.verify.mechanisms.draws import disagreement, draw_problems
+from dpframework.verify.mechanisms.probes import Probe, one_by_one, probes, scale_sensitivity, unlike
+from dpframework.verify.mechanisms.sampler_statistics import OFF, DrawnOutputs, noise_size
+
+TRIED = 500  # draws that show how well an answer shows the noise
+TELLING = 0.01  # of the log-likelihood a draw: 1400 draws reach a probability of 1e-6
+MOST_HALVINGS = 16
+
+
+@final
+@attrs.frozen
+class SamplerReport:
+    """The findings of the sampler tests for one mechanism.
+
+    Attributes
+    ----------
+    mechanism
+        Its name.
+    tested
+        What was tested, one entry a probe.
+    wrong
+        What was found wrong, one sentence each.
+    draws
+        How many outputs were drawn.
+    """
+
+    mechanism: str
+    tested: tuple[str, ...]
+    wrong: tuple[str, ...]
+    draws: int
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found wrong."""
+        return not self.wrong
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {**attrs.asdict(self), "passed": self.passed}
+
+    def __str__(self) -> str:
+        """Write the verdict and the problems."""
+        if self.passed:
+            return f"{self.mechanism}: draws what it states ({self.draws} draws; {'; '.join(self.tested)})"
+        return "\n".join(f"{self.mechanism}: {what}" for what in self.wrong)
+
+
+def check_sampler(
+    mechanism: Mechanism,
+    *,
+    given: Sequence[Probe] | None = None,
+    beside: Sequence[Probe] = (),
+    settings: bool = True,
+    sources: Sequence[Randomness] | None = None,
+    draws: int = 2_000,
+) -> SamplerReport:
+    """Test a mechanism's draws against its log-density and its preview.
+
+    - its assumptions: it asks for the generator only if it assumes `real-arithmetic`;
+    - its scale: the likelihood ratio to a scale 30 % larger or smaller must exceed 1e6 (Ville's inequality: it falls
+      below 1e-6 for a correct sampler, and exceeds 1e6 for one that is off, with a probability of at most 1e-6);
+    - its shape: goodness of fit to the stated probabilities, where outputs repeat or the density is piecewise constant,
+      and the agreement of all sources of randomness;
+    - its probabilities: they add up to 1 over candidates, of which a better one is not less likely, and to no more
+      than 1 over what was drawn;
+    - independence: no correlation from one draw to the next, between coordinates, or between answers drawn together;
+    - its source: the same randomness gives the same draws;
+    - its density: it weighs all that is put out, so that probabilities of different outputs add up to no more than 1;
+    - its preview: errors lie within the bound 95 % of the time.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    given
+        What to draw from; by default those of `probes` that the mechanism serves.
+    beside
+        What to draw from, too, such as answers of a plan's own queries. They may not tell one scale from another.
+    settings
+        Whether to draw in other settings than the usual ones, too, if `given` is left out: for another sensitivity,
+        relation and unit, from the counts of very many rows, and from a table of numbers.
+    sources
+        The sources of randomness; by default the operating system's and a seeded one.
+    draws
+        How many outputs to draw a probe and source; more while the scale is undecided.
+
+    Raises
+    ------
+    InputError
+        If the mechanism serves none of the probes.
+    """
+    tests = _SamplerTests(mechanism, sources or (SystemRandomness(), SeededRandomness(1)), draws)
+    try:
+        tests.test_all(probes() if given is None else given, unlike_too=settings and given is None)
+        for probe in beside:
+            if serves(mechanism, probe):
+                tests.test(probe, to_tell=False)
+    except GeneratorNotHandedError as error:
+        return SamplerReport(mechanism.name, (), (str(error),), 0)
+    return SamplerReport(mechanism.name, tuple(tests.tested), tuple(tests.wrong), tests.drawn)
+
+
+@final
+class _SamplerTests:
+    """The findings of one mechanism's tests so far."""
+
+    def __init__(self, mechanism: Mechanism, sources: Sequence[Randomness], draws: int) -> None:
+        self._mechanism, self._sources, self._draws = mechanism, sources, draws
+        self.wrong: list[str] = []
+        self.tested: list[str] = []
+        self.drawn = 0
+
+    def test_all(self, given: Sequence[Probe], *, unlike_too: bool) -> None:
+        """Draw from each probe that the mechanism serves, and from ones unlike it in every way."""
+        mechanism = self._mechanism
+        served = [probe for probe in given if serves(mechanism, probe)]
+        if not served:
+            raise InputError(
+                f"mechanism '{mechanism.name}' serves none of the probes; give one with given=[Probe(...)]"
+            )
+        for probe in served:
+            # Noise that drowns in the probe's scores shows only with a smaller sensitivity.
+            sharp = _sharpen(self._mechanism, probe)
+            sample = self.test(probe, to_tell=sharp is probe)
+            scale = noise_size(self._mechanism, sample.calibration)
+            found = draw_problems(self._mechanism, sample.answer, sample.calibration, scale)
+            self.wrong += [f"{probe.facts.text}: {what}" for what in found]
+            if sharp is not probe:
+                self.test(sharp, to_tell=True, of=" (a smaller sensitivity)")
+            if unlike_too and not self.wrong:
+                self._test_unlike(probe)
+
+    def _test_unlike(self, probe: Probe) -> None:
+        """Draw from a probe that differs in every way. Where that is wrong, say in which ways it is alone."""
+        mechanism = self._mechanism
+        other = unlike(probe, lambda changed: serves(mechanism, changed))
+        before = len(self.wrong)
+        self.test(other, to_tell=False, of=" in another setting")
+        if len(self.wrong) == before:
+            return
+        together = self.wrong[before:]
+        del self.wrong[before:]
+        for single in one_by_one(probe):
+            if serves(mechanism, single):
+                self.test(single, to_tell=False)
+        self.wrong += [] if len(self.wrong) > before else together
+
+    def test(self, probe: Probe, *, to_tell: bool, of: str = "") -> DrawnOutputs:
+        """Draw from one probe by each source of randomness, and return the last sample."""
+        text, samples = f"{probe.facts.text}{of}", []
+        for source in self._sources:
+            sample = DrawnOutputs(self._mechanism, probe, source)
+            sample.draw(self._draws)
+            self.wrong += [f"{text}, {sample.source} randomness: {what}" for what in sample.problems(to_tell=to_tell)]
+            samples.append(sample)
+            self.drawn += len(sample.outputs)
+        self.tested.append(f"{text}, {' and '.join(sample.source for sample in samples)} randomness")
+        if len(samples) > 1 and not self.wrong:
+            found = disagreement([(one.source, one.numbers()) for one in samples])
+            self.wrong += [f"{text}: {what}" for what in found]
+        return samples[-1]
+
+
+def serves(mechanism: Mechanism, probe: Probe) -> bool:
+    """Tell whether a mechanism can draw from a probe's answer."""
+    declared = {sensitivity.norm for sensitivity in probe.facts.sensitivities}
+    if mechanism.norm not in declared or mechanism.misfit(probe.facts) is not None:
+        return False
+    calibration = probe.calibrate(mechanism)
+    if calibration is None:
+        return False
+    try:
+        handed = SeededRandomness(0).handed(mechanism.assumptions)
+        mechanism.release(probe.answer(noise_size(mechanism, calibration)), calibration, handed)
+    except GeneratorNotHandedError:
+        raise  # it takes such answers, and draws what it must not
+    except (InputError, LookupError, TypeError, ValueError, AttributeError):  # an answer of another kind than it takes
+        return False
+    return True
+
+
+def _sharpen(mechanism: Mechanism, probe: Probe) -> Probe:
+    """Return a probe that shows the noise, with the declared sensitivity or a half, a quarter and so on of it.
+
+    Without a declared sensitivity at which the draws tell, the one at which they tell most.
+    """
+    found: list[tuple[float, Probe]] = []
+    for halvings in range(MOST_HALVINGS):
+        share = Fraction(1, 2**halvings)
+        declared = [scale_sensitivity(sensitivity, share) for sensitivity in probe.facts.sensitivities]
+        smaller = attrs.evolve(probe, facts=attrs.evolve(probe.facts, sensitivities=declared)) if halvings else probe
+        if not serves(mechanism, smaller):
+            break
+        sample = DrawnOutputs(mechanism, smaller, SeededRandomness(0))
+        sample.draw(TRIED)
+        found.append((min(sample.told(factor) for factor, _ in OFF), smaller))
+        if found[-1][0] >= TELLING:
+            return smaller
+    return max(found, key=lambda one: one[0])[1] if found else probe

@@ -1,0 +1,1 @@
+"""Tests of miners, whose runs are replayed on neighbouring tables."""

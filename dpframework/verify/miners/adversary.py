@@ -1,0 +1,198 @@
+"""The worst transcript of a pair of tables, found by choosing at each release the output that loses most.
+
+A pure claim holds for every possible output, however rare, while drawn transcripts hold likely ones. So an adversary
+runs the miner on one table, knows the other one too, and chooses each output: among all positions of a selection,
+numbers beyond both answers, or many drawn outputs, one whose log-densities differ most. Outputs that are nearly as bad
+are chosen at random, since some of them lead further into the plan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.plan.plan import Plan
+from dpframework.queries import PiecewiseScores
+from dpframework.queries.answers import answer_of
+from dpframework.run.scope import Charge
+from dpframework.verify.mechanisms.output_forms import NUMBERS, puts_out_numbers
+from dpframework.verify.miners.replay import core_loss
+from dpframework.verify.miners.subject import SCOPE, Subject
+from dpframework.verify.miners.transcript import (
+    DerivationEvent,
+    Event,
+    PartitionEvent,
+    ReleaseEvent,
+    SampleEvent,
+    Transcript,
+    WatchedGate,
+    run_through,
+)
+from dpframework.verify.tables.neighbours import Rows
+from dpframework.verify.tables.small_tables import Held
+
+NEARLY = 0.98  # of the largest loss of one release: as good
+MOST_POSITIONS = 12  # of a selection; of more, those whose scores lose most, and some others
+DRAWN = 16
+CROSSED = 32  # outputs that are made of two others
+FLATTENINGS = (1, 3, 10, 100)
+BEYOND = (0, 1, 8)  # changes, by which a number lies beyond an answer
+ROUNDING = 1e-9  # of a loss, relative
+
+
+@final
+@attrs.frozen(eq=False)
+class _WorstGate(WatchedGate):
+    """A gate that runs on one table, holds a second table, and puts out outputs that are likelier on the first."""
+
+    rng: np.random.Generator = attrs.field(kw_only=True)
+    others: dict[int, Held] = attrs.field(kw_only=True)
+    given: dict[str, Any] = attrs.field(kw_only=True)
+    plan: Plan = attrs.field(kw_only=True)
+    events: list[Event] = attrs.field(factory=list)
+    tried: list[int] = attrs.field(factory=lambda: [0])
+
+    def output(
+        self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
+    ) -> Any:
+        other = answer_of(charge.step.query, self.engine, self.others[rows.number], inputs)
+        output = self._worst(charge, answer, other)
+        self.events.append(ReleaseEvent(charge, dict(inputs), candidates, output, rows.number))
+        return output
+
+    def _worst(self, charge: Charge, answer: Any, other: Any) -> Any:
+        mechanism, calibration = charge.calibration.mechanism, charge.calibration
+        most = core_loss(charge, self.plan) * (1 + ROUNDING)
+        given = self.given.get(charge.path.removeprefix(SCOPE + "/"))
+        if given is not None:
+            return given(answer, calibration) if callable(given) else given
+
+        def lose(output: Any) -> float:
+            self.tried[0] += 1
+            here = mechanism.log_density(answer, output, calibration)
+            loss = -math.inf if here == -math.inf else here - mechanism.log_density(other, output, calibration)
+            # An output outside the core of a release with an exact delta loses more, and delta pays for it.
+            return loss if loss <= most else -math.inf
+
+        tried = [(lose(output), output) for output in outputs(mechanism, calibration, answer, other, self.rng)]
+        if composite(tried[-1][1]) and not _is_number(answer):
+            tried += _cross(tried, lose, self.rng)
+        losses = np.array([loss for loss, _ in tried])
+        most = losses.max()
+        near = np.flatnonzero(losses >= (most * NEARLY if most > 0 else most))
+        return tried[int(near[self.rng.integers(len(near))])][1]
+
+    def kept(self, rows: Held, rate: Fraction, *, of_units: bool) -> Held:
+        return Held(
+            rows.rows, rows.derived, 0, rows.units, rows.places
+        )  # all: the row that tells most is in the sample
+
+    def happened(self, event: Event) -> None:
+        self.events.append(event)
+        source = self.others[event.rows]
+        match event:
+            case PartitionEvent():
+                self.others.update(zip(event.parts, self.engine.split(source, event.cut), strict=True))
+            case SampleEvent():
+                self.others[event.result] = Held(source.rows, source.derived, event.result, source.units, source.places)
+            case DerivationEvent():
+                self.others[event.result] = self.engine.derive(source, event.attribute, event.cases)
+
+
+def worst_transcript(
+    subject: Subject, one: Rows, other: Rows, rng: np.random.Generator, given: Mapping[str, Any] | None = None
+) -> tuple[Transcript, int]:
+    """Return the transcript of a run on one table in which each release is likelier there than on the other.
+
+    The second value is how many outputs were tried.
+
+    Parameters
+    ----------
+    subject
+        What is audited.
+    one, other
+        The tables.
+    rng
+        Chooses between outputs that are equally bad.
+    given
+        Outputs that are fixed, by the paths of their releases.
+    """
+    randomness = SeededRandomness(int(rng.integers(2**31)))
+    others = {0: subject.engine.hold(other)}
+    gate = _WorstGate(subject.engine, randomness, rng=rng, others=others, given=dict(given or {}), plan=subject.plan)
+    outcome, refused = run_through(subject, gate, one)
+    return Transcript(tuple(gate.events), outcome, refused, gate.public_seed), gate.tried[0]
+
+
+def outputs(
+    mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, rng: np.random.Generator
+) -> Iterator[Any]:
+    """Yield outputs to compare the log-densities of, given the answers on two tables."""
+    if isinstance(one, PiecewiseScores):
+        breaks = np.unique(np.concatenate([one.breaks, other.breaks]))
+        yield from (breaks[:-1] + breaks[1:]) / 2
+    elif mechanism.selects and isinstance(one, np.ndarray):
+        yield from _positions(one, other, rng)
+    else:
+        drawn = DRAWN
+        if puts_out_numbers(mechanism, one, calibration):
+            yield from _beyond(calibration, one, other)
+            drawn = len(FLATTENINGS)
+        randomness = SeededRandomness(int(rng.integers(2**31)))
+        for k in range(drawn):
+            wide = attrs.evolve(calibration, scale=calibration.scale * FLATTENINGS[k % len(FLATTENINGS)])
+            yield mechanism.release(one if k % 2 else other, wide, randomness)
+
+
+def composite(output: Any) -> bool:
+    """Tell whether an output consists of several whole numbers that can be exchanged, as in trees."""
+    return isinstance(output, np.ndarray) and output.dtype.kind in "iu" and output.size > 1
+
+
+def _cross(
+    tried: Sequence[tuple[float, Any]], lost: Callable[[Any], float], rng: np.random.Generator
+) -> list[tuple[float, Any]]:
+    """Put parts of some outputs into the worst one as long as that makes it worse, and return all that was tried."""
+    best, found = max(tried, key=lambda one: one[0]), []
+    for k in range(CROSSED):
+        donor = tried[int(rng.integers(len(tried)))][1]
+        if donor.shape != best[1].shape:
+            continue
+        child = best[1].copy()
+        if k % 2:
+            part = int(rng.integers(len(child)))
+            child[part] = donor[part]
+        else:
+            part = int(rng.integers(child.size))
+            child.flat[part] = donor.flat[part]
+        found.append((lost(child), child))
+        best = max(best, found[-1], key=lambda one: one[0])
+    return found
+
+
+def _is_number(answer: Any) -> bool:
+    """Tell whether an answer is a number or several, rather than something that a mechanism of its own takes."""
+    return isinstance(answer, NUMBERS)
+
+
+def _positions(one: Any, other: Any, rng: np.random.Generator) -> Sequence[int]:
+    if one.size <= MOST_POSITIONS:
+        return range(one.size)
+    order = np.argsort(other.ravel() - one.ravel(), kind="stable")
+    half = MOST_POSITIONS // 2
+    return [*order[:half].tolist(), *rng.integers(0, one.size, half).tolist()]
+
+
+def _beyond(calibration: Calibration, one: Any, other: Any) -> Iterator[Any]:
+    """Yield an answer, and lattice points that lie beyond it, seen from the other answer."""
+    here, change = np.asarray(one), np.asarray(one) - np.asarray(other)
+    for times in BEYOND:
+        point = here + times * change
+        yield point if calibration.facts.integer else np.rint(point / float(calibration.unit)) * float(calibration.unit)

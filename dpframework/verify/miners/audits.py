@@ -1,0 +1,275 @@
+"""The replay audit, which lets no neighbour see a transcript with a larger loss than the plan claims.
+
+A run on one table is recorded and its outputs are forced upon neighbouring tables. The log-densities of the outputs
+there differ by the realised privacy loss, exactly and without statistical error. Source: the definition of
+differential privacy; a pure claim bounds the loss of every output on every pair of neighbours.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+
+from dpframework.accountant import Accountant
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import Amount, Relation, decimal_text, exact
+from dpframework.facts.schema import Schema
+from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.run.miner import Miner, Witness
+from dpframework.verify.miners.behaviour import MOST_ROWS, SMALL, Behaviour, number
+from dpframework.verify.miners.findings import AuditReport, Violation
+from dpframework.verify.miners.hunt import TIGHT, Hunt
+from dpframework.verify.miners.query_trace import with_climbed_rows
+from dpframework.verify.miners.replay import Weigher
+from dpframework.verify.miners.search import MOST_SHRINKS, WorstPair, label_pair, shrunk
+from dpframework.verify.miners.steering import steer
+from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.tail import TailReport, check_tail_of
+from dpframework.verify.miners.transcript import Transcript, record
+from dpframework.verify.miners.witness_replay import Witnessed, replay_witness
+from dpframework.verify.patience import Patience
+from dpframework.verify.tables.neighbours import Rows, changes
+
+FLATTENINGS = (1, 1, 3, 10)
+FEWEST_RUNS, MOST_RUNS = 8, 16
+SHOWN = 100  # tables tried, to make a pair small that shows no violation
+WITNESSED = 4  # times that a witness's outputs are chosen: of those that are nearly as bad any may come
+BEHAVIOUR = 0.4  # of the time, if it is limited; the rest is for the largest loss
+STEERED = 0.3  # of that time
+SHORT = 4  # releases of a run, up to which a replay counts as one; a longer one takes longer, and counts for more
+
+
+def audit(
+    miner: Miner,
+    schema: Schema,
+    relation: Relation | str,
+    *,
+    delta: Amount = 0,
+    replays: int = 12_000,
+    seed: int = 0,
+    accounting: type[Accountant[Any]] | None = None,
+    witnesses: Iterable[Witness] = (),
+    tell: Callable[[str], None] = lambda what: None,
+    seconds: float = math.inf,
+    unit: PrivacyUnit = ROW,
+) -> AuditReport:
+    """Replay a miner's transcripts on neighbouring small tables and look for the largest loss.
+
+    Transcripts are recorded on random tables, with the claimed noise and with wider noise. Each is replayed, miner
+    and all, on its own table, also in another order, on neighbours, and on tables far away. There too the miner must
+    follow its releases only, and each release must be possible. Then the releases alone are weighed on pairs of
+    neighbours: random, small and very large ones. At last two searches alternate until the claim is reached: one for
+    the outputs that lose most on a pair, and one for a pair on which these lose more.
+
+    Parameters
+    ----------
+    miner
+        The miner.
+    schema
+        What its tables are of. A small one (a few attributes of two or three values) comes near the worst case.
+    relation
+        The neighbouring relation.
+    delta
+        Above 0, what is claimed at a delta is tested too; without a pure claim it is anyway.
+    replays
+        How many to make, about.
+    seed
+        The seed of the tables and draws: the same seed gives the same report.
+    accounting
+        The accountant whose total is the claim; by default the one that a study would charge the plan by.
+    witnesses
+        Tables and outputs that are replayed first; those of the other relation are left out.
+    tell
+        Called with what is tried.
+    seconds
+        The seconds of this processor, after which the search ends; the report then says so, and depends on the machine.
+    unit
+        Whom the claim is to protect: neighbours differ by as many rows as one unit may have.
+
+    Raises
+    ------
+    InputError
+        If the miner has no finite claim under the relation, not even with a delta, or refuses the schema.
+    """
+    relation = Relation.parse(relation)
+    given: dict[str, Any] = {"patience": Patience(seconds), "unit": unit, "accounting": accounting}
+    if replays < 100:
+        raise InputError(f"replays is {replays}; an audit needs 100 or more")
+    subject = Subject(miner, schema, relation, delta=exact(delta, "delta"), **given)
+    subject.require_claim()
+    subject = with_climbed_rows(subject)
+    return _Audit(subject, replays, seed, [w for w in witnesses if w.relation is relation], tell).report()
+
+
+@final
+class _Audit:
+    def __init__(
+        self, subject: Subject, replays: int, seed: int, witnesses: Sequence[Witness], tell: Callable[[str], None]
+    ) -> None:
+        self.subject, self.replays, self.seed = subject, replays, seed
+        self.rng = np.random.default_rng(seed)
+        self.behaviour = Behaviour(subject, self.rng, subject.patience.part(BEHAVIOUR))
+        self.most = subject.most
+        if not changes(subject.universe, subject.relation, subject.by):
+            raise InputError("the schema allows one kind of row only; neighbours under replace-one are all alike")
+        self.weighed, self.exhaustive = 0, -1
+        self.witnesses, self.tell = witnesses, tell
+
+    def report(self) -> AuditReport:
+        started = time.perf_counter()
+        subject, behaviour = self.subject, self.behaviour
+        transcripts = self._transcripts()
+        # Some code is reached only by outputs that are hardly ever drawn.
+        steered = []
+        self.tell("runs with outputs that are seldom drawn")
+        tables = [behaviour.table(SMALL), behaviour.table(MOST_ROWS)]
+        for table, transcript in steer(subject, tables, behaviour.patience.part(STEERED), self.replays):
+            behaviour.examine(table, transcript, most=8)
+            behaviour.examine_many(transcript, self.most)
+            steered.append(transcript)
+        claim, delta, worst, pair = 0.0, float(subject.exact_delta), 0.0, None
+        if subject.claim is not None:
+            claim = float(subject.claim)
+            witnessed = self._replay_witnesses(subject.claim)
+            worst, pair = self._largest_loss(transcripts, steered, subject.claim, witnessed)
+            worst = max(worst, witnessed)
+        # Without a pure claim, no single loss can break the plan's claim. Only the tail can.
+        tail = self._tail()
+        if tail is not None and subject.claim is None:
+            on, telling = self._telling(tail)
+            claim, delta, worst = telling.telling.epsilon, telling.telling.delta, telling.telling.needed
+            pair = Violation.on(on, f"the epsilon that the runs need is {worst:.6g} of {claim:.6g}", *telling.tables)
+        lost = worst or (tail and any(Weigher(subject, one).loss(*tail.tables) for one in [*transcripts, *steered]))
+        if claim and not lost and not behaviour.violations and not subject.patience.over:
+            behaviour.note_no_loss([*transcripts, *steered])
+        return AuditReport(
+            subject.miner.name,
+            subject.relation,
+            claim,
+            delta,
+            worst,
+            behaviour.reruns + 2 * self.weighed + (0 if tail is None else 2 * tail.runs),
+            behaviour.reruns,
+            self.exhaustive,
+            max(self.most, behaviour.sizes.most),
+            time.perf_counter() - started,
+            tuple(behaviour.violations.values()),
+            None if behaviour.violations else pair,
+            tail,
+            subject.patience.over,
+        )
+
+    def _transcripts(self) -> list[Transcript]:
+        """Record some runs, and check that each run's actions follow from its releases."""
+        behaviour, transcripts = self.behaviour, list[Transcript]()
+        number = FEWEST_RUNS
+        while len(transcripts) < number and not (transcripts and behaviour.patience.over):
+            k = len(transcripts)
+            self.tell(f"run {k + 1} of {number}, on neighbours and far away")
+            # small tables show control that depends on rows, large ones reach further into a plan that may stop early
+            table = behaviour.table(SMALL if k % 2 else MOST_ROWS)
+            seed, flattening = int(self.rng.integers(2**31)), FLATTENINGS[k // 2 % 4]
+            transcripts.append(record(self.subject, table, seed, flattening=flattening))
+            behaviour.examine(table, transcripts[-1], most=max(8, self.replays // 500))
+            if k == 0:
+                behaviour.examine_memory(table, transcripts[0])
+            if _length(transcripts) <= SHORT:
+                number = max(FEWEST_RUNS, min(MOST_RUNS, self.replays // 400))
+        if not behaviour.patience.over:
+            behaviour.examine_many(transcripts[0], self.most)
+        return transcripts
+
+    def _tail(self) -> TailReport | None:
+        """Test the plan's claim at a delta, if it has no pure claim or its example carries a delta."""
+        subject = self.subject
+        if subject.claim is not None and not (subject.delta or subject.exact_delta):
+            return None
+        self.tell("how much probability lies beyond the claim")
+        tail = check_tail_of(subject, runs=max(self.replays // 6, 200), seed=self.seed, tests=1 + len(self.witnesses))
+        if not tail.passed:
+            self.behaviour.found("tail", tail.what, *tail.tables, None)
+        return tail
+
+    def _telling(self, tail: TailReport) -> tuple[Subject, TailReport]:
+        """Test the claim on the tables of the witnesses, too, and return the most telling of all tests."""
+        found = [(self.subject, tail)]
+        for witness in self.witnesses:
+            self.tell("how much probability lies beyond the claim, of a witness")
+            shown = replay_witness(self.subject, witness, self.rng)
+            given: dict[str, Any] = {"runs": tail.runs, "seed": self.seed, "tests": 1 + len(self.witnesses)}
+            of_witness = check_tail_of(shown.subject, tables=shown.tables, **given)
+            if not of_witness.passed:
+                violations = self.behaviour.violations
+                violations.setdefault("tail", Violation.on(shown.subject, of_witness.what, *shown.tables))
+            found.append((shown.subject, of_witness))
+        return max(found, key=lambda one: (not one[1].passed, one[1].telling.tightness))
+
+    def _replay_witnesses(self, claim: Fraction) -> float:
+        """Replay the witnesses, and return the largest loss that they show."""
+        largest, violations = 0.0, self.behaviour.violations
+        for witness in self.witnesses:
+            self.tell("a witness")
+            tried: list[Witnessed] = []
+            while len(tried) < WITNESSED and (not tried or max(tried, key=_loss).loss < TIGHT * float(claim)):
+                tried.append(replay_witness(self.subject, witness, self.rng))
+            shown = max(tried, key=_loss)
+            largest = max(largest, shown.loss)
+            where = (*shown.tables, shown.transcript)
+            if shown.divergence is not None:
+                violations.setdefault("control", Violation.on(shown.subject, shown.divergence, *where))
+            if shown.loss > self.behaviour.allowed:
+                what = f"a witness loses {number(shown.loss)}, the plan claims {decimal_text(claim)}"
+                violations.setdefault("loss", Violation.on(shown.subject, what, *where))
+        return largest
+
+    def _largest_loss(
+        self, transcripts: list[Transcript], steered: list[Transcript], claim: Fraction, reached: float
+    ) -> tuple[float, Violation | None]:
+        """Search for the pair of tables with the largest realised loss, and return the smallest such pair."""
+        behaviour = self.behaviour
+        # A generator of its own: the hunt's findings do not depend on how many runs came before.
+        rng = np.random.default_rng([self.seed, 3])
+        hunt = Hunt(self.subject, claim, behaviour.allowed, self.most, rng, self.tell)
+        pairs = (self.replays // 2 - behaviour.reruns) * SHORT // max(SHORT, _length(transcripts))
+        found, telling = hunt.worst(transcripts, steered, max(pairs, 40), reached)
+        self.weighed, self.exhaustive = hunt.tried, hunt.exhaustive
+        for ended in hunt.ends:
+            if not self.subject.patience.over:
+                behaviour.examine_pair(*ended)
+        worst = max(found.loss, 0.0)
+        if worst > behaviour.allowed:
+            # a pair that was searched for shows more than one that was met
+            claims = f"{decimal_text(claim)}{self.subject.name_accountant(self.subject.exact_delta)}"
+            what = f"a transcript loses {number(worst)}, the plan claims {claims}"
+            behaviour.violations["loss"] = self._shrunk(
+                what, found, telling, lambda loss: loss > behaviour.allowed, MOST_SHRINKS
+            )
+        if behaviour.violations or not worst:
+            return worst, None
+        what = f"the largest loss found is {number(worst)} of {decimal_text(claim)}"
+        return worst, self._shrunk(what, found, telling, lambda loss: loss >= 0.999 * worst, SHOWN)
+
+    def _shrunk(self, what: str, found: WorstPair, transcript: Transcript, enough: Any, most: int) -> Violation:
+        """Keep the smallest tables on which a transcript's releases still lose enough."""
+        weigher = Weigher(self.subject, transcript)
+        one, other = label_pair(found.pair)
+
+        def shows(one: Rows, other: Rows) -> bool:
+            return not self.subject.patience.over and enough(weigher.loss(one, other))
+
+        small = shrunk(one, other, shows, self.behaviour.sizes.least, most=most)
+        return Violation.on(self.subject, what, *small, transcript)
+
+
+def _length(transcripts: Sequence[Transcript]) -> int:
+    """Return the number of releases of the longest run."""
+    return max(len(transcript.releases) for transcript in transcripts)
+
+
+def _loss(shown: Witnessed) -> float:
+    return shown.loss

@@ -1,0 +1,179 @@
+"""The findings of an audit, namely violations with the tables that show them, and the search's tightness."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.privacy import Relation
+from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.tail import TailReport
+from dpframework.verify.miners.transcript import Transcript
+from dpframework.verify.tables.neighbours import Rows
+
+MIN_TIGHTNESS = 0.8  # below it a search says little
+NEAR = 0.9  # from it on a search came near its claim
+NOTHING_LOST = "nothing may be lost, and no loss was found"  # where a claim is 0
+NOTHING_SHOWN = "nothing was shown: the time ended before the search found any loss; give it more"
+
+
+def reach(tightness: float) -> str:
+    """Say how near a search came to a claim, and which mistakes it cannot see because of that.
+
+    Examples
+    --------
+    >>> reach(0.5)
+    'the search reached 50 % of the claim. It could miss a mistake that does not double the loss'
+    >>> reach(0.3)
+    'the search reached 30 % of the claim. It could miss a mistake that does not make the loss 3.4 times as large'
+    """
+    if not tightness > 0:
+        return "the search found no loss at all. It could miss any mistake in the loss"
+    if tightness >= 0.999:
+        return "the search reached 100 % of the claim. It would see any larger loss where it looked"
+    # Rounded up, since a search that reaches .3 of a claim may miss three times its loss.
+    missed = math.ceil(10 / tightness) / 10
+    words: dict[float, str] = {2: "double the loss", 3: "triple the loss"}
+    grown = words.get(missed, f"make the loss {missed:g} times as large")
+    return (
+        f"the search reached {math.floor(100 * tightness)} % of the claim. "
+        f"It could miss a mistake that does not {grown}"
+    )
+
+
+@final
+@attrs.frozen
+class Violation:
+    """A claim that does not hold, with the smallest pair of tables found that shows it.
+
+    Attributes
+    ----------
+    what
+        What was found, in one sentence.
+    one, other
+        The two neighbouring tables, row by row; they are made up.
+    events
+        What the run on the first one made public.
+    tables
+        The two tables again, as rows of the universe of their schema.
+    """
+
+    what: str
+    one: tuple[str, ...]
+    other: tuple[str, ...]
+    events: tuple[str, ...]
+    tables: tuple[Rows, Rows] = attrs.field(repr=False)
+
+    @classmethod
+    def on(cls, subject: Subject, what: str, one: Rows, other: Rows, transcript: Transcript | None = None) -> Violation:
+        """Describe a violation on two tables of a subject's universe."""
+        describe = subject.universe.describe
+        events = () if transcript is None else tuple(map(str, transcript.events))
+        return cls(what, tuple(describe(one)), tuple(describe(other)), events, (one, other))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {"what": self.what, "one": list(self.one), "other": list(self.other), "events": list(self.events)}
+
+    def __str__(self) -> str:
+        """Write all of it."""
+        lines = [self.what]
+        shown = [("one table", self.one), ("its neighbour", self.other)]
+        for title, rows in [*shown, ("transcript", self.events)] if self.events else shown:
+            lines.append(f"  {title}:")
+            lines += [f"    {row}" for row in rows] or ["    (no rows)"]
+        return "\n".join(lines)
+
+
+@final
+@attrs.frozen
+class AuditReport:
+    """The findings of a replay audit.
+
+    Attributes
+    ----------
+    miner
+        The miner's name.
+    relation
+        The neighbouring relation.
+    claim
+        The plan's pure epsilon; where it has none, its epsilon at `delta`.
+    delta
+        0 for a pure claim.
+    worst
+        The largest realised loss found; of a claim with a delta, the epsilon that the runs need for that delta.
+    replays
+        How often a transcript was forced upon a table.
+    reruns
+        How many of them ran the miner again, rather than only weighing its releases.
+    exhaustive
+        Up to how many shared rows all tables of a few kinds of rows were tried; -1 for none.
+    most_rows
+        How many equal rows the largest tables had.
+    seconds
+        What it took.
+    violations
+        What was found wrong; empty if nothing was.
+    worst_pair
+        The tables and the transcript with the largest loss that was searched for, where no claim was broken.
+    tail
+        How much probability lies beyond each epsilon that the plan claims at a delta; None where it claims none.
+    cut_short
+        Whether the limit on its time ended it.
+    """
+
+    miner: str
+    relation: Relation
+    claim: float
+    delta: float
+    worst: float
+    replays: int
+    reruns: int
+    exhaustive: int
+    most_rows: int
+    seconds: float
+    violations: tuple[Violation, ...]
+    worst_pair: Violation | None
+    tail: TailReport | None = None
+    cut_short: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found wrong."""
+        return not self.violations
+
+    @property
+    def tightness(self) -> float:
+        """The largest loss found over the claim, NaN for a claim of 0."""
+        return self.worst / self.claim if self.claim else math.nan
+
+    @property
+    def showed_nothing(self) -> bool:
+        """Whether its time ended before any loss was found, so that it says nothing about a claim above 0."""
+        return self.passed and self.cut_short and self.claim > 0 and not self.worst
+
+    @property
+    def verdict(self) -> str:
+        """Whether the claim held, and how near the search came to it, in one sentence."""
+        if self.showed_nothing:
+            return NOTHING_SHOWN
+        if not self.passed:
+            return "THE CLAIM DOES NOT HOLD"
+        return f"the claim held; {reach(self.tightness) if self.claim else NOTHING_LOST}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        nested = ("violations", "worst_pair", "tail")
+        return {
+            **{k: v for k, v in attrs.asdict(self, recurse=False).items() if k not in nested},
+            "relation": self.relation.value,
+            "worst": self.worst if math.isfinite(self.worst) else None,
+            "tightness": self.tightness if math.isfinite(self.tightness) else None,
+            "passed": self.passed,
+            "verdict": self.verdict,
+            "violations": [violation.to_dict() for violation in self.violations],
+            "worst_pair": None if self.worst_pair is None else self.worst_pair.to_dict(),
+            "tail": None if self.tail is None else self.tail.to_dict(),
+        }

@@ -1,0 +1,319 @@
+"""Find data that code keeps after a run: in objects, classes, globals, closures, defaults, caches and files.
+
+A run may leave nothing behind but its releases. A query that keeps rows hands them to everyone who gets the plan. A
+query that keeps the counts of its first table gives them as its answer on every later table, so a replay in the same
+process sees no difference. The state from before the first run is therefore put back before each replay, and runs with
+the same releases on different tables must leave the same state.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import functools
+import gc
+import hashlib
+import os
+import pickle
+import random
+import sys
+import types
+from collections.abc import Iterable
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from dpframework.verify.miners.sameness import cell_content
+
+ENVIRONMENT, CACHE = "the environment", "the cache of"
+CORE = __name__.partition(".")[0]
+MOST_VISITED = 20_000  # objects of one place
+ATOMS = (type(None), bool, int, float, complex, str, bytes, range, np.generic, np.dtype)
+WALKED = frozenset({CORE, "builtins", "collections", "types", "weakref", "threading", "functools"})
+OPAQUE = frozenset({"numba", "llvmlite", "polars", "pandas", "pyarrow", "pytest", "_pytest", "pluggy", "hypothesis"})
+
+Held: TypeAlias = list[tuple[str, Any]]
+"""What a value holds, by name."""
+
+
+@final
+class HiddenState:
+    """A snapshot of all data that the code of some objects can keep: theirs, their classes' and their packages'.
+
+    Python's own modules and the core's keep nothing of rows.
+
+    Parameters
+    ----------
+    things
+        A miner, the queries and mechanisms of its plan.
+    """
+
+    def __init__(self, things: Iterable[Any]) -> None:
+        things = list(things)
+        kinds = dict.fromkeys(
+            kind for thing in things for kind in type(thing).__mro__ if is_foreign_module(kind.__module__)
+        )
+        self._packages = {kind.__module__.partition(".")[0] for kind in kinds}
+        modules = _modules_of(kinds, self._packages)
+        self._roots: list[tuple[str, Any]] = [(ENVIRONMENT, os.environ._data)]  # type: ignore[attr-defined]
+        self._roots += [(f"the {_role(thing)} '{thing.name}'", thing) for thing in things]
+        self._roots += [(f"class '{kind.__qualname__}'", kind) for kind in kinds]
+        self._roots += [(f"module '{module.__name__}'", module) for module in modules]
+        self._own = {id(root) for _, root in self._roots}
+        self._known = self._walk()
+
+    def put_back(self) -> None:
+        """Restore the snapshot."""
+        for _, value, held in self._find_changes():
+            _restore(value, held)
+
+    def kept(self) -> dict[str, str]:
+        """Return a digest of the contents of each place, by its name, where they differ from the snapshot."""
+        digests = {}
+        for place, value, held in self._find_changes():
+            if isinstance(value, types.ModuleType | type) or place == ENVIRONMENT:
+                before, now = dict(held), dict(self._contents_of(value) or [])
+                parts = [name for name in before | now if before.get(name) is not now.get(name)]
+                digests.update({_place(place, value, name): self._digest(now.get(name)) for name in parts})
+            else:
+                digests[place] = self._digest(value)
+        return digests
+
+    def _walk(self) -> list[tuple[str, Any, Held]]:
+        """Return each object that can keep something, with its place and its contents."""
+        seen: dict[int, Any] = {}
+        found = []
+        for place in self._roots:
+            left, most = [place], len(seen) + MOST_VISITED
+            while left and len(seen) < most:
+                name, value = left.pop()
+                if isinstance(value, ATOMS) or id(value) in seen:
+                    continue
+                seen[id(value)] = value  # itself, so that its id stays its own
+                name = f"{CACHE} '{value.__qualname__}'" if _is_cache(value) else name
+                held = self._contents_of(value)
+                if held is not None:
+                    found.append((name, value, held))
+                    children = [named for named in held if not isinstance(named[1], types.ModuleType)]
+                    left += [(_place(name, value, label), child) for label, child in reversed(children)]
+        return found
+
+    def _find_changes(self) -> list[tuple[str, Any, Held]]:
+        return [one for one in self._known if not _alike(one[2], self._contents_of(one[1]) or [])]
+
+    def _contents_of(self, value: Any) -> Held | None:
+        """Return the contents of a value, or None where a run cannot change them."""
+        match value:
+            case types.ModuleType() | type():
+                own = id(value) in self._own or (isinstance(value, type) and self._is_own(value))
+                return [(name, held) for name, held in list(vars(value).items()) if _is_data(name)] if own else None
+            case types.FunctionType() if not self._is_own(value):
+                return None
+            case types.FunctionType():
+                cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
+                return [
+                    *((f"the enclosed variable '{name}'", cell) for name, cell in cells),
+                    ("a default argument", value.__defaults__),
+                    ("a default argument", value.__kwdefaults__),
+                    ("an attribute", vars(value)),
+                ]
+            case staticmethod() | classmethod() | types.MethodType():
+                return [("", value.__func__)]
+            case property():
+                return [("", value.fget), ("", value.fset)]
+            case functools.cached_property():
+                return [("", value.func)]
+            case types.CellType():
+                return [("", cell_content(value))]
+            case functools.partial():
+                return [("", value.func), ("", value.args), ("", value.keywords)]
+            case np.ndarray() if value.dtype.kind != "O":
+                return [("", value.tobytes())] if value.flags.writeable else None
+            case dict():
+                return [(str(pair[0])[:40], part) for pair in list(value.items()) for part in pair]
+            case tuple() | list() | set() | frozenset() | collections.deque() | np.ndarray():
+                return [("", held) for held in list(value)]
+            case bytearray() | array.array():
+                return [("", bytes(value))]
+            case np.random.Generator():
+                return [("", pickle.dumps(value.bit_generator.state))]
+            case random.Random():
+                return [("", pickle.dumps(value.getstate()))]
+        if _is_cache(value):
+            return [("", part) for referent in gc.get_referents(value) for part in _in_cache(referent)]
+        return self._of_object(value)
+
+    def _of_object(self, value: Any) -> Held | None:
+        """Return the contents of an object's slots and attributes, or its state as pickle sees it."""
+        package = type(value).__module__.partition(".")[0]
+        if package in OPAQUE:
+            return None
+        if package in WALKED or package not in sys.stdlib_module_names:
+            kind: Any = type(value)
+            held = [(name, getattr(value, name)) for name in _slots(kind) if hasattr(value, name)]
+            held += getattr(value, "__dict__", {}).items()
+            return held or None
+        try:
+            return [("", pickle.dumps(value))]
+        except Exception:  # nobody can tell
+            return None
+
+    def _is_own(self, value: Any) -> bool:
+        return (getattr(value, "__module__", None) or "").partition(".")[0] in self._packages
+
+    def _digest(self, value: Any) -> str:
+        """Return a digest of a value and of all that it holds, whatever its addresses are."""
+        digest, seen = hashlib.blake2b(digest_size=16), dict[int, Any]()
+        left = [value]
+        while left and len(seen) < MOST_VISITED:
+            value = left.pop()
+            digest.update(type(value).__qualname__.encode())
+            if isinstance(value, ATOMS):
+                digest.update(repr(value).encode())
+            elif id(value) not in seen:
+                seen[id(value)] = value
+                held = self._contents_of(value) or []
+                digest.update(str(len(held)).encode())
+                if isinstance(value, set | frozenset):
+                    held = sorted(held, key=repr)
+                left += [part for named in reversed(held) for part in reversed(named)]
+        return digest.hexdigest()
+
+
+def _role(thing: Any) -> str:
+    kinds = (kind.__name__ for kind in type(thing).__mro__ if kind.__name__ in ("Query", "Mechanism", "Miner"))
+    return next(kinds, "object").lower()
+
+
+def is_foreign_module(module: str) -> bool:
+    """Tell whether a module, by its full name, is neither the core's nor Python's own."""
+    package = module.partition(".")[0]
+    return package != CORE and package not in sys.stdlib_module_names
+
+
+def _is_data(name: str) -> bool:
+    return not (name.startswith("__") and name.endswith("__"))
+
+
+def _place(place: str, holder: Any, label: str) -> str:
+    """Name the content of a place, as far in as a reader knows it by name."""
+    match holder:
+        case types.ModuleType():
+            return f"the global '{label}' of {place}"
+        case type():
+            return f"the attribute '{label}' of {place}"
+        case types.FunctionType():
+            return f"{label} of '{holder.__qualname__}'" if label else place
+    return f"the variable {label} of {place}" if place == ENVIRONMENT else place
+
+
+def is_cache(place: str) -> bool:
+    """Tell whether a place that `HiddenState.kept` names is a function's cache."""
+    return place.startswith(CACHE)
+
+
+def _is_cache(value: Any) -> bool:
+    return hasattr(value, "cache_clear") and hasattr(value, "__qualname__")
+
+
+def _in_cache(referent: Any) -> Iterable[Any]:
+    if isinstance(referent, dict):
+        return [part for pair in list(referent.items()) for part in pair]
+    return () if isinstance(referent, type) else (referent,)
+
+
+def _modules_of(kinds: Iterable[type[Any]], packages: set[str]) -> list[types.ModuleType]:
+    """Return those modules of the packages that the classes' modules hold or import, directly or indirectly.
+
+    A package, such as one of tests, may have hundreds of modules that the classes never use.
+    """
+    known = {name: module for name, module in list(sys.modules.items()) if name.partition(".")[0] in packages}
+    left, found = [kind.__module__ for kind in kinds], dict[str, types.ModuleType]()
+    while left:
+        name = left.pop()
+        if name in known and name not in found:
+            found[name] = known[name]
+            left += (other for held in list(vars(known[name]).values()) for other in _modules_behind(held))
+    return list(found.values())
+
+
+def _modules_behind(held: Any) -> Iterable[str]:
+    """Return the names of the modules that a module's global leads to."""
+    if isinstance(held, types.ModuleType):
+        return (held.__name__,)
+    names = {getattr(type(held), "__module__", None), getattr(held, "__module__", None)}
+    left = list(vars(held).values()) if isinstance(held, type) else [held]
+    codes = [code for part in left if isinstance(code := getattr(part, "__code__", None), types.CodeType)]
+    while codes:
+        code = codes.pop()
+        names.update(code.co_names)  # an import within a function is by a name of its code
+        codes += (part for part in code.co_consts if isinstance(part, types.CodeType))
+    return [name for name in names if isinstance(name, str)]
+
+
+@functools.cache
+def _slots(kind: Any) -> list[str]:
+    """Return the names of the slots of a class and its bases. A property of a subclass may hide one of a base."""
+    bases = (vars(base) for base in kind.__mro__ if "__slots__" in vars(base))
+    names = {name for base in bases for name, part in base.items() if _is_slot(part)}
+    return sorted(name for name in names if _is_slot(getattr(kind, name, None)))
+
+
+def _is_slot(part: Any) -> bool:
+    return isinstance(part, types.MemberDescriptorType)
+
+
+def _alike(one: Held, other: Held) -> bool:
+    """Tell whether two values hold the same objects under the same names, numbers and texts by value."""
+    return len(one) == len(other) and all(
+        name == again and (a is b or (type(a) is type(b) and isinstance(a, ATOMS) and bool(a == b)))
+        for (name, a), (again, b) in zip(one, other, strict=True)
+    )
+
+
+def _restore(value: Any, held: Held) -> None:
+    """Give a value its earlier contents. Parts that cannot be put back stay."""
+    parts = [part for _, part in held]
+    match value:
+        case types.ModuleType() | type():
+            known = dict(held)
+            for name in [name for name in vars(value) if _is_data(name) and name not in known]:
+                delattr(value, name)
+            for name, part in known.items():
+                if vars(value).get(name) is not part:
+                    setattr(value, name, part)
+        case types.FunctionType():
+            value.__defaults__, value.__kwdefaults__ = parts[-3:-1]
+        case types.CellType():
+            value.cell_contents = parts[0]
+        case np.ndarray() if value.dtype.kind != "O":
+            value[...] = np.frombuffer(parts[0], value.dtype).reshape(value.shape)
+        case np.ndarray():
+            value[...] = parts
+        case dict():
+            value.clear()
+            value.update(zip(parts[::2], parts[1::2], strict=True))
+        case set():
+            value.clear()
+            value.update(parts)
+        case list() | collections.deque():
+            value.clear()
+            value.extend(parts)
+        case bytearray():
+            value[:] = parts[0]
+        case array.array():
+            value[:] = array.array(value.typecode, parts[0])
+        case np.random.Generator():
+            value.bit_generator.state = pickle.loads(parts[0])
+        case random.Random():
+            value.setstate(pickle.loads(parts[0]))
+        case _ if _is_cache(value):
+            value.cache_clear()
+        case _ if type(value).__module__.partition(".")[0] not in sys.stdlib_module_names - WALKED:
+            kind: Any = type(value)
+            slots = set(_slots(kind))
+            for name in slots & dict(held).keys():
+                object.__setattr__(value, name, dict(held)[name])
+            if hasattr(value, "__dict__"):
+                vars(value).clear()
+                vars(value).update((name, part) for name, part in held if name not in slots)

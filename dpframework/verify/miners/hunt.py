@@ -1,0 +1,162 @@
+"""The hunt for the largest realised loss, over transcripts and over pairs of neighbouring tables.
+
+Drawn transcripts are weighed on random pairs, on all small ones, and on very many equal rows. Then it is a game of two
+moves, played from several pairs: for a pair of tables, the outputs that lose most on it (`adversary`); for these
+outputs, pairs that are climbed to. It ends early where no more can be won, since the claim is reached.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import final
+
+import numpy as np
+
+from dpframework.verify.miners.adversary import worst_transcript
+from dpframework.verify.miners.replay import Weigher
+from dpframework.verify.miners.search import Search, WorstPair
+from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.transcript import Transcript
+from dpframework.verify.queries.many import pairs_of_many
+from dpframework.verify.tables.neighbours import Pair, Sizes, changes
+
+MOST_ROWS = 1000
+EXHAUSTED = 3  # transcripts that are weighed on all small tables
+FEW = 16  # pairs that a steered transcript is weighed on
+TIGHT = 0.97  # of the claim: as near as a search needs to come
+FEWEST_GAMES = 4  # even if the claim is reached: a mistake may show on other tables
+MOVES = 40  # of a climb, after which the outputs are chosen anew
+TIRED = 2  # climbs without success that end a game
+MOST_ENDS = 12  # of games, that are kept
+
+
+@final
+class Hunt:
+    """Pairs and transcripts of one subject.
+
+    Parameters
+    ----------
+    subject
+        What is audited.
+    claim
+        Its pure epsilon.
+    allowed
+        The loss beyond which the claim is refuted.
+    most
+        How many equal rows a table may have.
+    rng
+        The random generator of the search.
+    tell
+        Called with how far the hunt is, now and then.
+
+    Attributes
+    ----------
+    tried
+        How many pairs of tables have been weighed, and how often an output was chosen at every release.
+    exhaustive
+        Up to how many shared rows all tables of a few kinds of rows were tried; -1 for none.
+    ends
+        Where the first games ended: a pair of tables, and outputs that lose much on it.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        claim: Fraction,
+        allowed: float,
+        most: int,
+        rng: np.random.Generator,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._subject, self._rng, self._most, self._allowed, self._tell = subject, rng, most, allowed, tell
+        self._claim, self._enough = float(claim), TIGHT * float(claim)
+        self._changes = changes(subject.universe, subject.relation, subject.by)
+        sizes = Sizes.of(subject.schema, subject.relation, subject.most_rows(MOST_ROWS), subject.by.rows)
+        self._search = Search(self._changes, subject.universe.kinds, sizes, rng, subject.patience)
+        self._chosen = 0
+        self.exhaustive = -1
+        self.ends: list[tuple[Pair, Transcript]] = []
+
+    @property
+    def tried(self) -> int:
+        """How many pairs have been weighed."""
+        return self._search.tried + self._chosen
+
+    def worst(
+        self, transcripts: list[Transcript], steered: list[Transcript], pairs: int, reached: float
+    ) -> tuple[WorstPair, Transcript]:
+        """Return the pair with the largest loss found, and the transcript that shows it.
+
+        Parameters
+        ----------
+        transcripts
+            Drawn ones.
+        steered
+            Others, weighed on a few pairs: they show what lies behind a branch; drawn ones come nearer a claim.
+        pairs
+            How many pairs to try, about.
+        reached
+            The largest loss that is known before.
+        """
+        found, patience = self._weigh_draws(transcripts, steered, pairs), self._subject.patience
+        games = 0
+        while (not games or self.tried < pairs) and not patience.over:
+            most = max(found[0].loss, reached)
+            if games >= FEWEST_GAMES and most >= self._enough:
+                break
+            self._tell(f"{most / self._claim:.0%} of the claim reached on {self.tried:,} of {pairs:,} pairs of tables")
+            start = found[0].pair if games % 2 else self._search.random_pair()
+            ended = self._game(start, pairs)
+            found = max(found, ended, key=lambda one: one[0].loss)
+            games += 1
+            if games <= MOST_ENDS:
+                self.ends.append((ended[0].pair, ended[1]))
+            if found[0].loss > self._allowed:
+                break
+        return found
+
+    def _weigh_draws(
+        self, transcripts: list[Transcript], steered: list[Transcript], pairs: int
+    ) -> tuple[WorstPair, Transcript]:
+        """Weigh drawn transcripts, all on random pairs, some on all small ones, the longest on many equal rows."""
+        search, weighers = self._search, [Weigher(self._subject, transcript) for transcript in transcripts]
+        each, every = max(pairs // (16 * len(weighers)), 2), pairs // (16 * EXHAUSTED)
+        tried = [(search.at_random(weigher.loss, each), k) for k, weigher in enumerate(weighers)]
+        tried += [(search.exhaustive(weigher.loss, every), k) for k, weigher in enumerate(weighers[:EXHAUSTED])]
+        longest = max(range(len(transcripts)), key=lambda k: len(transcripts[k].events))
+        many = pairs_of_many(self._subject.universe, self._changes, self._most)
+        tried.append((search.worst(weighers[longest].loss, many), longest))
+        self.exhaustive = search.sizes_covered(every)
+        for transcript in steered:
+            weighers.append(Weigher(self._subject, transcript))
+            tried.append((search.at_random(weighers[-1].loss, FEW), len(weighers) - 1))
+        found, k = max(tried, key=lambda one: one[0].loss)
+        if found.loss > 0:
+            found = search.climb(weighers[k].loss, found.pair, MOVES, enough=self._enough)
+        return found, [*transcripts, *steered][k]
+
+    def _game(self, pair: Pair, pairs: int) -> tuple[WorstPair, Transcript]:
+        """Choose the worst outputs for the tables and the worst tables for these outputs, while the loss grows."""
+        best, tired = self._choose_pair_for(pair), 0
+        patience = self._subject.patience
+        while not patience.over and tired < TIRED and self.tried < pairs and best[0].loss < self._enough:
+            found, transcript = best
+            weigher = Weigher(self._subject, transcript)
+            climbed = self._search.climb(weigher.loss, found.pair, MOVES, enough=self._enough)
+            again = self._choose_pair_for(climbed.pair)
+            reached = max(best, (climbed, transcript), again, key=lambda one: one[0].loss)
+            tired = 0 if reached[0].loss > found.loss * (1 + 1e-6) else tired + 1
+            best = reached
+        return best
+
+    def _choose_pair_for(self, pair: Pair) -> tuple[WorstPair, Transcript]:
+        """Return a pair with the worst outputs for it, either way round."""
+        chosen = []
+        for one, other in (pair.tables, pair.tables[::-1]):
+            transcript, tried = worst_transcript(self._subject, one, other, self._rng)
+            self._chosen += tried // max(len(transcript.releases), 1)
+            loss = Weigher(self._subject, transcript).loss(*pair.tables) if transcript.events else 0.0
+            chosen.append((WorstPair(pair, loss if not math.isnan(loss) else 0.0), transcript))
+        return max(chosen, key=lambda one: one[0].loss)

@@ -1,0 +1,133 @@
+"""The queries that runs of a miner ask, with their inputs and their answers on neighbouring tables."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.descriptions import Cases
+from dpframework.facts.privacy import Relation
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.queries import Query
+from dpframework.queries.answers import answer_of
+from dpframework.verify.mechanisms.answers import Answers, invent_answers
+from dpframework.verify.mechanisms.probes import probes
+from dpframework.verify.mechanisms.samplers import serves
+from dpframework.verify.miners.subject import SCOPE, Subject
+from dpframework.verify.miners.transcript import DerivationEvent, PartitionEvent, ReleaseEvent, SampleEvent, record
+from dpframework.verify.queries.other_process import is_foreign
+from dpframework.verify.queries.row_climb import answer_among, climb_rows
+from dpframework.verify.tables.neighbours import Rows, Universe
+from dpframework.verify.tables.small_tables import Held
+
+MOST_ALIKE = 24  # queries of a plugin that have the same facts
+MOST_CLIMBED = 4  # queries of a miner, whose worst rows are looked for
+
+
+@final
+@attrs.frozen(eq=False)
+class QueryCall:
+    """A query in a run, with its mechanism, inputs, the attributes that were derived before, and its step's path."""
+
+    query: Query
+    mechanism: Mechanism
+    inputs: Mapping[str, Any]
+    derived: tuple[tuple[Attribute, Cases], ...]
+    path: str = ""
+
+
+def trace_queries(subject: Subject) -> Iterator[QueryCall]:
+    """Yield the queries that some runs ask, of alike ones of a mechanism the first; of a plugin's `MOST_ALIKE`."""
+    seen: dict[Any, list[Query]] = {}
+    kinds = subject.universe.kinds
+    for seed, size in enumerate((0, 3, 12, 60, 60, 60)):
+        rows = bytes(k % kinds for k in range(size))
+        transcript = record(subject, fitting(subject, rows), seed, flattening=3)
+        derived: dict[int, tuple[tuple[Attribute, Cases], ...]] = {0: ()}
+        for event in transcript.events:
+            before = derived[event.rows]
+            match event:
+                case PartitionEvent():
+                    derived.update(dict.fromkeys(event.parts, before))
+                case SampleEvent():
+                    derived[event.result] = before
+                case DerivationEvent():
+                    derived[event.result] = (*before, (event.attribute, event.cases))
+                case ReleaseEvent():
+                    query = event.charge.step.query
+                    key = query.facts(), event.charge.step.mechanism.name
+                    path = event.charge.path.removeprefix(SCOPE + "/")
+                    alike = seen.setdefault(key, [])
+                    if not alike or (
+                        len(alike) < MOST_ALIKE
+                        and is_foreign(query)
+                        and not any(are_equal(query, one) for one in alike)
+                    ):
+                        alike.append(query)
+                        yield QueryCall(query, event.charge.step.mechanism, event.inputs, before, path)
+
+
+def are_equal(one: Any, other: Any) -> bool:
+    """Tell whether two queries are equal. Queries that cannot be compared, such as ones with arrays, are not."""
+    try:
+        return one is other or bool(one == other)
+    except Exception:
+        return False
+
+
+def fitting(subject: Subject, rows: Rows) -> Rows:
+    """Return rows cut or repeated to a number that the schema's public facts allow."""
+    least, most = subject.schema.rows or 0, subject.schema.row_bound
+    return (rows + bytes(max(least - len(rows), 0)))[:most]
+
+
+def takes_any_answers(mechanism: Mechanism) -> bool:
+    """Tell whether a mechanism draws from numbers or scores, rather than from answers of its own kind."""
+    return any(serves(mechanism, probe) for probe in probes())
+
+
+def call_answers(subject: Subject, asked: QueryCall, tables: Sequence[tuple[Rows, Rows]]) -> Answers:
+    """Return a query's facts with pairs of answers, on given pairs of tables or on made-up ones."""
+    facts = asked.query.facts()
+    if takes_any_answers(asked.mechanism):
+        return invent_answers(facts)
+
+    def evaluate_each(mechanism: Mechanism, calibration: Calibration, relation: Relation) -> Iterator[tuple[Any, Any]]:
+        for pair in dict.fromkeys(tables):
+            one, other = (evaluate(subject, asked, rows) for rows in pair)
+            yield one, other
+
+    return Answers(facts, evaluate_each)
+
+
+def evaluate(subject: Subject, asked: QueryCall, rows: Rows) -> Any:
+    """Return the answer to a query on a table of the subject's universe."""
+    return answer_of(asked.query, subject.engine, Held(rows, asked.derived, 0), asked.inputs)
+
+
+def with_climbed_rows(subject: Subject) -> Subject:
+    """Return the subject with those rows among its kinds that change a plugin's queries most, if not all are among it.
+
+    Of more kinds than are tried the worst may be none.
+    """
+    universe = subject.universe
+    if not universe.sampled or universe.places is None or subject.plan.index.samples or not is_foreign(subject.miner):
+        return subject
+    found, least = [], max((subject.schema.rows or 0) - 1, 0)
+    for asked in itertools.islice(trace_queries(subject), MOST_CLIMBED):
+        answer = functools.partial(_answer_among, asked)
+        climbed = climb_rows(universe, answer, least)
+        found += [] if climbed is None else [climbed]
+    places = np.concatenate([*found, universe.places], axis=1)
+    kept = np.sort(np.unique(places, axis=1, return_index=True)[1])  # the climbed ones first
+    return attrs.evolve(subject, given_universe=universe.among(places[:, kept]))
+
+
+def _answer_among(asked: QueryCall, universe: Universe, rows: Rows) -> Any:
+    return answer_among(asked.query, universe, rows, asked.derived, asked.inputs)

@@ -1,0 +1,364 @@
+"""Replay a transcript on another table, and weigh its outputs by their log-densities there.
+
+`replay` runs the miner again and compares the runs. It also sees whether each release could be made on that table at
+all: a release that is refused on some tables tells them apart, and no density accounts for that. `Weigher` evaluates
+the same releases without the miner. That is many times faster, as the search for the worst case needs it.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import math
+import re
+import zlib
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from dpframework.facts.privacy import NOTHING
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.plan.plan import Plan
+from dpframework.queries.answers import answer_of
+from dpframework.results.json_safe import to_json_safe
+from dpframework.run.scope import Charge
+from dpframework.verify.mechanisms.refusals import refusal
+from dpframework.verify.miners.sameness import same
+from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.transcript import (
+    DerivationEvent,
+    Diverged,
+    Event,
+    PartitionEvent,
+    ReleaseEvent,
+    RunOutcome,
+    SampleEvent,
+    Transcript,
+    WatchedGate,
+    run_through,
+)
+from dpframework.verify.tables.neighbours import Rows
+from dpframework.verify.tables.small_tables import Held, with_units
+
+MOST_SAMPLES = 512  # of one table that are added up
+MOST_REMEMBERED = 100_000  # rows of tables whose answers are kept
+
+
+@final
+@attrs.frozen(eq=False)
+class Replayed:
+    """A transcript forced upon a table.
+
+    Attributes
+    ----------
+    densities
+        The log-density of each of its outputs on that table, -inf for one that is impossible there. None where samples
+        are too many to add up, or the run differs.
+    divergence
+        How the run differs in what it makes public, in one sentence; None if it does not.
+    refused
+        Whether that is a release which cannot be made on that table.
+    caps
+        The most that the core of each release may lose (see `caps_of`).
+    """
+
+    densities: tuple[float, ...] | None
+    divergence: str | None
+    refused: bool = False
+    caps: tuple[float, ...] = ()
+
+    def loss(self, other: Replayed) -> float:
+        """Return the realised loss between two tables (see `difference`), 0 where nothing is known."""
+        if self.densities is None or other.densities is None:
+            return 0.0
+        return difference(self.densities, other.densities, self.caps)
+
+
+class Refused(Diverged):
+    """A release that was made on one table cannot be made on another."""
+
+
+@final
+@attrs.frozen(eq=False)
+class _ForcedGate(WatchedGate):
+    """A gate that puts out the outputs of a transcript, and stops a run that asks for something else.
+
+    Each output is drawn, too, and thrown away: the mechanism must be able to, and say so by its density.
+    """
+
+    events: Sequence[Event] = ()
+    densities: list[float] = attrs.field(factory=list)
+    position: list[int] = attrs.field(factory=lambda: [0])
+
+    def _next(self, what: str) -> Event:
+        if self.position[0] >= len(self.events):
+            raise Diverged(f"it goes on to {what}, where the recorded run had ended its releases")
+        self.position[0] += 1
+        return self.events[self.position[0] - 1]
+
+    def output(
+        self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
+    ) -> Any:
+        made = self._next(f"release '{charge.path}'")
+        if not isinstance(made, ReleaseEvent) or made.charge.path != charge.path or made.rows != rows.number:
+            raise Diverged(f"it releases '{charge.path}' where the recorded run did '{made}'")
+        if not same(charge.step.mechanism, made.charge.step.mechanism):
+            raise Diverged(f"it asks for '{charge.path}' with other parameters than the recorded run")
+        if not same(candidates, made.candidates):
+            raise Diverged(f"the candidates of '{charge.path}' differ")
+        if not same(inputs, made.inputs):
+            raise Diverged(f"the inputs given to '{charge.path}' differ")
+        self.densities.append(charge.calibration.mechanism.log_density(answer, made.output, charge.calibration))
+        wrong = refusal(charge.calibration.mechanism, answer, charge.calibration, self.randomness)
+        if wrong is not None:
+            raise Refused(f"release '{charge.path}' {wrong}")
+        return made.output
+
+    def happened(self, event: Event) -> None:
+        recorded = self._next(str(event))
+        if not same(event, recorded):
+            raise Diverged(f"it makes {event} where the recorded run did '{recorded}'")
+
+
+def replay(subject: Subject, transcript: Transcript, rows: Rows) -> Replayed:
+    """Run the miner on a table with the outputs of a transcript forced upon it."""
+    noise, seed = SeededRandomness(zlib.crc32(rows)), transcript.public_seed
+    gate = _ForcedGate(subject.engine, noise, (), public_seed=seed, events=transcript.events)
+    try:
+        outcome, _ = run_through(subject, gate, rows)
+    except Diverged as diverged:
+        return Replayed(None, str(diverged), isinstance(diverged, Refused))
+    if gate.position[0] < len(transcript.events):
+        return Replayed(None, f"it ends before '{transcript.events[gate.position[0]]}'")
+    if any(map(math.isnan, gate.densities)):
+        return Replayed(None, "a mechanism's log-density is not a number")
+    densities = _densities_of(subject, transcript, gate.densities, rows)
+    caps = caps_of(subject, transcript.events)
+    return Replayed(densities, _difference(outcome, transcript.outcome), caps=caps)
+
+
+def _densities_of(
+    subject: Subject, transcript: Transcript, densities: Sequence[float], rows: Rows
+) -> tuple[float, ...] | None:
+    """Return log-densities, over all samples for releases from samples. None if these are too many."""
+    if not any(isinstance(event, SampleEvent) for event in transcript.events):
+        return tuple(densities)
+    try:
+        return tuple(Weigher(subject, transcript).densities(rows))
+    except TooManySamplesError:
+        return None
+
+
+def _difference(outcome: RunOutcome, recorded: RunOutcome) -> str | None:
+    """Say how two runs with the same releases differ."""
+    if outcome.error != recorded.error:
+        return "it fails on one table and not, or otherwise, on the other"
+    if outcome.printed != recorded.printed:
+        return "it prints, logs or warns of something else with the same releases"
+    if not same(outcome.result, recorded.result) or _text(outcome.result) != _text(recorded.result):
+        return "its result differs with the same releases: something else than releases is in it"
+    return None
+
+
+def _text(result: Any) -> str:
+    """Return a result as text and as JSON, as a reader sees it, without addresses in memory."""
+    return re.sub(r" at 0x[0-9a-f]+", "", f"{result} {to_json_safe(result)}")
+
+
+class TooManySamplesError(Exception):
+    """A table has more samples than can be added up."""
+
+
+@final
+class Weigher:
+    """The log-densities of a transcript's outputs on any table, with a cache for each part's rows.
+
+    A release reads its own rows only, so a row more changes the densities of those releases that it reaches: all
+    others are looked up.
+
+    Parameters
+    ----------
+    subject
+        What is audited.
+    transcript
+        The outputs.
+    """
+
+    def __init__(self, subject: Subject, transcript: Transcript) -> None:
+        self._subject, self._events = subject, transcript.events
+        self._caps = caps_of(subject, transcript.events)
+        self._known: list[dict[Any, Any]] = [{} for _ in transcript.events]
+        self._remembered = 0
+
+    def densities(self, rows: Rows) -> list[float]:
+        """Return the log-density of each release, in order.
+
+        Releases from a sample are one, whose density is the mean over all samples.
+
+        Raises
+        ------
+        TooManySamplesError
+            If these are too many.
+        """
+        return self._densities({0: self._subject.engine.hold(rows)}, 0)
+
+    def _densities(self, held: dict[int, Held], first: int) -> list[float]:
+        """Return the log-densities of releases from some rows and their parts, from one event on."""
+        densities = []
+        for number in range(first, len(self._events)):
+            known, event = self._known[number], self._events[number]
+            if event.rows not in held:
+                continue  # from a sample, or not from this one
+            source = held[event.rows]
+            if isinstance(event, SampleEvent):
+                samples = samples_of(source, event.rate, ordered=self._subject.plan.reads_places)
+                if samples is None:
+                    raise TooManySamplesError
+                # Nobody sees which sample was drawn, so the density is the mean over all of them.
+                logs = [
+                    chance + math.fsum(self._densities({event.result: drawn}, number + 1)) for chance, drawn in samples
+                ]
+                densities.append(float(np.logaddexp.reduce(logs)))
+                continue
+            key = source.key
+            found = known.get(key)
+            if found is None:
+                found = self._evaluate(event, source)
+                self._remember(known, key, found, len(source.rows))
+            if isinstance(event, ReleaseEvent):
+                densities.append(found)
+            elif isinstance(event, PartitionEvent):
+                held.update(zip(event.parts, found, strict=True))
+            else:
+                held[event.result] = found
+        return densities
+
+    def _remember(self, known: dict[Any, Any], key: Any, found: Any, rows: int) -> None:
+        """Cache the log-densities of some rows, as long as the cache is small."""
+        if rows > MOST_REMEMBERED // 100:
+            return
+        self._remembered += rows
+        if self._remembered > MOST_REMEMBERED:
+            self._remembered = rows
+            for of_event in self._known:
+                of_event.clear()
+        known[key] = found
+
+    def _evaluate(self, event: Event, held: Held) -> Any:
+        engine = self._subject.engine
+        match event:
+            case ReleaseEvent():
+                step = event.charge.step
+                answer = answer_of(step.query, engine, held, event.inputs)
+                calibration = event.charge.calibration
+                return calibration.mechanism.log_density(answer, event.output, calibration)
+            case PartitionEvent():
+                return engine.split(held, event.cut)
+            case DerivationEvent():
+                return engine.derive(held, event.attribute, event.cases)
+
+    def loss(self, one: Rows, other: Rows) -> float:
+        """Return the realised privacy loss between two tables, infinite if only one of them can give the outputs.
+
+        Where samples are too many to add up, nothing is known, and 0 is returned. A query or density that fails on a
+        table counts as infinitely much: a run would end there.
+        """
+        try:
+            return difference(self.densities(one), self.densities(other), self._caps)
+        except TooManySamplesError:
+            return 0.0
+        except Exception:
+            return math.inf
+
+
+def caps_of(subject: Subject, events: Iterable[Event]) -> tuple[float, ...]:
+    """Return the most that each release may lose, infinite but for those that have an exact delta.
+
+    These may put out, with probability delta, what lies beside their core (see `mechanisms.losses`). Of an output one
+    cannot tell, so each counts for no more than its core may lose; that delta is large enough is seen where all outputs
+    of a release are listed (`check_losses`). A release counts for nothing where a unit's rows may be in several parts,
+    or its sample has to be averaged over.
+    """
+    plan, caps, sampled = subject.plan, [], set[int]()
+    if not plan.has_exact_delta:
+        return ()
+    for event in events:
+        if event.rows in sampled:
+            sampled.update(event.parts if isinstance(event, PartitionEvent) else ())
+            sampled.update((event.result,) if isinstance(event, SampleEvent | DerivationEvent) else ())
+        elif isinstance(event, SampleEvent):
+            sampled.add(event.result)
+            caps.append(0.0)
+        elif isinstance(event, ReleaseEvent):
+            caps.append(core_loss(event.charge, plan))
+    return tuple(caps)
+
+
+def core_loss(charge: Charge, plan: Plan) -> float:
+    """Return the most that the core of a release may lose between tables of a plan, infinite without an exact delta."""
+    losses, in_parts = charge.calibration.losses, plan.in_parts(charge.planned)
+    if losses.delta == NOTHING:
+        return math.inf
+    pure = losses.pure.add_or_remove_one if in_parts else losses.pure.under(plan.relation)
+    return 0.0 if pure is None or (in_parts and plan.unit.rows > 1) else float(pure)
+
+
+def difference(one: Sequence[float], other: Sequence[float], caps: Sequence[float] = ()) -> float:
+    """Return the absolute difference of two sums of log-densities, 0 if both tables exclude the outputs.
+
+    A density that is not a number counts as a violation: infinitely much.
+
+    Parameters
+    ----------
+    one, other
+        The log-densities of each release, on one table and on the other.
+    caps
+        The most that each may add to the difference, finite for releases with an exact delta. An output of these that
+        only one table can give is beside the core: of such a transcript nothing is known.
+    """
+    if any(map(math.isnan, one)) or any(map(math.isnan, other)):
+        return math.inf
+    if caps:
+        pairs = list(zip(one, other, caps, strict=True))
+        if any(math.isfinite(cap) and (a == -math.inf) != (b == -math.inf) for a, b, cap in pairs):
+            return 0.0
+        if not any(-math.inf in (a, b) for a, b, _ in pairs):
+            return abs(math.fsum(min(max(a - b, -cap), cap) for a, b, cap in pairs))
+    impossible_here, impossible_there = -math.inf in one, -math.inf in other
+    if impossible_here or impossible_there:
+        return 0.0 if impossible_here and impossible_there else math.inf
+    return abs(math.fsum(a - b for a, b in zip(one, other, strict=True)))
+
+
+def samples_of(held: Held, rate: Fraction, *, ordered: bool = False) -> list[tuple[float, Held]] | None:
+    """Return every sample of a table without regard to order, with the logarithm of its probability.
+
+    Each row is in it or not, or each unit with all rows that are here. None where there are too many to add up. If
+    `ordered`, units of the same rows in another order differ, as they do where places in units are read.
+    """
+    rows = held.rows
+    if held.units is None:
+        counts = [(bytes((kind,)), rows.count(kind)) for kind in dict.fromkeys(rows)]
+    else:
+        contents: dict[int, list[int]] = {}
+        for unit, kind in zip(held.units, rows, strict=True):
+            contents.setdefault(unit, []).append(kind)
+        alike = collections.Counter(bytes(kinds if ordered else sorted(kinds)) for kinds in contents.values())
+        counts = list(alike.items())
+    if math.prod(number + 1 for _, number in counts) > MOST_SAMPLES:
+        return None
+    here, away, found = math.log(rate), math.log1p(-rate), []
+    of_all = sum(number for _, number in counts)
+    for kept in itertools.product(*(range(number + 1) for _, number in counts)):
+        ways = math.prod(math.comb(number, k) for (_, number), k in zip(counts, kept, strict=True))
+        chance = math.log(ways) + sum(kept) * here + (of_all - sum(kept)) * away
+        units = [unit for (unit, _), k in zip(counts, kept, strict=True) for _ in range(k)]
+        rows_kept = b"".join(units)
+        of_rows = held.units is None
+        found.append(
+            (chance, Held(rows_kept, held.derived, 0) if of_rows else with_units(rows_kept, units, held.derived))
+        )
+    return found

@@ -1,0 +1,287 @@
+"""Checks of each step of a miner's runs: its query's sensitivity, its mechanism's draws and its mechanism's claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.privacy import Relation
+from dpframework.mechanisms import Mechanism
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.queries import Query, QueryFacts
+from dpframework.verify.mechanisms.answers import invent_answers
+from dpframework.verify.mechanisms.losses import UNIT, LossReport, check_losses
+from dpframework.verify.mechanisms.probes import Probe
+from dpframework.verify.mechanisms.samplers import SamplerReport, check_sampler
+from dpframework.verify.miners.query_trace import (
+    QueryCall,
+    are_equal,
+    call_answers,
+    evaluate,
+    fitting,
+    takes_any_answers,
+    trace_queries,
+)
+from dpframework.verify.miners.subject import Subject
+from dpframework.verify.patience import Patience
+from dpframework.verify.queries.other_process import AskedHere, OtherProcess, differences, is_foreign
+from dpframework.verify.queries.related_schemas import related_mechanisms, related_miners, related_schemas
+from dpframework.verify.queries.sensitivity import search_sensitivity, search_smallest_tables
+from dpframework.verify.queries.sensitivity_report import SensitivityReport
+
+ALIKE = 3  # queries of one name with the same sensitivities, that differ in what they are asked of
+SAMPLED = 2  # mechanisms of one name, with different parameters
+DRAWN = 6_000  # outputs that a mechanism's tests draw or weigh, about, where it takes answers of its own kind
+UNITS = (UNIT, 2 * UNIT + 1)  # rows of a unit: what is right of few may be wrong of more
+MORE_UNITS = (UNIT - 1, 20)  # and what is right of an odd number, of an even one
+COMPARED = 2  # mechanisms of one name, with different queries or relations
+
+
+@final
+class StepChecks:
+    """Checks of each query's sensitivity and of some mechanisms' draws and claims, as runs ask for them.
+
+    Parameters
+    ----------
+    replays
+        The replays of an audit: an eighth of them is how many pairs of tables a query is searched on.
+    seed
+        The seed of the searches.
+    left_out
+        Where what there was no time for is written.
+    tell
+        Called with what is about to be done.
+    foreign
+        Whether the project's own mechanisms are left to their own suites.
+    """
+
+    def __init__(
+        self,
+        replays: int,
+        seed: int,
+        left_out: list[str],
+        tell: Callable[[str], None] = lambda what: None,
+        *,
+        foreign: bool = False,
+    ) -> None:
+        self._pairs, self._seed, self._left_out, self._tell = max(replays // 8, 60), seed, left_out, tell
+        self._foreign = foreign
+        self.steps: dict[str, str] = {}
+        self.sensitivities: dict[Any, SensitivityReport] = {}
+        self._asked: dict[Any, AskedHere] = {}
+        self._other: OtherProcess | None = None
+        self._searched: dict[Any, list[Query]] = {}
+        self._units: set[Any] = set()
+        self._related: set[Any] = set()
+        self._alike: dict[Any, list[tuple[str, SensitivityReport]]] = {}
+        self.samplers: dict[Mechanism, SamplerReport] = {}
+        self.losses: dict[tuple[Mechanism, QueryFacts, Relation], LossReport] = {}
+
+    def check(self, subject: Subject, patience: Patience) -> None:
+        """Check the queries of a subject's runs that were not checked before."""
+        if self._other is None and is_foreign(subject.miner):
+            self._other = OtherProcess()  # now, before its code sees a table
+        own: list[Any] = []
+        for asked in trace_queries(subject):
+            own.append(asked.query)
+            if patience.over:
+                self._left_out.append(f"the sensitivity of {asked.query.text}")
+            else:
+                searched = self._search(subject, asked, patience)
+                self._check_mechanism(subject, asked, searched, patience)
+                self._search_unit(subject, asked, patience)
+                self._note(subject, asked, searched)
+        if is_foreign(subject.miner):
+            for how, schema in related_schemas(subject.schema):
+                self._check_related(attrs.evolve(subject, schema=schema, kinds=()), how, own, patience)
+            for how, miner in related_miners(subject.miner, subject.schema):
+                self._check_related(attrs.evolve(subject, miner=miner), how, own, patience)
+
+    def _check_related(self, subject: Subject, how: str, own: Sequence[Any], patience: Patience) -> None:
+        """Search the queries that a plugin makes of another schema than its example's, if the miner plans that.
+
+        Or with another parameter. Those that it asks in its example too follow from neither, and are its author's word.
+        """
+        try:
+            if subject.delta_needed is None:
+                return
+            asked = list(trace_queries(subject))
+        except Exception:  # it does not serve such a schema or parameter, and so claims nothing of it
+            return
+        for one in asked:
+            facts = one.query.facts()
+            key = facts, subject.relation, subject.schema.fingerprint, how
+            like = facts.name, facts.sensitivities, subject.relation, how
+            known = (
+                key in self.sensitivities or like in self._related or any(are_equal(one.query, query) for query in own)
+            )
+            if known or not is_foreign(one.query):
+                continue
+            if patience.over:
+                self._left_out.append(f"the sensitivity of {one.query.text} {how}")
+                continue
+            self._tell(f"searching the sensitivity of {one.query.text} {how}")
+            self._related.add(like)
+            found = self._search_sensitivity(subject, one, self._pairs // 2, patience)
+            self.sensitivities[key] = attrs.evolve(found, query=f"{found.query}, {how}")
+
+    def ask_elsewhere(self) -> None:
+        """Ask the queries again in one new process, and note those that answer otherwise there."""
+        if not self._asked:
+            return
+        asked, self._asked = self._asked, {}
+        other, self._other = self._other, None
+        for (key, one), problem in zip(asked.items(), differences(list(asked.values()), other), strict=True):
+            if problem is not None:
+                found = self.sensitivities[key]
+                self.sensitivities[key] = attrs.evolve(found, wrong=(*found.wrong, problem))
+            if one.pickled is None:
+                self._left_out.append(f"asking {one.query.text} in another process, to which it cannot be sent")
+
+    def problems(self) -> list[str]:
+        """Return the failed claims, in words."""
+        self.ask_elsewhere()
+        return [
+            *(f"{one.relation}: {one}" for one in self.sensitivities.values() if not one.passed),
+            *(str(one) for one in self.samplers.values() if not one.passed),
+            *(str(one) for one in self.losses.values() if not one.passed),
+        ]
+
+    def _note(self, subject: Subject, asked: QueryCall, searched: SensitivityReport | None) -> None:
+        """Say how near the searches came to the bounds of a step's query and the claim of its mechanism."""
+        found = ["an equal query was searched before"]
+        if searched is not None:
+            found = [f"{one.ratio:.0%} of the {one.norm} change that its query declares" for one in searched.measured]
+        compared = self.losses.get((asked.mechanism, asked.query.facts(), subject.relation))
+        if compared is not None:
+            found.append(f"{compared.tightness:.0%} of what its mechanism claims")
+        self.steps[f"step '{asked.path}', {subject.relation}"] = "reached " + ", ".join(found)
+
+    def _search(self, subject: Subject, asked: QueryCall, patience: Patience) -> SensitivityReport | None:
+        """Search a query's sensitivity, or return the findings of an equal one on the same schema."""
+        facts, schema = asked.query.facts(), subject.schema.fingerprint
+        rows = subject.by.rows if asked.query.for_rows(subject.by.rows) else 1
+        key = facts, subject.relation, schema
+        alike = self._alike.setdefault((facts.name, facts.sensitivities, subject.relation), [])
+        if key in self.sensitivities or len(alike) >= ALIKE:
+            self._search_smallest(subject, asked, key, patience)
+            return self.sensitivities.get(key) or next((found for at, found in alike if at == schema), None)
+        self._tell(f"searching the sensitivity of {asked.query.text}")
+        self.sensitivities[key] = self._search_sensitivity(subject, asked, self._pairs, patience, rows)
+        self._searched.setdefault(key, []).append(asked.query)
+        alike.append((schema, self.sensitivities[key]))
+        if is_foreign(asked.query):
+            some = fitting(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
+            self._asked[key] = AskedHere.of(asked.query, subject.schema, some, asked.derived, asked.inputs)
+        return self.sensitivities[key]
+
+    def _search_smallest(self, subject: Subject, asked: QueryCall, key: Any, patience: Patience) -> None:
+        """Search a plugin's query on the smallest tables, unless it is one that was: equal facts may hide a mistake."""
+        known = self._searched.setdefault(key, [])
+        if not is_foreign(asked.query) or any(are_equal(asked.query, one) for one in known):
+            return
+        known.append(asked.query)
+        given = asked.query, subject.schema, subject.relation
+        found = search_smallest_tables(*given, inputs=asked.inputs, derived=asked.derived, seconds=patience.left / 2)
+        if not found.passed:
+            self.sensitivities[key, len(known)] = attrs.evolve(found, query=f"{found.query}, of step '{asked.path}'")
+
+    def _search_sensitivity(
+        self, subject: Subject, asked: QueryCall, pairs: int, patience: Patience, rows: int = 1
+    ) -> SensitivityReport:
+        return search_sensitivity(
+            asked.query,
+            subject.schema,
+            subject.relation,
+            inputs=asked.inputs,
+            derived=asked.derived,
+            pairs=pairs,
+            seed=self._seed,
+            seconds=patience.left / 2,
+            rows=rows,
+        )
+
+    def _search_unit(self, subject: Subject, asked: QueryCall, patience: Patience) -> None:
+        """Search a query's declarations for units of several rows, though no run asks for one here."""
+        facts, bound = asked.query.facts(), subject.schema.row_bound
+        for rows in (*UNITS, *MORE_UNITS) if is_foreign(asked.query) else UNITS:
+            declared = asked.query.for_rows(rows)
+            like = facts.name, tuple(declared), subject.relation, rows
+            if subject.by.rows > 1 or not declared or like in self._units or patience.over:
+                return
+            if bound is not None and bound <= rows:
+                return  # no room for a unit
+            self._units.add(like)
+            found = self._search_sensitivity(subject, asked, self._pairs // 2, patience, rows)
+            self.sensitivities[like] = attrs.evolve(found, query=f"{found.query}, of a unit of {rows} rows")
+
+    def _check_mechanism(
+        self, subject: Subject, asked: QueryCall, searched: SensitivityReport | None, patience: Patience
+    ) -> None:
+        mechanism, facts = asked.mechanism, asked.query.facts()
+        if self._foreign and not is_foreign(mechanism):
+            return
+        made_up = takes_any_answers(mechanism)
+        if patience.over:
+            self._left_out.append(f"the draws and claims of {mechanism.name} on {facts.text}")
+            return
+        if not made_up and not _can_be_drawn(subject, asked, patience):
+            self._left_out.append(f"sampling {mechanism.name} on {facts.text}, of which a draw takes too long")
+            return
+        alike = sum(1 for known in self.samplers if known.name == mechanism.name)
+        if mechanism not in self.samplers and alike < SAMPLED:
+            self._tell(f"sampling {mechanism.name}")
+            drawn_from, beside = _probes(subject, asked)
+            foreign = is_foreign(mechanism)  # ours are tried in every setting by their own suites
+            self.samplers[mechanism] = check_sampler(mechanism, given=drawn_from, beside=beside, settings=foreign)
+        compared = [known for by, known, at in self.losses if (by.name, at) == (mechanism.name, subject.relation)]
+        tables = [] if searched is None else [measured.tables for measured in searched.measured]
+        if (tables or made_up) and len(compared) < COMPARED and facts.name not in [known.name for known in compared]:
+            self._tell(f"comparing the claims of {mechanism.name}")
+            given = [call_answers(subject, asked, tables)]
+            relations = [subject.relation]
+            found = check_losses(mechanism, given=given, relations=relations, seconds=patience.left / 2)
+            if found.cut_short:
+                self._left_out.append(f"comparing all claims of {mechanism.name} on {facts.text}")
+            self.losses[mechanism, facts, subject.relation] = found
+            if made_up and is_foreign(mechanism):
+                self._check_spending(mechanism, facts, subject.relation, patience)
+
+    def _check_spending(self, mechanism: Mechanism, facts: QueryFacts, relation: Relation, patience: Patience) -> None:
+        """Test a plugin's mechanism with less and with more to spend than its example does."""
+        for how, other in related_mechanisms(mechanism):
+            if other in self.samplers or patience.over:
+                continue
+            self._tell(f"sampling {mechanism.name} {how}")
+            drawn = check_sampler(other, settings=False)
+            given = [invent_answers(facts)]
+            lost = check_losses(other, given=given, relations=[relation], seconds=patience.left / 2)
+            self.samplers[other] = attrs.evolve(drawn, mechanism=f"{drawn.mechanism}, {how}")
+            self.losses[other, facts, relation] = attrs.evolve(lost, mechanism=f"{lost.mechanism}, {how}")
+
+
+def _can_be_drawn(subject: Subject, asked: QueryCall, patience: Patience) -> bool:
+    """Tell whether there is time for the draws from answers of the plan's own that a mechanism's tests make."""
+    answer = evaluate(subject, asked, fitting(subject, bytes(1)))
+    calibration = asked.mechanism.calibrate(asked.query.facts(), subject.relation)
+    if calibration is None:
+        return True
+    randomness = SeededRandomness(0).handed(asked.mechanism.assumptions)
+    return patience.allows(DRAWN, lambda: asked.mechanism.release(answer, calibration, randomness))
+
+
+def _probes(subject: Subject, asked: QueryCall) -> tuple[Sequence[Probe] | None, Sequence[Probe]]:
+    """Return the probes that replace the kit's probes (None: nothing replaces them), and those that are added to them.
+
+    A mechanism that takes answers of its own kind is drawn from with the plan's answers only. Another mechanism of a
+    plugin is drawn from with both.
+    """
+    made_up = takes_any_answers(asked.mechanism)
+    if made_up and not is_foreign(asked.mechanism):
+        return None, ()
+    rows = fitting(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
+    answer = evaluate(subject, asked, rows)
+    own = Probe(asked.query.facts(), lambda scale: answer)
+    return (None, [attrs.evolve(own, relation=subject.relation, by=subject.by)]) if made_up else ([own], ())

@@ -1,0 +1,193 @@
+"""The subject of an audit, one miner on one schema under one relation, with its plan and the plan's claim."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from dpframework.accountant import BUILT_IN, Accountant, AccountedPlan, PureAccountant
+from dpframework.accountant.exact_delta import exact_delta_of
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import PrivacyLoss, Relation, decimal_text
+from dpframework.facts.schema import Schema
+from dpframework.facts.unit import ROW, PrivacyUnit, UnitChange
+from dpframework.plan.nodes import sequential
+from dpframework.plan.plan import Budget, Plan, PublicFacts
+from dpframework.run.miner import Miner
+from dpframework.run.scope import Run
+from dpframework.study.study_plan import StudyPlan
+from dpframework.verify.patience import Patience
+from dpframework.verify.queries.many import largest_number
+from dpframework.verify.tables.neighbours import SAMPLED_ROWS, Universe
+from dpframework.verify.tables.small_tables import SmallTables
+
+SCOPE = "audited"
+USUAL_DELTA = Fraction(1, 10**6)  # of a plan without a pure claim, whose example carries no delta
+
+
+@final
+@attrs.frozen(eq=False)
+class _TotalledBy(AccountedPlan):
+    """A plan that is totalled by one accountant."""
+
+    accounting: type[Accountant[Any]] = attrs.field(kw_only=True)
+
+    @property
+    def accountants(self) -> tuple[type[Accountant[Any]], ...]:
+        """That one."""
+        return (self.accounting,)
+
+
+@final
+@attrs.frozen(eq=False)
+class Subject:
+    """A miner bound to a schema and a relation.
+
+    Attributes
+    ----------
+    miner
+        The miner whose claim is tested on small tables.
+    schema
+        The schema that its small tables are of.
+    relation
+        The neighbouring relation.
+    delta
+        The delta that its example carries; 0 for a pure claim.
+    accounting
+        The accountant whose total is the claim; None for the one that a study would charge the plan by: the one with
+        the smallest total, of all that are installed.
+    kinds
+        The kinds of rows that its tables are made of; empty for those of the schema, or a sample of them.
+    patience
+        When its searches end early.
+    unit
+        Whom its claim is to protect: neighbours differ by one such unit.
+    given_universe
+        The kinds of rows that its tables are made of, where some were looked for; None for those above.
+    """
+
+    miner: Miner
+    schema: Schema
+    relation: Relation
+    delta: Fraction = Fraction(0)
+    accounting: type[Accountant[Any]] | None = None
+    kinds: tuple[Mapping[str, Any], ...] = ()
+    patience: Patience = attrs.field(factory=Patience)
+    unit: PrivacyUnit = ROW
+    given_universe: Universe | None = None
+
+    def __attrs_post_init__(self) -> None:
+        """Take the miner as a study with this unit and relation would run it."""
+        object.__setattr__(self, "miner", self.miner.for_study(self.unit, self.relation))
+
+    @functools.cached_property
+    def plan(self) -> Plan:
+        """The miner's plan, in a scope of its own as in a study."""
+        root = sequential(sequential(self.miner.plan(self.schema), name=SCOPE))
+        return Plan(root, self.relation, PublicFacts.of(self.schema), Budget(1), self.schema, unit=self.unit)
+
+    @property
+    def by(self) -> UnitChange:
+        """The largest change that one unit makes to the rows."""
+        return self.plan.unit_change
+
+    @property
+    def most(self) -> int:
+        """How many equal rows two neighbours may share."""
+        return largest_number(self.schema, self.relation, self.by.rows)
+
+    def most_rows(self, usual: int) -> int:
+        """Return the largest table, small where the plan samples, so that all samples can be added up."""
+        return min(usual, SAMPLED_ROWS) if self.plan.index.samples else usual
+
+    @functools.cached_property
+    def universe(self) -> Universe:
+        """The kinds of rows that small tables are made of."""
+        return self.given_universe or Universe(self.schema, rows=self.kinds)
+
+    @functools.cached_property
+    def engine(self) -> SmallTables:
+        """Where the small tables are evaluated."""
+        return SmallTables(self.universe, self.together)
+
+    @functools.cached_property
+    def together(self) -> int:
+        """The number of rows of a unit if the plan samples whole units or counts them once for a key, else 1."""
+        return self.unit.rows if self.unit.groups_rows and self.plan.reads_units else 1
+
+    @functools.cached_property
+    def claim(self) -> Fraction | None:
+        """The plan's claim in epsilon at its exact delta, or None where it has no claim under the relation."""
+        total = self.total_at(self.exact_delta)
+        return None if total is None else total.epsilon
+
+    @functools.cached_property
+    def exact_delta(self) -> Fraction:
+        """The delta that the plan's releases have of their own, 0 for most."""
+        return exact_delta_of(self.plan.root, self.plan).under(self.relation) or Fraction(0)
+
+    def total_at(self, delta: Fraction) -> PrivacyLoss | None:
+        """Return the total that a study with a delta would charge the plan, or None without a claim."""
+        return self._plan_at(delta).smallest_total()
+
+    def claim_at(self, delta: Fraction) -> Fraction | None:
+        """Return the smallest epsilon that the plan claims at a delta in any notion of loss, or None."""
+        total = self.total_at(delta)
+        return None if total is None else total.epsilon
+
+    def accountant_at(self, delta: Fraction) -> type[Accountant[Any]]:
+        """Return the accountant that gives the plan its total at a delta."""
+        return type(self._plan_at(delta).accountant())
+
+    def name_accountant(self, delta: Fraction) -> str:
+        """Say which accountant gives the plan its total, and the charge of built-in ones, if that is a plugin's."""
+        kind, plan = self.accountant_at(delta), self._plan_at(delta)
+        if kind in BUILT_IN:
+            return ""
+        known = AccountedPlan(plan.root, plan.relation, plan.facts, plan.budget, plan.schema, unit=plan.unit)
+        total = known.smallest_total()
+        charge = "have no total" if total is None or total.epsilon is None else f"charge {decimal_text(total.epsilon)}"
+        return f", as accountant '{kind.name}' totals it; the built-in accountants {charge}"
+
+    def _plan_at(self, delta: Fraction) -> AccountedPlan:
+        """Return the plan in a study of a delta, with the accountants that may total it."""
+        if delta not in self._charged:
+            given = self.plan.root, self.relation, self.plan.facts, Budget(1, delta), self.schema
+            if self.accounting is None:
+                self._charged[delta] = StudyPlan(*given, unit=self.unit)
+            else:
+                self._charged[delta] = _TotalledBy(*given, unit=self.unit, accounting=self.accounting)
+        return self._charged[delta]
+
+    @functools.cached_property
+    def _charged(self) -> dict[Fraction, AccountedPlan]:
+        return {}
+
+    @functools.cached_property
+    def delta_needed(self) -> Fraction | None:
+        """The delta at which the plan has a claim, its exact one for a pure one, or None if there is no claim."""
+        if self.claim is not None and not self.delta:
+            return self.exact_delta
+        delta = self.delta or USUAL_DELTA
+        return None if self.claim_at(delta) is None else delta
+
+    def require_claim(self) -> None:
+        """Refuse a plan without any claim.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        if self.delta_needed is None:
+            raise InputError(
+                f"miner '{self.miner.name}' claims no finite epsilon under {self.relation}, not even with a delta"
+            )
+
+    def begin(self) -> Run:
+        """Return a new run of the plan, which makes planned releases only, each once."""
+        return Run(self.plan, PureAccountant(self.relation))

@@ -1,0 +1,303 @@
+"""A transcript, which holds all that a run made public in order, and its recording on a small table."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import logging
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+from unittest import mock
+
+import attrs
+import numpy as np
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.cuts import Cut
+from dpframework.facts.descriptions import Cases
+from dpframework.facts.errors import ReleaseRefused
+from dpframework.facts.privacy import decimal_text
+from dpframework.facts.schema import Schema
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.run.gate import Gate
+from dpframework.run.private_table import PrivateTable
+from dpframework.run.scope import Charge, ChargedRelease
+from dpframework.verify.miners.subject import SCOPE, Subject
+from dpframework.verify.tables.neighbours import Rows
+from dpframework.verify.tables.small_tables import Held
+
+STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime"}  # what every record of a log has
+
+
+@final
+@attrs.frozen(eq=False)
+class ReleaseEvent:
+    """A release, with its charge, its inputs, its output and the rows that it was made from."""
+
+    charge: Charge
+    inputs: Mapping[str, Any]
+    candidates: Sequence[Any] | None
+    output: Any
+    rows: int
+
+    def __str__(self) -> str:
+        """Write path and value."""
+        value = self.output if self.candidates is None else self.candidates[self.output]
+        return f"{self.charge.path} -> {str(value).replace(chr(10), ' ')}"
+
+
+@final
+@attrs.frozen(eq=False)
+class PartitionEvent:
+    """A partition, with its cut, its rows, and the numbers of its parts' rows."""
+
+    cut: Cut
+    rows: int
+    parts: range
+
+    def __str__(self) -> str:
+        """Write the cut."""
+        cut = self.cut
+        if isinstance(cut, Attribute):
+            return f"parts by {cut.name}"
+        shown = cut.descriptions if isinstance(cut, Cases) else cut
+        return f"parts by {', '.join(map(str, shown))}"
+
+
+@final
+@attrs.frozen(eq=False)
+class DerivationEvent:
+    """A derivation, with the new attribute, its cases, the rows, and the number of the extended rows."""
+
+    attribute: Attribute
+    cases: Cases
+    rows: int
+    result: int
+
+    def __str__(self) -> str:
+        """Write the attribute."""
+        return f"derived {self.attribute.name}"
+
+
+@final
+@attrs.frozen(eq=False)
+class SampleEvent:
+    """A sample, with its rate, its rows, and the number of the sampled rows."""
+
+    rate: Fraction
+    rows: int
+    result: int
+
+    def __str__(self) -> str:
+        """Write the rate."""
+        return f"a sample at rate {decimal_text(self.rate)}"
+
+
+Event: TypeAlias = "ReleaseEvent | PartitionEvent | DerivationEvent | SampleEvent"
+
+
+@final
+@attrs.frozen(eq=False)
+class RunOutcome:
+    """The end of a run, with its result or error and the output that it printed on the way."""
+
+    result: Any
+    error: str | None
+    printed: str
+
+
+@final
+@attrs.frozen(eq=False)
+class Transcript:
+    """The record of all that one run made public.
+
+    Attributes
+    ----------
+    events
+        Releases, partitions, derivations and samples, in order.
+    outcome
+        How the run ended.
+    refused
+        The sentence with which a release was refused, if one was: the miner asked for what its plan does not hold.
+    public_seed
+        The seed of the run's public draws.
+    """
+
+    events: tuple[Event, ...]
+    outcome: RunOutcome
+    refused: str | None
+    public_seed: int = 0
+
+    @property
+    def releases(self) -> list[ReleaseEvent]:
+        """The releases, in order."""
+        return [event for event in self.events if isinstance(event, ReleaseEvent)]
+
+
+class Diverged(BaseException):
+    """A run on another table that does something else. It is no Exception, so that no miner catches it."""
+
+
+@attrs.frozen(eq=False)
+class WatchedGate(Gate):
+    """A gate that numbers the rows it hands out and passes each event through `happened`."""
+
+    counter: list[int] = attrs.field(factory=lambda: [0])
+
+    def release_many(self, asked: Sequence[ChargedRelease]) -> list[Any]:
+        """Make releases one by one. Releases made together differ in time only."""
+        return [self._watch(one) for one in asked]
+
+    def _watch(self, one: ChargedRelease) -> Any:
+        """Make one release. `output` chooses its output."""
+        answer = self.answer(one)
+        candidates = self._candidates(one.charge, answer, one.inputs)
+        output = self.output(one.charge, one.rows, one.inputs, candidates, answer)
+        if candidates is not None:
+            return candidates[output]
+        # The miner gets a copy, since it may write on it.
+        return output.copy() if isinstance(output, np.ndarray) else output
+
+    def output(
+        self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
+    ) -> Any:
+        """Return the mechanism's output."""
+        raise NotImplementedError
+
+    def happened(self, event: Event) -> None:
+        """Take note of a partition, a derivation or a sample."""
+        raise NotImplementedError
+
+    def split(self, rows: Held, cut: Cut) -> list[Held]:
+        """Cut, numbering the parts."""
+        parts: list[Held] = super().split(rows, cut)
+        first = self.counter[0] + 1
+        for number, part in enumerate(parts, start=first):
+            part.number = number
+        self.counter[0] += len(parts)
+        self.happened(PartitionEvent(cut, rows.number, range(first, first + len(parts))))
+        return parts
+
+    def sample(self, rows: Held, rate: Fraction, *, of_units: bool) -> Held:
+        """Draw a sample, numbering it."""
+        drawn = self.kept(rows, rate, of_units=of_units)
+        self.counter[0] += 1
+        drawn.number = self.counter[0]
+        self.happened(SampleEvent(rate, rows.number, drawn.number))
+        return drawn
+
+    def kept(self, rows: Held, rate: Fraction, *, of_units: bool) -> Held:
+        """Return the rows of a sample."""
+        kept: Held = super().sample(rows, rate, of_units=of_units)
+        return kept
+
+    def derive(self, rows: Held, attribute: Attribute, cases: Cases) -> Held:
+        """Derive, numbering the result."""
+        extended: Held = super().derive(rows, attribute, cases)
+        self.counter[0] += 1
+        extended.number = self.counter[0]
+        self.happened(DerivationEvent(attribute, cases, rows.number, extended.number))
+        return extended
+
+
+@final
+@attrs.frozen(eq=False)
+class _RecordingGate(WatchedGate):
+    """Draws outputs, with noise `flattening` times as wide as claimed, and keeps every event."""
+
+    schema: Schema = attrs.field(kw_only=True)
+    flattening: int = 1
+    events: list[Event] = attrs.field(factory=list)
+
+    def output(
+        self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
+    ) -> Any:
+        wide = attrs.evolve(charge.calibration, scale=charge.calibration.scale * self.flattening)
+        (output,) = self.draw(attrs.evolve(charge, calibration=wide), [answer])
+        # A copy, since the miner may change its inputs later.
+        kept = copy.deepcopy(inputs, {id(self.schema): self.schema})
+        self.events.append(ReleaseEvent(charge, kept, copy.copy(candidates), copy.copy(output), rows.number))
+        return output
+
+    def happened(self, event: Event) -> None:
+        self.events.append(event)
+
+
+def record(subject: Subject, rows: Rows, seed: int, *, flattening: int = 1) -> Transcript:
+    """Run a miner on a small table and return the transcript.
+
+    Parameters
+    ----------
+    subject
+        What is audited.
+    rows
+        The table.
+    seed
+        The seed of the draws.
+    flattening
+        How many times wider than claimed the noise is. A pure claim holds for every possible output, so outputs
+        that are rare under the claimed noise are worth looking at too.
+    """
+    gate = _RecordingGate(subject.engine, SeededRandomness(seed), schema=subject.schema, flattening=flattening)
+    outcome, refused = run_through(subject, gate, rows)
+    return Transcript(tuple(gate.events), outcome, refused, gate.public_seed)
+
+
+def run_through(subject: Subject, gate: Gate, rows: Rows) -> tuple[RunOutcome, str | None]:
+    """Run a miner through a gate, and return its outcome and the refusal that ended it, if any."""
+    result, error, refused = None, None, None
+    with _listen() as said:
+        # Of a copy, so that the miner remembers no other run. What a plugin's miner holds may not be copied.
+        miner = subject.miner
+        with contextlib.suppress(Exception):
+            miner = copy.deepcopy(miner)
+        run = subject.begin()
+        table = PrivateTable(subject.schema, subject.engine.hold(rows), run.scope(), gate)
+        try:
+            result = miner.mine(table.scope(SCOPE))
+            str(result)  # what a reader sees first; printed or failing, it counts
+        except ReleaseRefused as refusal:
+            error = refused = str(refusal)
+        except Exception as failure:
+            error = f"{type(failure).__name__}: {failure}"
+    return RunOutcome(result, error, said()), refused
+
+
+class _Logged(logging.Handler):
+    """A handler that records log messages."""
+
+    def __init__(self, stream: io.StringIO) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Record the message and its extra fields."""
+        beside = {name: value for name, value in vars(record).items() if name not in STANDARD}
+        self._stream.write(f"{record.name}: {record.getMessage()} {beside or ''}\n")
+
+
+@contextlib.contextmanager
+def _listen() -> Iterator[Any]:
+    """Catch prints, logs and warnings, and yield a function that returns them."""
+    printed = io.StringIO()
+    root, logged = logging.getLogger(), _Logged(printed)
+    level = root.level
+    with (
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(printed),
+        mock.patch.multiple(sys, __stdout__=printed, __stderr__=printed),
+        warnings.catch_warnings(record=True) as warned,
+        np.errstate(all="warn", under="ignore"),  # whatever numpy was told elsewhere
+    ):
+        warnings.simplefilter("always")
+        root.addHandler(logged)
+        root.setLevel(min(level, logging.INFO))
+        try:
+            yield lambda: printed.getvalue() + "".join(f"{w.category.__name__}: {w.message}\n" for w in warned)
+        finally:
+            root.setLevel(level)
+            root.removeHandler(logged)

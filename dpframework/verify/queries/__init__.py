@@ -1,0 +1,1 @@
+"""Tests of queries, whose answers' changes are searched."""

@@ -1,0 +1,37 @@
+"""The numbers that stand in code: where a branch, a clipping or a case of its own begins, a search has to look."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from dpframework.verify.miners.hidden_state import is_foreign_module
+
+LARGEST = 10**8  # beyond, a loss of two densities in double precision is mostly rounding
+
+
+def constants_of(things: Sequence[Any]) -> list[float]:
+    """Return the numbers in the code of objects, in their modules' globals and in their fields, the largest first."""
+    kinds = {kind for thing in things for kind in type(thing).__mro__ if is_foreign_module(kind.__module__)}
+    fields = [
+        getattr(thing, field.name) for thing in things if attrs.has(type(thing)) for field in attrs.fields(type(thing))
+    ]
+    left = [*fields, *(held for kind in kinds for held in vars(kind).values())]
+    found, seen = dict[float, None](), set[int]()
+    while left:
+        one = left.pop()
+        if type(one) in (int, float) and abs(one) <= LARGEST:
+            found[float(one)] = None
+        if not isinstance(one, types.FunctionType) or id(one) in seen or not is_foreign_module(one.__module__ or ""):
+            continue
+        seen.add(id(one))
+        codes = [one.__code__]
+        while codes:
+            code = codes.pop()
+            codes += [part for part in code.co_consts if isinstance(part, types.CodeType)]
+            left += [part for part in code.co_consts if not isinstance(part, types.CodeType)]
+            left += [one.__globals__[name] for name in code.co_names if name in one.__globals__]
+    return sorted(found, key=abs, reverse=True)

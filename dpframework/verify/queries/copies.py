@@ -1,0 +1,99 @@
+"""Simulated tables of billions of equal rows, which show where counts in 32 bits overflow or are rounded.
+
+Such a table is too large to make. But counts add up over blocks of rows, so a billion copies of a row have a billion
+times its counts. A query that only counts gives the same answer from these as from the table. An integer of 32 bits
+overflows at 2**31, and a float of 32 bits cannot hold all whole numbers above 2**24. A table may have up to 2**31 rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.descriptions import Cases
+from dpframework.queries import Query, QueryFacts
+from dpframework.queries.answers import answer_of
+from dpframework.tables.blocks import Block
+from dpframework.verify.queries.many import irregular_sizes, telling_kinds
+from dpframework.verify.tables.neighbours import Change, Rows, Universe
+from dpframework.verify.tables.small_tables import Held, SmallTables
+
+MOST = 2**31 - 2  # shared rows, so that a neighbour with one more is still a table
+END_OF_FLOATS = 2**24 + 1  # the first number of rows that a float of 32 bits cannot hold
+ROUNDING = 2**-46  # the relative error of about a hundred roundings in 64 bits, each of 2**-53
+
+
+def counts_only(query: Query) -> bool:
+    """Tell whether a query's answer depends only on counts that add up over blocks of rows."""
+    return (
+        type(query).evaluate is Query.evaluate
+        and type(query).counting is Query.counting
+        and not (query.gathers or query.unlisted or query.places)
+    )
+
+
+@final
+class Copies(SmallTables):  # type: ignore[misc]  # final, for all but this and halves
+    """An engine that counts the first row of a table many times."""
+
+    def __init__(self, universe: Universe, copies: int) -> None:
+        super().__init__(universe)
+        self._copies = copies
+
+    def counts(self, rows: Held, functions: Sequence[Callable[[Block], NDArray[Any]]]) -> list[NDArray[Any]]:
+        """Return the counts of a table, with its first row counted `copies` times."""
+        first, others = (Held(part, rows.derived, 0) for part in (rows.rows[:1], rows.rows[1:]))
+        several = zip(super().counts(first, functions), super().counts(others, functions), strict=True)
+        return [self._copies * of_first + of_others for of_first, of_others in several]
+
+
+def pairs_of_copies(
+    query: Query,
+    universe: Universe,
+    changes: Sequence[Change],
+    most: int,
+    inputs: dict[str, Any],
+    derived: tuple[tuple[Attribute, Cases], ...],
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the answers on two neighbours that share very many copies of a row, with a text for these rows.
+
+    Parameters
+    ----------
+    query
+        A query that counts only.
+    universe
+        The kinds of rows.
+    changes
+        How neighbours may differ.
+    most
+        How many rows they may share.
+    inputs, derived
+        The query's inputs at run time, and the derived attributes that it reads.
+    """
+    kinds = telling_kinds(universe)
+    for kind in kinds[:2]:
+
+        def answer(copies: int, unit: Rows = b"", kind: int = kind) -> Any:
+            rows = Held(bytes((kind,)) + unit, derived, 0)
+            return query.coordinates(answer_of(query, Copies(universe, copies), rows, inputs))
+
+        own = next((change for change in changes if change[1] == bytes((kind,)) or change[0] == bytes((kind,))), None)
+        if own is None:
+            continue
+        (row,) = universe.describe(bytes((kind,)))
+        for size in sorted({END_OF_FLOATS, *irregular_sizes(answer, most)}):
+            if size <= most:
+                yield f"{size:,}{row[1:]}", *(answer(size, unit) for unit in own)
+
+
+def change_beyond_rounding(before: NDArray[Any], after: NDArray[Any], facts: QueryFacts) -> NDArray[Any]:
+    """Return the change between two answers, less the most that rounding in 64 bits may have added to it."""
+    change = np.asarray(after, dtype=np.float64) - np.asarray(before, dtype=np.float64)
+    if facts.integer:
+        return change
+    largest = np.abs(np.concatenate([np.ravel(before), np.ravel(after)])).max(initial=0.0)
+    return np.asarray(np.sign(change) * np.maximum(np.abs(change) - float(facts.rounding) - ROUNDING * largest, 0))

@@ -1,0 +1,108 @@
+"""Tables of very many equal rows, which show where integers of few bits overflow and sums are rounded.
+
+Small tables cannot show that. So each of a few kinds of rows is repeated up to 70,000 times: just below and above the
+largest integers of 8 and 16 bits, and at the size at which an answer stops growing by the same amount for each row.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpframework.facts.privacy import Relation
+from dpframework.facts.schema import Schema
+from dpframework.queries import PiecewiseScores
+from dpframework.verify.tables.neighbours import Change, Pair, Universe
+
+MANY = 70_000
+ENDS = (127, 255, 32_767, 65_535)  # the largest numbers of 8 and 16 bits, with and without a sign
+MOST_KINDS = 6
+AT_EVERY_END = 2  # of these kinds, the first: the others at small ends, and as many as there may be
+MOST_CHANGES = 2  # of each kind of row into others: a narrow number wraps round whatever takes its place
+REGULAR = 60  # rows up to which small tables are searched
+ROUNDING = 1e-6  # relative, of an answer that grows by the same amount with each row
+
+
+def largest_number(schema: Schema, relation: Relation, rows: int = 1, most: int = MANY) -> int:
+    """Return how many equal rows a table may have besides a unit's, up to a number, by the schema's public facts."""
+    if schema.rows is not None:
+        return max(schema.rows - (rows if relation is Relation.REPLACE_ONE else 0), 0)
+    return min(most, max(schema.row_bound - rows, 0)) if schema.row_bound is not None else most
+
+
+def telling_kinds(universe: Universe) -> list[int]:
+    """Return a few kinds of rows that together show as many values of each attribute as possible."""
+    chosen: list[int] = []
+    seen: set[tuple[int, int]] = set()
+    for _ in range(min(MOST_KINDS, universe.kinds)):
+        new = [sum(value not in seen for value in enumerate(codes)) for codes in universe.codes.T.tolist()]
+        best = int(np.argmax(new))
+        if new[best] == 0:
+            break
+        chosen.append(best)
+        seen.update(enumerate(universe.codes[:, best].tolist()))
+    return chosen
+
+
+def pairs_of_many(
+    universe: Universe,
+    changes: Sequence[Change],
+    most: int,
+    answer: Callable[[bytes], Any] | None = None,
+) -> Iterator[Pair]:
+    """Yield neighbours that share very many equal rows.
+
+    Parameters
+    ----------
+    universe
+        The kinds of rows.
+    changes
+        How neighbours may differ (see `tables.changes`).
+    most
+        How many rows they may share.
+    answer
+        What a query answers on a table, to look for where it stops growing as it did; None for no such search.
+    """
+    kinds = telling_kinds(universe)
+    for position, kind in enumerate(kinds):
+        its_own = [c for c in changes if kind in c[0] + c[1] and all(other in kinds for other in c[0] + c[1])]
+        its_own = its_own[:MOST_CHANGES]
+        ends = ENDS if position < AT_EVERY_END else ENDS[:2]
+        sizes = [size for size in (*ends, most) if size <= most]
+        if answer is not None and most > REGULAR:
+            sizes += irregular_sizes(lambda size, row=bytes((kind,)): answer(row * size), most)  # type: ignore[misc]
+        for size, change in itertools.product(dict.fromkeys(sizes), its_own):
+            yield Pair(bytes((kind,)) * size, *change)
+
+
+def irregular_sizes(answer: Callable[[int], Any], most: int) -> list[int]:
+    """Return the size just before an answer first leaves the line that it keeps to on small tables, if it does both.
+
+    Parameters
+    ----------
+    answer
+        Returns the answer on a table of so many equal rows.
+    most
+        How many there may be.
+    """
+    first = answer(0)
+    if isinstance(first, PiecewiseScores):
+        return []
+    start, step = np.asarray(first, dtype=np.float64), np.asarray(answer(1), dtype=np.float64)
+
+    def regular(size: int) -> bool:
+        found = np.asarray(answer(size), dtype=np.float64)
+        return found.shape == start.shape and bool(
+            np.allclose(found, start + size * (step - start), rtol=ROUNDING, atol=ROUNDING)
+        )
+
+    low, high = REGULAR // 2, most
+    if start.shape != step.shape or not regular(low) or regular(high):
+        return []
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if regular(middle) else (low, middle)
+    return [low]

@@ -1,0 +1,246 @@
+"""Queries asked in a new process, which has their code and nothing that this process keeps.
+
+An engine with workers counts in processes where no miner has run. A query that reads what a run left behind, such as a
+global that `mine` sets, answers otherwise there. So plugins' queries are asked again in one spawned process for all of
+them, on the same rows. It starts before any table is shown to them, since a process inherits more than its code from
+the one that starts it: the environment, the working folder, limits and priorities.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import importlib.util
+import io
+import os
+import pickle
+import subprocess
+import sys
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from dpframework.facts.errors import first_line
+from dpframework.facts.packages import distributions, importing_environment
+from dpframework.facts.schema import Schema
+from dpframework.queries import PiecewiseScores, Query
+from dpframework.queries.answers import answer_of
+from dpframework.verify.queries.answer_changes import measure
+from dpframework.verify.tables.neighbours import Rows, Universe
+from dpframework.verify.tables.small_tables import Held, SmallTables
+
+CORE = __name__.partition(".")[0]
+CHILD = "DPFRAMEWORK_ASKED_ELSEWHERE"  # set in the new process, which starts no other
+SECONDS = 120  # until a process without an answer is ended
+ROUNDING = 1e-9  # relative
+SHOWN = 8  # numbers of an answer
+
+
+@final
+@attrs.frozen(eq=False)
+class AskedHere:
+    """A query that was asked in this process, with its answer.
+
+    Attributes
+    ----------
+    query, schema, rows, derived, inputs
+        What was asked, of which rows.
+    answer
+        Its coordinates, or the failure.
+    candidates
+        What it lists to select from, pickled; None where it lists none, or what cannot be compared.
+    """
+
+    query: Query
+    schema: Schema
+    rows: Rows
+    derived: tuple[Any, ...]
+    inputs: Mapping[str, Any]
+    answer: Any
+    candidates: bytes | None = None
+
+    @classmethod
+    def of(
+        cls, query: Query, schema: Schema, rows: Rows, derived: tuple[Any, ...], inputs: Mapping[str, Any]
+    ) -> AskedHere:
+        """Ask a query now, and keep the answer."""
+        answer = _answer(query, schema, rows, derived, inputs)
+        return cls(query, schema, rows, derived, inputs, answer, _candidates(query, inputs))
+
+    @property
+    def pickled(self) -> bytes | None:
+        """The question as bytes, or None if it cannot be sent, or its class is in no module that can be imported."""
+        try:
+            sent = pickle.dumps((self.query, self.schema, self.rows, self.derived, dict(self.inputs)))
+        except Exception:  # a plugin's object, which holds what cannot be sent
+            return None
+        return None if b"__main__" in sent else sent
+
+
+@final
+class OtherProcess:
+    """A new process that waits for questions. In such a process there is none, and nothing is answered."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        # The child imports the same modules, and must not start a process of its own.
+        if CHILD in os.environ:
+            return
+        environment = importing_environment(**{CHILD: "1", "PYTHONHASHSEED": "random"})  # sets in another order
+        command = [sys.executable, "-c", f"from {__name__} import answer_all; answer_all()"]
+        with contextlib.suppress(OSError):
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+            )
+            self.end = weakref.finalize(self, _end, self._process)
+
+    def answers(self, sent: list[bytes]) -> list[Any] | None:
+        """Return its answers to some questions, None for one that it cannot read; or None without a process.
+
+        It answers once.
+        """
+        if self._process is None:
+            return None
+        files = {
+            name: file
+            for name, module in list(sys.modules.items())
+            if (file := getattr(module, "__file__", None)) and any(name.encode() in one for one in sent)
+        }
+        try:
+            out, _ = self._process.communicate(pickle.dumps((files, sent)), timeout=SECONDS)
+            answers: list[Any] = pickle.loads(out)
+        except (subprocess.SubprocessError, OSError, EOFError, pickle.UnpicklingError):
+            return None
+        finally:
+            self.end()
+        return answers
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def differences(asked: Sequence[AskedHere], other: OtherProcess | None = None) -> list[str | None]:
+    """Ask queries again in a new process, and say for each how its answer differs.
+
+    None where it does not, and for a query that cannot be sent.
+
+    Parameters
+    ----------
+    asked
+        The queries.
+    other
+        The process, if it was started before.
+    """
+    sent = {k: question for k, one in enumerate(asked) if (question := one.pickled) is not None}
+    answers = (other or OtherProcess()).answers(list(sent.values())) if sent else None
+    found: list[str | None] = [None] * len(asked)
+    for k, both in zip(sent, answers or [], strict=False):
+        answer, candidates = both or (None, None)
+        known = asked[k].candidates
+        if known is not None and candidates is not None and pickle.loads(known) != pickle.loads(candidates):
+            found[k] = (
+                "lists other candidates in a new process, or in another order, such as that of a set: what a run has "
+                "drawn would be another candidate when it is resumed"
+            )
+        elif answer is not None and not _same(asked[k].answer, answer):
+            found[k] = (
+                f"answers {_show(asked[k].answer)} here and {_show(answer)} in a new process, on the same rows: it "
+                "reads something that this process keeps, such as a global that `mine` sets, and the workers of an "
+                "engine do not have it"
+            )
+    return found
+
+
+def is_foreign(component: object) -> bool:
+    """Tell whether some code of a miner, query or mechanism is not the project's, whose own tests try it all."""
+    packages = {kind.__module__.partition(".")[0] for kind in type(component).__mro__}
+    return any(
+        package not in (CORE, *sys.stdlib_module_names) and _distribution(package) != _distribution(CORE)
+        for package in packages
+    )
+
+
+@functools.cache
+def _distribution(package: str) -> str:
+    return distributions().get(package, (package, ""))[0]
+
+
+def _answer(query: Query, schema: Schema, rows: Rows, derived: tuple[Any, ...], inputs: Mapping[str, Any]) -> Any:
+    """Return an answer's coordinates, or its failure as text."""
+    try:
+        answer = answer_of(query, SmallTables(Universe(schema)), Held(rows, derived, 0), inputs)
+        return answer if isinstance(answer, PiecewiseScores) else np.asarray(query.coordinates(answer))
+    except Exception as error:
+        return f"with {type(error).__name__}: {first_line(error)}"
+
+
+def _candidates(query: Query, inputs: Mapping[str, Any]) -> bytes | None:
+    """Return a query's candidates, if they are equal to a copy of themselves."""
+    if type(query).candidates is Query.candidates:
+        return None
+    try:
+        listed = list(query.candidates(**inputs))
+        copied = pickle.dumps(listed)
+        return copied if bool(pickle.loads(copied) == listed) else None
+    except Exception:  # it fails, which its answer shows, or lists what cannot be copied or compared
+        return None
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, str) or isinstance(other, str) or type(one) is not type(other):
+        return type(one) is type(other) and bool(one == other)
+    if not isinstance(one, PiecewiseScores) and np.shape(one) != np.shape(other):
+        return False
+    size = 1.0 if isinstance(one, PiecewiseScores) else float(np.abs(one).max(initial=1.0))
+    return measure(one, other)["linf"] <= ROUNDING * size
+
+
+def _show(answer: Any) -> str:
+    numbers = answer if isinstance(answer, str) else np.ravel(getattr(answer, "scores", answer))
+    if isinstance(numbers, str):
+        return numbers
+    return ", ".join(f"{number:g}" for number in numbers[:SHOWN]) + (", ..." if len(numbers) > SHOWN else "")
+
+
+def answer_all() -> None:
+    """Answer the questions on standard input, in the new process. Whatever they print goes nowhere."""
+    out = os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    files, sent = pickle.loads(sys.stdin.buffer.read())
+    answers: list[Any] = []
+    for one in sent:
+        try:
+            question = _Questions(io.BytesIO(one), files).load()
+        except Exception:  # its module cannot be imported here: nothing is known of its answer
+            answers.append(None)
+            continue
+        answers.append((_answer(*question), _candidates(question[0], question[-1])))
+    with os.fdopen(out, "wb") as stream:
+        stream.write(pickle.dumps(answers))
+
+
+class _Questions(pickle.Unpickler):
+    """Reads questions, and imports the modules of their classes by name, or from their files."""
+
+    def __init__(self, stream: io.BytesIO, files: Mapping[str, str]) -> None:
+        super().__init__(stream)
+        self._files = files
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return a class or function of a module."""
+        if module not in sys.modules:
+            try:
+                importlib.import_module(module)
+            except ImportError:  # not on the path, such as a test's module: its file is known
+                spec = importlib.util.spec_from_file_location(module, self._files[module])
+                if spec is None or spec.loader is None:
+                    raise
+                sys.modules[module] = found = importlib.util.module_from_spec(spec)
+                spec.loader.exec_module(found)
+        return functools.reduce(getattr, name.split("."), sys.modules[module])

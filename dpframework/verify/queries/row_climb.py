@@ -1,0 +1,149 @@
+"""Rows on which a query changes most, and rows that hold the numbers of its code.
+
+A schema may allow more kinds of rows than are tried, and leave out the worst: a score with weights of both signs is
+largest on one corner of many. A query may also be wrong only at a number that its code names, such as one that its
+author took for a missing value. So the search climbs to rows one attribute at a time, and puts numbers of the code into
+cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.descriptions import Cases
+from dpframework.queries import PiecewiseScores, Query
+from dpframework.queries.answers import answer_of
+from dpframework.verify.queries.answer_changes import FALL, RISE, measure
+from dpframework.verify.queries.code_constants import constants_of
+from dpframework.verify.tables.neighbours import MOST_KINDS, Rows, Universe
+from dpframework.verify.tables.small_tables import Held, SmallTables
+
+ROUNDS = 8  # of a climb
+DIRECTIONS = ("l1", "l1" + RISE, "l1" + FALL)
+KEPT = 120  # kinds of rows that are searched on
+BETTER = 1 + 1e-9
+
+Answer = Callable[[Universe, Rows], Any]
+
+
+def find_telling_rows(query: Query, universe: Universe, answer: Answer, least: int) -> Universe | None:
+    """Return kinds of rows to search a query on, in addition to those of its schema's universe, or None.
+
+    Parameters
+    ----------
+    query
+        The query.
+    universe
+        The kinds of rows that it was searched on.
+    answer
+        Returns the coordinates of the answer, given kinds of rows and a table of them.
+    least
+        How many rows two neighbours share at least.
+    """
+    wider = Universe(universe.schema, numbers=constants_of([query]))
+    if wider.sizes is None or universe.sizes is None or wider.places is None:
+        return None
+    if not wider.sampled:
+        return wider if wider.kinds > universe.kinds else None
+    climbed = climb_rows(wider, answer, least)
+    if climbed is None:
+        return None
+    variants = [_beside(row, wider.sizes)[:, : KEPT // climbed.shape[1]] for row in climbed.T]
+    return wider.among(np.unique(np.concatenate([wider.places[:, :1], climbed, *variants], axis=1), axis=1))
+
+
+def climb_rows(universe: Universe, answer: Answer, least: int) -> NDArray[np.int64] | None:
+    """Return rows that change an answer most, raise it most and lower it most, by the places of their values.
+
+    None where there is no answer on some row.
+    """
+    assert universe.places is not None
+    base, starts = universe.places[:, :1], universe.places
+    try:
+        climbed = [_climb(universe, base, starts, direction, answer, least) for direction in DIRECTIONS]
+    except Exception:  # the query fails on some row, as a search says that meets one
+        return None
+    return np.stack(climbed, axis=1)
+
+
+def answer_among(
+    query: Query,
+    universe: Universe,
+    rows: Rows,
+    derived: tuple[tuple[Attribute, Cases], ...],
+    inputs: Mapping[str, Any],
+    together: int = 1,
+) -> Any:
+    """Return the coordinates of a query's answer on a table of given kinds of rows."""
+    engine = SmallTables(universe, together)
+    held = engine.hold(rows)
+    answer = answer_of(query, engine, Held(rows, derived, 0, held.units, held.places), inputs)
+    return answer if isinstance(answer, PiecewiseScores) else query.coordinates(answer)
+
+
+def _climb(
+    universe: Universe, base: NDArray[np.int64], starts: NDArray[np.int64], direction: str, answer: Answer, least: int
+) -> NDArray[np.int64]:
+    """Return the row that changes an answer most in a direction, as far as one can climb from the best of some."""
+    assert universe.sizes is not None
+    reached, best = _best(universe, base, starts, direction, answer, least)
+    for _ in range(ROUNDS):
+        tried = _beside(best, universe.sizes)
+        changes = _changes(universe, base, tried, direction, answer, least)
+        together = _best_of_each(best, tried, changes, reached)
+        two = np.column_stack([tried[:, int(np.argmax(changes))], together])
+        gained, row = _best(universe, base, two, direction, answer, least)
+        if gained <= reached * BETTER:
+            break
+        reached, best = gained, row
+    return best
+
+
+def _best(
+    universe: Universe, base: NDArray[np.int64], rows: NDArray[np.int64], direction: str, answer: Answer, least: int
+) -> tuple[float, NDArray[np.int64]]:
+    changes = _changes(universe, base, rows, direction, answer, least)
+    k = int(np.argmax(changes))
+    return float(changes[k]), rows[:, k]
+
+
+def _changes(
+    universe: Universe, base: NDArray[np.int64], rows: NDArray[np.int64], direction: str, answer: Answer, least: int
+) -> NDArray[np.float64]:
+    """Return how far each row alone changes an answer in a direction, on a table with as few other rows as allowed."""
+    among = universe.among(np.concatenate([base, rows], axis=1))
+    shared = bytes(least)
+    before = answer(among, shared)
+    return np.array([measure(before, answer(among, shared + bytes((k,))))[direction] for k in range(1, among.kinds)])
+
+
+def _beside(row: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return rows that differ from one in one attribute, its first and last values before the others."""
+    values = [(k, place) for k, size in enumerate(sizes.tolist()) for place in _ends_first(size) if place != row[k]]
+    values.sort(key=lambda one: _ends_first(int(sizes[one[0]])).index(one[1]))
+    changed = values[: MOST_KINDS - 1]
+    others = np.tile(row[:, None], len(changed))
+    for number, (k, place) in enumerate(changed):
+        others[k, number] = place
+    return others
+
+
+def _ends_first(size: int) -> list[int]:
+    return sorted(range(size), key=lambda place: min(place, size - 1 - place))[:MOST_KINDS]
+
+
+def _best_of_each(
+    row: NDArray[np.int64], tried: NDArray[np.int64], changes: NDArray[np.float64], reached: float
+) -> NDArray[np.int64]:
+    """Return the row with the best value of each attribute, which is the best row where changes add up."""
+    best = row.copy()
+    for k in range(len(row)):
+        own = np.flatnonzero(tried[k] != row[k])
+        if len(own) and changes[own].max() > reached:
+            best[k] = tried[k, own[int(np.argmax(changes[own]))]]
+    return best

@@ -1,0 +1,354 @@
+"""The sensitivity search, which compares the largest change of an answer between neighbours with the declared one."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.descriptions import Cases
+from dpframework.facts.privacy import Relation
+from dpframework.facts.schema import Schema
+from dpframework.facts.unit import UnitChange
+from dpframework.queries import Norm, PiecewiseScores, Query
+from dpframework.queries.answers import answer_of
+from dpframework.verify.miners.search import Search
+from dpframework.verify.patience import Patience
+from dpframework.verify.queries.answer_changes import FALL, RISE, SPREAD, answer_problem, change_of, measure
+from dpframework.verify.queries.copies import MOST, change_beyond_rounding, counts_only, pairs_of_copies
+from dpframework.verify.queries.many import MANY, largest_number, pairs_of_many
+from dpframework.verify.queries.other_process import is_foreign
+from dpframework.verify.queries.row_climb import answer_among, find_telling_rows
+from dpframework.verify.queries.sensitivity_report import ROUNDING, Measured, SensitivityReport
+from dpframework.verify.tables.halves import CountedTables, Halves
+from dpframework.verify.tables.neighbours import MOST_KINDS, Change, Pair, Rows, Sizes, Universe, changes
+from dpframework.verify.tables.small_tables import Held, SmallTables
+
+MOST_ROWS = 60
+FEWEST = 60  # pairs of a search
+BLOCKS = 7  # rows of a small table that is cut into blocks
+TIGHT = 0.999  # of a declared change
+REPEATED = (1, 2, 3, 8, 20)  # of equal rows, one after another, in a table that Hypothesis makes
+DIGIT = 64  # of a number that Hypothesis draws
+MOST_REPEATED = 8  # kinds of rows, one after another
+
+
+def search_sensitivity(
+    query: Query,
+    schema: Schema,
+    relation: Relation | str,
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    derived: Sequence[tuple[Attribute, Cases]] = (),
+    pairs: int = 3_000,
+    seed: int = 0,
+    seconds: float = math.inf,
+    rows: int = 1,
+) -> SensitivityReport:
+    """Look for the largest change of a query's answer between neighbours.
+
+    Every pair of small tables of a few kinds of rows, then larger ones that Hypothesis steers towards larger changes,
+    then climbing from the largest; and tables of very many equal rows, where a narrow number wraps round. A plugin's
+    query is searched again on rows that hold the numbers of its code, and on those whose change is the largest.
+
+    Parameters
+    ----------
+    query
+        The query.
+    schema
+        What its tables are of: a small one comes near the worst case.
+    relation
+        The neighbouring relation.
+    inputs
+        What the query is given at run time.
+    derived
+        Attributes that the query reads and that a miner derives, with their cases.
+    pairs
+        How many pairs of neighbours to evaluate, about.
+    seed
+        The seed of the search.
+    seconds
+        The seconds of this processor, after which it ends.
+    rows
+        Above 1, what the query declares for a privacy unit of so many rows (`Query.for_rows`) is searched.
+    """
+    relation, patience = Relation.parse(relation), Patience(seconds)
+    given = query, schema, relation, dict(inputs or {}), tuple(derived)
+    searched = _Searched(*given, pairs, seed, patience, rows)
+    found = searched.report()
+    if not is_foreign(query) or not found.passed or patience.over or not searched.changes:
+        return found
+    telling = find_telling_rows(query, searched.universe, searched.answer, searched.sizes.least)
+    if telling is None:
+        return found
+    again = _Searched(*given, max(pairs // 4, FEWEST), seed, patience, rows, telling).report()
+    return found.merged(again)
+
+
+def search_smallest_tables(
+    query: Query,
+    schema: Schema,
+    relation: Relation,
+    *,
+    inputs: Mapping[str, Any],
+    derived: Sequence[tuple[Attribute, Cases]] = (),
+    seconds: float = math.inf,
+) -> SensitivityReport:
+    """Look for the largest change on the smallest tables only, for queries that are much like one that was searched.
+
+    Parameters
+    ----------
+    query, schema, relation, inputs, derived, seconds
+        See `search_sensitivity`.
+    """
+    given = query, schema, relation, dict(inputs), tuple(derived)
+    return _Searched(*given, FEWEST, 0, Patience(seconds)).report_of_smallest()
+
+
+def declared_changes(query: Query, relation: Relation, rows: int = 1) -> dict[str, Fraction]:
+    """Return a query's declared changes for a unit under a relation, by the names of `Measured.norm`."""
+    declared: dict[str, Fraction] = {}
+    for sensitivity in query.facts().sensitivities if rows == 1 else query.for_rows(rows):
+        change = sensitivity.change.under(relation)
+        if change is not None:
+            declared[sensitivity.norm.value] = change
+        # The spread is the distance that two scores can move apart, so a single one has none.
+        apart = sensitivity.norm is Norm.LINF and query.answer_length != 1
+        if apart and (spread := sensitivity.spread.under(relation)) is not None:
+            declared[SPREAD] = spread
+        if change is not None and relation is Relation.ADD_OR_REMOVE_ONE:
+            for direction, bound in ((RISE, sensitivity.rise), (FALL, sensitivity.fall)):
+                if bound is not None and bound < change:
+                    declared[sensitivity.norm.value + direction] = bound
+    return declared
+
+
+class _Searched:
+    def __init__(
+        self,
+        query: Query,
+        schema: Schema,
+        relation: Relation,
+        inputs: dict[str, Any],
+        derived: tuple[tuple[Attribute, Cases], ...],
+        pairs: int,
+        seed: int,
+        patience: Patience,
+        rows: int = 1,
+        universe: Universe | None = None,
+    ) -> None:
+        self.query, self.relation, self.inputs, self.derived, self.pairs = query, relation, inputs, derived, pairs
+        self.universe = universe or Universe(schema)
+        self.facts = query.facts()
+        self.engine = SmallTables(self.universe, rows if self.facts.unlisted or self.facts.places else 1)
+        self.sizes = Sizes.of(schema, relation, MOST_ROWS, rows)
+        self.most, self.copies = (largest_number(schema, relation, rows, most) for most in (MANY, MOST))
+        self.changes = changes(self.universe, relation, UnitChange(rows, rows > 1 and schema.rows is None))
+        self.histograms = self.facts.histograms
+        self.same_rows = relation is Relation.REPLACE_ONE and (rows == 1 or schema.rows is not None)
+        self.patience = patience
+        self.search = Search(self.changes, self.universe.kinds, self.sizes, np.random.default_rng(seed), patience)
+        self.declared = {norm: float(change) for norm, change in declared_changes(query, relation, rows).items()}
+        self.largest: dict[str, tuple[float, Rows, Rows]] = dict.fromkeys(self.declared, (0.0, b"", b""))
+        self.wrong: dict[str, str] = {}
+        self.answers: dict[Rows, Any] = {}
+
+    def report(self) -> SensitivityReport:
+        if not self.declared:
+            self.wrong["undeclared"] = f"declares no sensitivity under {self.relation}"
+        elif self.changes:
+            self.search.worst(self._ratio, self._one_row())
+            self.search.exhaustive(self._ratio, self.pairs // 3)
+            found = self._steer(self.pairs // 3)
+            if not self.wrong and not self._tight():
+                self.search.climb(self._ratio, found, self.pairs // 3)
+            self.search.worst(self._ratio, self._many())
+            if not self.wrong:
+                self._cut_into_blocks()
+            holds = all(
+                found <= self.declared[norm] * (1 + ROUNDING) + ROUNDING for norm, (found, *_) in self.largest.items()
+            )
+            if not self.wrong and holds and is_foreign(self.query) and counts_only(self.query):
+                self._copy_rows()
+            if (
+                self.relation is Relation.ADD_OR_REMOVE_ONE  # a row in place of another changes no number of rows
+                and not self.wrong
+                and is_foreign(self.query)  # ours may: the only candidate of some of them scores 0 always
+                and any(self.declared.values())
+                and not any(largest for largest, _, _ in self.largest.values())
+            ):
+                self.wrong.setdefault("still", f"answers the same on all {self.search.tried:,} pairs of tables tried")
+        return self._found()
+
+    def report_of_smallest(self) -> SensitivityReport:
+        if self.declared and self.changes:
+            self.search.worst(self._ratio, self._one_row())
+        return self._found()
+
+    def _found(self) -> SensitivityReport:
+        describe = self.universe.describe
+        measured = tuple(
+            Measured(norm, self.declared[norm], largest, tuple(describe(one)), tuple(describe(other)), (one, other))
+            for norm, (largest, one, other) in self.largest.items()
+        )
+        wrong, most = tuple(self.wrong.values()), max(self.most, self.sizes.most)
+        return SensitivityReport(self.query.text, self.relation, measured, self.search.tried, wrong, most)
+
+    def answer(self, universe: Universe, rows: Rows) -> Any:
+        """Return the coordinates of the answer on a table of other kinds of rows."""
+        return answer_among(self.query, universe, rows, self.derived, self.inputs, self.engine.together)
+
+    def _one_row(self) -> Iterator[Pair]:
+        """Yield the smallest tables that differ by a unit: all, or the ones that change the answer most."""
+        shared = self._resize(b"")
+        if len(self.changes) <= max(self.pairs, MOST_KINDS):
+            return (Pair(shared, *change) for change in self.changes)
+        first, units = self.changes, {unit for change in self.changes for unit in change}
+        try:
+            start = self._coordinates(self._answer(shared))
+            alone = dict.fromkeys(units, 0.0)
+            for unit in itertools.takewhile(lambda _: not self.patience.over, units):
+                alone[unit] = measure(start, self._coordinates(self._answer(shared + unit)))["l1"]
+            first = sorted(first, key=lambda change: sum(map(alone.__getitem__, change)), reverse=True)
+        except Exception:  # said by `_ratio`, when a pair is measured
+            return (Pair(shared, *change) for change in first[: max(self.pairs, MOST_KINDS)])
+        return (Pair(shared, *change) for change in first[: max(self.pairs, MOST_KINDS)])
+
+    def _cut_into_blocks(self) -> None:
+        """Compare the answers of some rows in one block with those in two, and by the tables that a database counts."""
+        others: dict[str, tuple[SmallTables, str]] = {
+            "blocks": (Halves(self.universe), "depends on how the rows are cut into blocks")
+        }
+        if self.query.tabled and is_foreign(self.query):  # ours are compared by the suite of queries
+            others["tables"] = (CountedTables(self.universe), "is another one by the cross tables that it names")
+        for number in (BLOCKS, self.sizes.most):
+            rows = self._resize(bytes(k % self.universe.kinds for k in range(number)))
+            for what, (engine, how) in others.items():
+                held = self._hold(rows)
+                try:
+                    whole, cut = (answer_of(self.query, e, held, self.inputs) for e in (self.engine, engine))
+                    change = change_of(*map(self._coordinates, (whole, cut)))
+                except Exception as error:
+                    self.wrong.setdefault("fails", f"fails on a table with {type(error).__name__}: {error}")
+                    return
+                size = 1 if isinstance(whole, PiecewiseScores) else np.abs(self._coordinates(whole)).max(initial=1.0)
+                if np.abs(change).max(initial=0.0) > ROUNDING * float(size):
+                    self.wrong.setdefault(what, f"its answer {how}")
+
+    def _copy_rows(self) -> None:
+        """Compare the changes of the answer on tables of billions of equal rows with those that are declared."""
+        try:
+            for shared, before, after in pairs_of_copies(
+                self.query, self.universe, self.changes, self.copies, self.inputs, self.derived
+            ):
+                change = change_beyond_rounding(before, after, self.facts)
+                found = measure(np.zeros_like(change), change, self.histograms, same_rows=self.same_rows)
+                for norm, bound in self.declared.items():
+                    if found[norm] > bound * (1 + ROUNDING) + ROUNDING:
+                        what = (
+                            f"on {shared} a unit changes it by {found[norm]:.6g} in {norm}, and {bound:.6g} is declared"
+                        )
+                        self.wrong.setdefault("copies", what)
+        except Exception as error:
+            self.wrong.setdefault("fails", f"fails on a table of billions with {type(error).__name__}: {error}")
+
+    def _tight(self) -> bool:
+        """Tell whether every declared change has been reached, so that climbing can only find large mistakes."""
+        return all(largest >= TIGHT * self.declared[norm] for norm, (largest, _, _) in self.largest.items())
+
+    def _many(self) -> Iterator[Pair]:
+        """Yield pairs of very many equal rows, unless the query fails on fewer."""
+        if self.wrong:
+            return iter(())
+
+        def answer(rows: Rows) -> Any:
+            try:
+                return self._coordinates(self._answer(rows))
+            except Exception:  # said by `_ratio`, when a pair just beside where it begins to fail is measured
+                return np.empty(0)
+
+        return pairs_of_many(self.universe, self.changes, self.most, answer)
+
+    def _answer(self, rows: Rows) -> Any:
+        if rows not in self.answers:
+            if len(self.answers) > 10_000:
+                self.answers.clear()
+            self.answers[rows] = answer_of(self.query, self.engine, self._hold(rows), self.inputs)
+        return self.answers[rows]
+
+    def _hold(self, rows: Rows) -> Held:
+        held = self.engine.hold(rows)
+        return Held(rows, self.derived, 0, held.units, held.places)
+
+    def _coordinates(self, answer: Any) -> Any:
+        return answer if isinstance(answer, PiecewiseScores) else self.query.coordinates(answer)
+
+    def _ratio(self, one: Rows, other: Rows) -> float:
+        """Measure a pair, and return the largest ratio of the answer's change to the declared one over the norms."""
+        try:
+            before, after = (self._coordinates(self._answer(rows)) for rows in (one, other))
+        except Exception as error:
+            self.wrong.setdefault("fails", f"fails on a table with {type(error).__name__}: {error}")
+            return 0.0
+        for rows, answer in ((one, before), (other, after)):
+            problem = answer_problem(answer, self.facts)
+            if problem is not None:
+                table = ", ".join(self.universe.describe(rows)) or "no rows"
+                self.wrong.setdefault("answer", f"{problem}, on a table of {table}")
+                return 0.0
+        if np.shape(before) != np.shape(after):
+            self.wrong.setdefault("shape", "the length of its answer depends on the rows")
+            return 0.0
+        changed = measure(before, after, self.histograms, same_rows=self.same_rows)
+        for norm, (largest, _, _) in self.largest.items():
+            if changed[norm] > largest:
+                self.largest[norm] = changed[norm], one, other
+        return max(changed[norm] / bound if bound else changed[norm] for norm, bound in self.declared.items())
+
+    def _steer(self, number: int) -> Pair:
+        """Let Hypothesis look for larger changes on larger tables, and return the pair with the largest."""
+        from hypothesis import HealthCheck, Phase, given, settings, strategies as st, target
+
+        def below(number: int) -> Any:
+            """Draw in two digits: else Hypothesis prefers numbers above 100 that stand in whatever is imported."""
+            if number <= DIGIT:
+                return st.integers(0, number - 1)
+            digits = st.integers(0, (number - 1) // DIGIT), st.integers(0, DIGIT - 1)
+            return st.tuples(*digits).map(lambda two: (two[0] * DIGIT + two[1]) % number)
+
+        best: list[tuple[float, Pair]] = [(-1.0, Pair(b"", *self.changes[0]))]
+        run = st.tuples(below(self.universe.kinds), st.sampled_from(REPEATED))
+        runs = st.lists(run, max_size=MOST_REPEATED)
+
+        @settings(
+            max_examples=max(number, 10),
+            database=None,
+            deadline=None,
+            derandomize=True,
+            phases=(Phase.generate, Phase.target),
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(runs, below(len(self.changes)).map(self.changes.__getitem__))
+        def steer(repeated: list[tuple[int, int]], change: Change) -> None:
+            if self.patience.over:
+                return
+            rows = b"".join(bytes((kind,)) * times for kind, times in repeated)
+            pair = Pair(self._resize(rows), *change)
+            self.search.tried += 1
+            reached = self._ratio(*pair.tables)
+            target(reached)
+            if reached > best[0][0]:
+                best[0] = reached, pair
+
+        if not self.patience.over:
+            steer()
+        return best[0][1]
+
+    def _resize(self, rows: Rows) -> Rows:
+        lacking = self.sizes.least - len(rows)
+        return rows[: self.sizes.most] + bytes(max(lacking, 0))

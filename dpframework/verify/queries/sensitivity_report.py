@@ -1,0 +1,133 @@
+"""The findings of a sensitivity search: the largest changes of an answer, each beside the declared one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.privacy import Relation
+from dpframework.verify.tables.neighbours import Rows
+
+ROUNDING = 1e-9  # relative, of floating point in an answer
+
+
+@final
+@attrs.frozen
+class Measured:
+    """One declared sensitivity beside the largest change found.
+
+    Attributes
+    ----------
+    norm
+        "l1", "squared-l2", "linf", "histograms", "spread" (of a linf sensitivity: how far two coordinates move apart),
+        or a norm with "rise" or "fall": of what adding a row raises, or lowers, where that is declared to be less than
+        the change.
+    declared, largest
+        The two changes.
+    one, other
+        The tables with the largest change.
+    tables
+        The tables again, as rows of the universe of their schema.
+    """
+
+    norm: str
+    declared: float
+    largest: float
+    one: tuple[str, ...]
+    other: tuple[str, ...]
+    tables: tuple[Rows, Rows] = attrs.field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        shown = attrs.asdict(self, filter=lambda field, _: field.name != "tables")
+        return {**shown, "holds": self.holds}
+
+    @property
+    def ratio(self) -> float:
+        """The largest change found over the declared one."""
+        return self.largest / self.declared if self.declared else (math.inf if self.largest else 1.0)
+
+    @property
+    def holds(self) -> bool:
+        """Whether no larger change than declared was found."""
+        return self.largest <= self.declared * (1 + ROUNDING) + ROUNDING
+
+
+@final
+@attrs.frozen
+class SensitivityReport:
+    """The findings of a sensitivity search for one query under one relation.
+
+    Attributes
+    ----------
+    query
+        What was asked.
+    relation
+        The neighbouring relation.
+    measured
+        One entry a declared norm, the spread of scores, and each rise and fall that is less than the change.
+    pairs
+        How many pairs of neighbours were evaluated.
+    wrong
+        What else was found wrong, such as an answer whose length depends on the rows.
+    most_rows
+        How many rows the largest table had that was looked at.
+    """
+
+    query: str
+    relation: Relation
+    measured: tuple[Measured, ...]
+    pairs: int
+    wrong: tuple[str, ...]
+    most_rows: int
+
+    @property
+    def passed(self) -> bool:
+        """Whether every declaration holds."""
+        return not self.wrong and all(one.holds for one in self.measured)
+
+    @property
+    def ratio(self) -> float:
+        """The largest of the ratios of found to declared."""
+        return max((one.ratio for one in self.measured if one.declared), default=math.nan)
+
+    @property
+    def tightness(self) -> float:
+        """The smallest ratio of found to declared, where a mistake would be seen least."""
+        return min((one.ratio for one in self.measured if one.declared), default=math.nan)
+
+    def merged(self, other: SensitivityReport) -> SensitivityReport:
+        """Return the findings of two searches of one query: the larger change in each norm, and all that is wrong."""
+        larger = [max(pair, key=lambda one: one.largest) for pair in zip(self.measured, other.measured, strict=True)]
+        # the tables of `other` are of other kinds of rows than those of the schema's universe
+        measured = [attrs.evolve(one, tables=known.tables) for one, known in zip(larger, self.measured, strict=True)]
+        wrong = tuple(dict.fromkeys((*self.wrong, *other.wrong)))
+        most = max(self.most_rows, other.most_rows)
+        return attrs.evolve(self, measured=tuple(measured), pairs=self.pairs + other.pairs, wrong=wrong, most_rows=most)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {
+            "query": self.query,
+            "relation": self.relation.value,
+            "measured": [one.to_dict() for one in self.measured],
+            "pairs": self.pairs,
+            "wrong": list(self.wrong),
+            "most_rows": self.most_rows,
+            "tightness": self.tightness if math.isfinite(self.tightness) else None,
+            "passed": self.passed,
+        }
+
+    def __str__(self) -> str:
+        """Write one line a norm, and the tables where a declaration does not hold."""
+        lines = [f"{self.query}: {what}" for what in self.wrong]
+        for one in self.measured:
+            verdict = "holds" if one.holds else "DOES NOT HOLD"
+            lines.append(
+                f"{self.query}: {one.norm} declared {one.declared:.6g}, largest found {one.largest:.6g}: {verdict}"
+            )
+            if not one.holds:
+                lines += [f"  one table: {row}" for row in one.one] + [f"  its neighbour: {row}" for row in one.other]
+        return "\n".join(lines)

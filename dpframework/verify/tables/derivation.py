@@ -1,0 +1,175 @@
+"""Derived columns, where each cell must follow from its own row or unit, in the public domain, and no row may come.
+
+Neighbouring tables differ by one row before derivation. If a derived row follows from its own row alone, and each row
+gives one row, then derived tables differ by that row too, and every sensitivity holds for derived columns as for
+others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.privacy import Relation
+from dpframework.facts.schema import Schema
+from dpframework.tables.derivation import with_derived
+from dpframework.verify.tables.encoded_rows import Columns, RowKinds, histogram_change, outside_of_domain, same_cells
+from dpframework.verify.tables.reading import TablesReport
+from dpframework.verify.tables.unit_derivation import Aggregating, UnitChecking, columns_of_units
+
+Deriving: TypeAlias = Callable[[Schema, Columns], Columns]
+"""What makes the derived columns of some rows, with the columns that are read, of their encoded columns."""
+
+MOST_ROWS = 40
+
+
+@final
+@attrs.frozen
+class DerivationReport(TablesReport):
+    """The changes that one row made to the derived cells of others.
+
+    Attributes
+    ----------
+    columns
+        The derived columns.
+    changes
+        By the name of the relation, the largest change of a derived column's histogram between neighbours (sum of the
+        sizes of the changes), where 1 and 2 are what a histogram declares.
+    units
+        Whether some are made of the rows of each unit.
+    """
+
+    columns: tuple[str, ...]
+    changes: Mapping[str, int]
+    units: bool = False
+
+    def __str__(self) -> str:
+        """Write a line, or one a violation."""
+        verdict = ("" if self.passed else "NOT ") + ("row by row and unit by unit" if self.units else "row by row")
+        found = ", ".join(f"{change} under {relation}" for relation, change in self.changes.items())
+        head = f"{', '.join(self.columns)}: {verdict} on {self.tables} tables; a histogram changed by at most {found}"
+        return "\n  ".join((head, *self.violations))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        form = {"columns": list(self.columns), "tables": self.tables, "changes": dict(self.changes)}
+        return {**form, "violations": list(self.violations), "passed": self.passed}
+
+
+def check_derivation(
+    schema: Schema,
+    *,
+    deriving: Deriving = with_derived,
+    aggregating: Aggregating = columns_of_units,
+    tables: int = 60,
+    seed: int = 0,
+) -> DerivationReport:
+    """Derive the columns of made-up tables, of each row alone, and of neighbours, and compare them.
+
+    Rows are of all kinds that the schema allows, if they are few, else a sample with the ends of all domains. Columns
+    of units are made of 1 to 5 units with 1 to 5 rows each, which lie in any order and in several blocks, and of each
+    unit alone. Then neighbours differ by a unit.
+
+    Parameters
+    ----------
+    schema
+        With the derived columns.
+    deriving
+        What makes those of rows; by default what every reader of tables uses.
+    aggregating
+        What makes those of units; by default what every reader uses, which then gets blocks of 4 rows.
+    tables
+        How many tables of several rows, each with a neighbour under both relations.
+    seed
+        The seed of the tables.
+
+    Examples
+    --------
+    >>> from dpframework.facts.attributes import Boolean, Numeric
+    >>> from dpframework.facts.derived_columns import derive
+    >>> old = derive("old", "age >= 65 or ill")
+    >>> print(check_derivation(Schema([Numeric("age", 0, 99, bins=3), Boolean("ill")], derive=[old])))
+    old: row by row on 60 tables; a histogram changed by at most 1 under add-or-remove-one, 2 under replace-one
+    """
+    columns = tuple(column.name for column in schema.derivation)
+    checking: list[_Checking | UnitChecking] = []
+    if schema.per_unit is not None:
+        checking.append(UnitChecking(schema, aggregating))
+    checking += [_Checking(one, deriving) for one in dict.fromkeys((schema.in_files, schema)) if one.derive]
+    rng = np.random.default_rng(seed)
+    for one in checking:
+        for _ in range(tables):
+            one.table(rng)
+    changes = {
+        relation.value: max((one.changes[relation.value] for one in checking), default=0) for relation in Relation
+    }
+    violations = tuple(says for one in checking for says in one.violations.values())
+    return DerivationReport(tables, violations, columns, changes, units=schema.per_unit is not None)
+
+
+@final
+class _Checking:
+    """The rows of a schema, the derived columns of each row alone, and the findings so far."""
+
+    def __init__(self, schema: Schema, deriving: Deriving) -> None:
+        self._schema, self._deriving = schema, deriving
+        self._kinds = RowKinds(schema)
+        self.violations: dict[tuple[str, str], str] = {}  # the first of each kind and column
+        self.changes = {relation.value: 0 for relation in Relation}
+        self._alone: list[Columns | None] = []
+        for kind in range(self._kinds.number):
+            found = self._derive(np.array([kind]))
+            self._alone.append(found)
+            if found is None:
+                continue
+            for column in schema.derive:
+                attribute = schema[column.name]
+                if outside_of_domain(attribute, found[column.name]):
+                    says = f"'{column.name}' is outside of its public domain, {attribute.domain_text}"
+                    self.violations.setdefault(("domain", column.name), says)
+
+    def _derive(self, kinds: NDArray[np.intp]) -> Columns | None:
+        """Return the derived columns of some rows, or None where rows went or came."""
+        found = self._deriving(self._schema, self._kinds.columns(kinds))
+        if any(len(found[name].codes) != len(kinds) for name in self._schema.names):
+            numbers = ", ".join(sorted({str(len(found[name].codes)) for name in self._schema.names}))
+            says = f"of {len(kinds)} rows, {numbers} are made: each row must give one row"
+            self.violations.setdefault(("rows", ""), says)
+            return None
+        return found
+
+    def table(self, rng: np.random.Generator) -> None:
+        """Check one table, and the histograms of two neighbours of it."""
+        # A function of all rows shows most in a table of few.
+        number = int(rng.integers(1, rng.choice([3, MOST_ROWS])))
+        rows = rng.integers(0, self._kinds.number, number)
+        other, row = rows.copy(), int(rng.integers(self._kinds.number))
+        other[int(rng.integers(len(rows)))] = row
+        neighbours = {Relation.ADD_OR_REMOVE_ONE: np.append(rows, row), Relation.REPLACE_ONE: other}
+        found = self._derive(rows)
+        self._compare(rows, found)
+        for relation, changed in neighbours.items():
+            made = self._derive(changed)
+            self._compare(changed, made)
+            for column in self._schema.derive if found is not None and made is not None else ():
+                both = ((found or {})[column.name], (made or {})[column.name])
+                change = histogram_change(self._schema[column.name], *both)
+                self.changes[relation.value] = max(self.changes[relation.value], change)
+                most = 1 if relation is Relation.ADD_OR_REMOVE_ONE else 2
+                if change > most:
+                    says = f"changes by {change} under {relation}, where {most} is declared"
+                    says = f"the histogram of '{column.name}' {says}"
+                    self.violations.setdefault((relation.value, column.name), says)
+
+    def _compare(self, rows: NDArray[np.intp], found: Columns | None) -> None:
+        for column in self._schema.derive if found is not None else ():
+            for place, kind in enumerate(rows.tolist()):
+                alone = self._alone[kind]
+                if alone is not None and not same_cells(alone[column.name], 0, (found or {})[column.name], place):
+                    says = f"'{column.name}' of a row is another beside {len(rows) - 1} other rows than alone"
+                    self.violations.setdefault(("row", column.name), f"{says}: it must follow from its own row")
+                    break

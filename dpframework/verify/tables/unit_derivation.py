@@ -1,0 +1,121 @@
+"""Columns that are made of the rows of each unit: one row a unit, which must follow from the unit's own rows.
+
+Neighbouring data differ by one unit with any number of rows. If each unit gives one row, and that row follows from the
+unit's own rows in their order, then the tables of units differ by that one row, and every sensitivity of a row holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.privacy import Relation
+from dpframework.facts.schema import Schema
+from dpframework.tables.derivation import with_derived
+from dpframework.tables.unit_columns import UnitColumns
+from dpframework.verify.tables.encoded_rows import (
+    Columns,
+    RowKinds,
+    histogram_change,
+    outside_of_domain,
+    same_cells,
+    some_rows,
+)
+
+Aggregating: TypeAlias = Callable[[Schema, Columns, NDArray[np.intp], int], Columns]
+"""What makes the columns of units of encoded rows, the number of each row's unit (-1 for nobody's), and how many."""
+
+MOST_UNITS, MOST_ROWS, BLOCK = 6, 5, 4
+NOBODY = 0.1  # of the rows
+
+
+def columns_of_units(schema: Schema, rows: Columns, whose: NDArray[np.intp], number: int) -> Columns:
+    """Return the columns of units as readers of tables make them, in blocks of a few rows."""
+    assert schema.per_unit is not None
+    made = UnitColumns(schema.per_unit, number)
+    for first in range(0, len(whose), BLOCK):
+        here = slice(first, first + BLOCK)
+        made.add(whose[here], some_rows(rows, here))
+    return with_derived(schema, made.encode(schema))
+
+
+@final
+class UnitChecking:
+    """Tables of a few units with a few rows each, and the findings so far.
+
+    Parameters
+    ----------
+    schema
+        With columns of units.
+    aggregating
+        What makes them.
+    """
+
+    def __init__(self, schema: Schema, aggregating: Aggregating) -> None:
+        self._schema, self._aggregating = schema, aggregating
+        self._kinds = RowKinds(schema.in_files)
+        self.violations: dict[tuple[str, str], str] = {}  # the first of each kind and column
+        self.changes = {relation.value: 0 for relation in Relation}
+
+    def table(self, rng: np.random.Generator) -> None:
+        """Check one table, and those with a unit more and with another unit in the place of one."""
+        units = [self._unit(rng) for _ in range(int(rng.integers(1, MOST_UNITS)))]
+        more, place = self._unit(rng), int(rng.integers(len(units)))
+        other = [more if k == place else unit for k, unit in enumerate(units)]
+        order = rng.permutation(sum(map(len, units)))
+        found = self._make(units, order, rng)
+        places = np.sort(rng.integers(0, len(order) + 1, len(more)))
+        with_more = np.insert(order, places, np.arange(len(order), len(order) + len(more)))  # the others in their order
+        neighbours = {
+            Relation.ADD_OR_REMOVE_ONE: self._make([*units, more], with_more, rng),
+            Relation.REPLACE_ONE: self._make(other, rng.permutation(sum(map(len, other))), rng),
+        }
+        for relation, changed in neighbours.items():
+            if found is None or changed is None:
+                continue
+            for column in self._schema:
+                change = histogram_change(column, found[column.name], changed[column.name])
+                self.changes[relation.value] = max(self.changes[relation.value], change)
+                most = 1 if relation is Relation.ADD_OR_REMOVE_ONE else 2
+                if change > most:
+                    says = f"changes by {change} under {relation}, where {most} is declared"
+                    says = f"the histogram of '{column.name}' {says}"
+                    self.violations.setdefault((relation.value, column.name), says)
+
+    def _unit(self, rng: np.random.Generator) -> NDArray[np.intp]:
+        """Return the kinds of a unit's rows, in their order."""
+        return rng.integers(0, self._kinds.number, int(rng.integers(1, MOST_ROWS + 1)))
+
+    def _make(
+        self, units: Sequence[NDArray[np.intp]], order: NDArray[np.intp], rng: np.random.Generator
+    ) -> Columns | None:
+        """Return the columns of a table whose rows lie in some order, each unit's in its own, once they are checked."""
+        whose = np.repeat(np.arange(len(units)), [len(unit) for unit in units])[order]
+        rows = np.empty(len(whose), dtype=np.intp)
+        for number, unit in enumerate(units):
+            rows[whose == number] = unit
+        nobodys = rng.random(len(whose)) < NOBODY
+        rows, whose = np.append(rows, rows[nobodys]), np.append(whose, np.full(int(nobodys.sum()), -1))
+        mixed = np.argsort(np.append(np.arange(len(nobodys)), np.flatnonzero(nobodys)), kind="stable")
+        found = self._aggregating(self._schema, self._kinds.columns(rows[mixed]), whose[mixed], len(units))
+        if (lengths := {len(found[name].codes) for name in self._schema.names}) != {len(units)}:
+            says = (
+                f"of {len(units)} units, {', '.join(map(str, sorted(lengths)))} rows are made: each must give one row"
+            )
+            self.violations.setdefault(("rows", ""), says)
+            return None
+        for number, unit in enumerate(units):
+            alone = self._aggregating(self._schema, self._kinds.columns(unit), np.zeros(len(unit), dtype=np.intp), 1)
+            for attribute in self._schema:
+                name = attribute.name
+                if len(alone[name].codes) == 1 and not same_cells(alone[name], 0, found[name], number):
+                    says = f"'{name}' of a unit is another beside {len(units) - 1} other units than alone"
+                    self.violations.setdefault(("unit", name), f"{says}: it must follow from the unit's own rows")
+        for attribute in self._schema:
+            if outside_of_domain(attribute, found[attribute.name]):
+                says = f"'{attribute.name}' is outside of its public domain, {attribute.domain_text}"
+                self.violations.setdefault(("domain", attribute.name), says)
+        return found
