@@ -34,7 +34,7 @@ from dpframework.results.json_safe import json_text
 from dpframework.results.keys import KeyTable, ReleasedKeys
 from dpframework.results.marginal_tables import MarginalTable, MarginalTables
 from dpframework.results.matrix import Matrix
-from dpframework.results.noisy import Noisy
+from dpframework.results.noisy_counts import Noisy
 from dpframework.results.patterns import Pattern
 from dpframework.results.redescription import Redescription
 from dpframework.results.redescriptions import Redescriptions

@@ -1,4 +1,4 @@
-from .adaptive import (
+from .adaptive_budget import (
     AdaptiveBudget as AdaptiveBudget,
     PlanCharge as PlanCharge,
 )

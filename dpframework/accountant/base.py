@@ -15,7 +15,7 @@ import attrs
 from dpframework.accountant.exact_delta import DeltaComposition, exact_delta_of
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.privacy import Amount, PrivacyLoss, Relation, decimal_text, exact, exact_or_none
-from dpframework.facts.process import ProcessMark, this_process
+from dpframework.facts.this_process import ProcessMark, this_process
 from dpframework.facts.unit import ONE_ROW, PrivacyUnit
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.kinds import Composition, kind_of

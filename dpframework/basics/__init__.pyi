@@ -6,8 +6,8 @@ from .histograms import HistogramMiner as HistogramMiner
 from .keys import KeysMiner as KeysMiner
 from .marginals import MarginalsMiner as MarginalsMiner
 from .means import MeanMiner as MeanMiner, VarianceMiner as VarianceMiner
-from .numbers import SumMiner as SumMiner
 from .one_way_marginals import NoisyHistogram as NoisyHistogram, OneWayMarginals as OneWayMarginals
 from .quantiles import MedianMiner as MedianMiner, QuantileMiner as QuantileMiner
 from .ratios import RatioMiner as RatioMiner, TopKMiner as TopKMiner
+from .sums import SumMiner as SumMiner
 from .unit_rows import RowsPerUnitMiner as RowsPerUnitMiner

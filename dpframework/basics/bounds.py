@@ -10,7 +10,7 @@ from typing import final
 
 import attrs
 
-from dpframework.basics.adaptive import Looks, SearchMiner
+from dpframework.basics.adaptive_boxes import Looks, SearchMiner
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.parameters import share_of_budget
 from dpframework.facts.schema import Schema

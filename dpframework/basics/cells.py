@@ -26,7 +26,7 @@ from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.mechanisms.laplace import DiscreteLaplace
 from dpframework.plan.nodes import Node, step
-from dpframework.plan.parts import PlannedPart
+from dpframework.plan.result_parts import PlannedPart
 from dpframework.queries.base import Query
 from dpframework.queries.counts import JointHistogram
 from dpframework.results.error_bounds import ErrorBound

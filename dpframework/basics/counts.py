@@ -9,21 +9,21 @@ from typing import final
 
 import attrs
 
-from dpframework.basics.asking import AskingMiner, as_description, values_compared
 from dpframework.basics.budgets import EXAMPLE_DELTA
 from dpframework.basics.cells import counting_mechanism
+from dpframework.basics.where_and_by import AskingMiner, as_description, values_compared
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.descriptions import Description
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node, step
-from dpframework.plan.parts import PlannedPart
+from dpframework.plan.result_parts import PlannedPart
 from dpframework.queries.base import Query
 from dpframework.queries.counts import Count, JointHistogram
 from dpframework.queries.grouped import GroupCounts
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.estimates import Estimate
 from dpframework.results.groups import Groups
-from dpframework.results.noisy import CONFIDENCE, Noisy
+from dpframework.results.noisy_counts import CONFIDENCE, Noisy
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 

@@ -10,7 +10,7 @@ from typing import final
 
 import attrs
 
-from dpframework.basics.adaptive import SearchMiner
+from dpframework.basics.adaptive_boxes import SearchMiner
 from dpframework.basics.budgets import EXAMPLE_DELTA
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError

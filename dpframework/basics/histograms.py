@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import attrs
 
-from dpframework.basics.bounds_given import as_bounds, bounds_misfit
 from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
 from dpframework.basics.cells import TableMiner
+from dpframework.basics.given_bounds import as_bounds, bounds_misfit
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import named_once

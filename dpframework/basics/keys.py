@@ -30,7 +30,7 @@ from dpframework.mechanisms.key_thresholds import GaussianThreshold
 from dpframework.mechanisms.partitions import PartitionSelection
 from dpframework.mechanisms.shifts import unit_changes
 from dpframework.plan.nodes import FromRelease, Node, parallel, sequential, step
-from dpframework.plan.parts import PlannedPart
+from dpframework.plan.result_parts import PlannedPart
 from dpframework.queries.keys import Keys
 from dpframework.results.by_key import ByKey
 from dpframework.results.error_bounds import BoundKind, ErrorBound

@@ -39,13 +39,13 @@ from dpframework.mechanisms.block_norm import BlockNorm, block_variances
 from dpframework.mechanisms.gaussian import Gaussian
 from dpframework.mechanisms.laplace import DiscreteLaplace
 from dpframework.plan.nodes import Node, sequential, step
-from dpframework.plan.parts import PlannedPart
+from dpframework.plan.result_parts import PlannedPart
 from dpframework.plan.run_costs import RunCost
 from dpframework.queries.base import Norm
 from dpframework.queries.residual_changes import subsets
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.marginal_tables import MarginalTable, MarginalTables
-from dpframework.results.noisy import Noisy
+from dpframework.results.noisy_counts import Noisy
 from dpframework.run.miner import Example, Witness
 from dpframework.run.private_table import PrivateTable
 

@@ -13,22 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.basics.budgets import EXAMPLE_DELTA
-from dpframework.basics.numbers import NumberMiner, number_examples, released_examples
-from dpframework.basics.shares import share_error
+from dpframework.basics.share_errors import share_error
+from dpframework.basics.sums import NumberMiner, number_examples, released_examples
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
 from dpframework.mechanisms.noise_laws import NoiseLaw
 from dpframework.plan.nodes import Node
-from dpframework.plan.parts import PlannedPart
+from dpframework.plan.result_parts import PlannedPart
 from dpframework.queries.grouped import GroupMoments
 from dpframework.queries.released_bounds import ScaledSums
 from dpframework.queries.sums import BoundDistances, BoundedSum, WithinBounds
 from dpframework.results.error_bounds import WORST_ROWS, ErrorBound
 from dpframework.results.estimates import Estimate
 from dpframework.results.groups import Groups
-from dpframework.results.noisy import CONFIDENCE
+from dpframework.results.noisy_counts import CONFIDENCE
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 
@@ -102,7 +102,7 @@ class MeanMiner(NumberMiner):
         """Return the mean's error, whatever the mean is, for about this many rows with a value.
 
         A sum's noise divides by the public number of rows, and the mean is kept within its bounds. A pair's error is
-        `shares.share_error`'s, in widths.
+        `share_errors.share_error`'s, in widths.
         """
         if part.schema is None:
             return part.bounds_of_steps()
@@ -217,7 +217,7 @@ def share_interval(one: float, other: float, variance: float) -> tuple[float, fl
         The variance of the noise of each, in steps squared.
     """
     from dpframework.results.jaccard import least_jaccard
-    from dpframework.results.noisy import Noisy, error_of, quantile
+    from dpframework.results.noisy_counts import Noisy, error_of, quantile
 
     first, second, most = Noisy(one, variance), Noisy(other, variance), quantile(error_of(CONFIDENCE))
     one, other = max(one, 0.0), max(other, 0.0)

@@ -10,12 +10,12 @@ from typing import Any, final
 import attrs
 
 from dpframework.basics.budgets import EXAMPLE_DELTA
-from dpframework.basics.numbers import NumberMiner, released_examples
+from dpframework.basics.sums import NumberMiner, released_examples
 from dpframework.basics.unit_rows import released_rows_example
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node, parallel
-from dpframework.plan.parts import PlannedPart
+from dpframework.plan.result_parts import PlannedPart
 from dpframework.queries.ranks import QuantileScores, as_quantile, quantile_text
 from dpframework.results.error_bounds import WORST_ROWS, BoundKind, ErrorBound
 from dpframework.results.estimates import QuantileEstimate

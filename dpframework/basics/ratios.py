@@ -11,12 +11,12 @@ from typing import final
 import attrs
 import numpy as np
 
-from dpframework.basics.asking import AskingMiner, as_description, require_description, values_compared
 from dpframework.basics.budgets import EXAMPLE_DELTA
 from dpframework.basics.cells import counting_mechanism
 from dpframework.basics.counts import whole_estimate
 from dpframework.basics.means import share_interval
-from dpframework.basics.shares import share_error
+from dpframework.basics.share_errors import share_error
+from dpframework.basics.where_and_by import AskingMiner, as_description, require_description, values_compared
 from dpframework.facts.attributes import MISSING_LABEL, MOST_CODES, Attribute, Boolean, Categorical
 from dpframework.facts.descriptions import Description
 from dpframework.facts.errors import InputError
@@ -24,14 +24,14 @@ from dpframework.facts.open_attribute import Open
 from dpframework.facts.parameters import whole_number
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node, step
-from dpframework.plan.parts import PlannedPart
+from dpframework.plan.result_parts import PlannedPart
 from dpframework.queries.base import Query
 from dpframework.queries.counts import JointHistogram
 from dpframework.queries.grouped import GroupCounts
 from dpframework.results.error_bounds import WORST_ROWS, ErrorBound
 from dpframework.results.estimates import Estimate
 from dpframework.results.groups import Groups
-from dpframework.results.noisy import CONFIDENCE, Noisy
+from dpframework.results.noisy_counts import CONFIDENCE, Noisy
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 
@@ -87,7 +87,7 @@ class RatioMiner(AskingMiner):
         return f"share with {self.of}{self.where_text}"
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the error of the share, on the worst rows, for about this many rows (see `shares.share_error`)."""
+        """Return the error of the share, on the worst rows, for about this many rows (see `share_errors`)."""
         calibration = part.calibration("counts")
         if calibration is None:
             return part.bounds_of_steps()

@@ -20,7 +20,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Node, Parallel, Step, beside, walk
-from dpframework.plan.parts import PlannedPart
+from dpframework.plan.result_parts import PlannedPart
 from dpframework.plan.spending import Spend
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.run.miner import Miner

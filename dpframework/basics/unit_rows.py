@@ -16,7 +16,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.plan.nodes import Node, step
-from dpframework.plan.parts import PlannedPart
+from dpframework.plan.result_parts import PlannedPart
 from dpframework.queries.released_rows import RowsPerUnitScores
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.unit_rows import RowsPerUnit

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from dpframework.accountant import AccountedPlan
 from dpframework.checks.base import Severity
-from dpframework.facts.lists import first_names
+from dpframework.facts.phrases import first_names
 from dpframework.facts.privacy import readable
 from dpframework.plan.plan import Plan
 from dpframework.results.error_bounds import BoundKind, rows_text

@@ -11,8 +11,8 @@ import attrs
 
 from dpframework.accountant import AccountedPlan
 from dpframework.facts.errors import InputError
-from dpframework.facts.lists import counted
 from dpframework.facts.notebook import html_line, html_table
+from dpframework.facts.phrases import counted
 from dpframework.facts.printable import printable
 from dpframework.results.result import axes_or_new, without_math
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dpframework.accountant import AccountedPlan
 from dpframework.checks.base import Severity
-from dpframework.facts.lists import first_names
+from dpframework.facts.phrases import first_names
 
 MOST_NAMED = 5  # steps in a finding
 

@@ -14,7 +14,7 @@ from dpframework.cli.common import Json, NewFolder, Seed, console, print_json, w
 from dpframework.cli.parameters import Command
 from dpframework.cli.progress import progress
 from dpframework.facts.files import stage_folder
-from dpframework.facts.lists import counted
+from dpframework.facts.phrases import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -81,10 +81,10 @@ def _story(done: Demo) -> Iterator[RenderableType]:
     from rich.text import Text
 
     from dpframework.lab.demo import budget
-    from dpframework.reports.fitting import FittedText
-    from dpframework.reports.losses import loss_text
+    from dpframework.reports.loss_text import loss_text
     from dpframework.reports.run_summary import RunSummary
     from dpframework.reports.terminal import findings_text, heading, headlines_text
+    from dpframework.reports.terminal_text import FittedText
 
     yield Text("A synthetic clinic: 20,000 patients, 24 diagnoses, 16 laboratory values", style="bold")
     yield Text(f"Question: which laboratory values go with four of the diagnoses, for a total epsilon of {budget()}?")
@@ -145,7 +145,7 @@ def _colour_tree(tree: str, width: int | None) -> Text:
     """Return a drawn tree with its branches dim and its yes-leaves set off."""
     from rich.text import Text
 
-    from dpframework.reports.fitting import fit_tree
+    from dpframework.reports.terminal_text import fit_tree
 
     text = Text(fit_tree(tree, width))
     text.highlight_regex(r"[├└│]─?", "dim")

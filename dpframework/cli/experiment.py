@@ -24,7 +24,7 @@ from dpframework.cli.common import (
 )
 from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError
-from dpframework.facts.lists import counted
+from dpframework.facts.phrases import counted
 
 WHERE = "Where results go, and finished cells are found again. By default FILE-results, beside the file."
 REPETITIONS = "Instead of the file's; the cells are those of the whole experiment, which can go on from them."

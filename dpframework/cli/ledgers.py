@@ -39,8 +39,8 @@ from dpframework.cli.ledger_tables import (
 from dpframework.cli.parameters import Command, CommandGroup
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
-from dpframework.facts.lists import counted
 from dpframework.facts.output_files import require_output
+from dpframework.facts.phrases import counted
 from dpframework.facts.privacy import readable
 
 app = typer.Typer(

@@ -72,7 +72,7 @@ def show_one(name: str, brought: Registered, as_json: bool) -> None:
     """Show the parameters, defaults and documentation of one miner or mechanism."""
     from rich.text import Text
 
-    from dpframework.reports.fitting import fit_prose
+    from dpframework.reports.terminal_text import fit_prose
 
     facts, parameters = _facts(name, brought), _parameters(brought.component)
     if as_json:

@@ -132,7 +132,7 @@ def plan(
         write_whole(out, _draw_plan(planned, chosen, study), PLAN_FILES[chosen])
         write(f"wrote {out}")
     elif chosen is PlanFormat.TREE and on_terminal():
-        from dpframework.reports.summary import cost_lines, standing_lines
+        from dpframework.reports.publications import cost_lines, standing_lines
         from dpframework.reports.terminal import errors_text, plan_tree, prose_text
 
         show_lines(plan_tree(planned, console().width))
@@ -163,7 +163,7 @@ def _draw_plan(planned: StudyPlan, form: PlanFormat, study: Path) -> str:
 
             return html_report(planned, title=study.stem, about=about_of(study))
         case PlanFormat.TREE:
-            from dpframework.reports.summary import cost_lines, error_lines, standing_lines
+            from dpframework.reports.publications import cost_lines, error_lines, standing_lines
 
             lines = [*standing_lines(planned), "", *error_lines(planned), *cost_lines(planned)]
             return "\n".join([drawing.tree(planned), *lines]) + "\n"
@@ -173,7 +173,7 @@ def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFor
     """Describe the changes from one plan to another."""
     from dpframework.reports import drawing
     from dpframework.reports.difference import difference
-    from dpframework.reports.fitting import fit_tree
+    from dpframework.reports.terminal_text import fit_tree
 
     found = difference(planned, open_plan(other), registry().checks)
     if form is PlanFormat.JSON:

@@ -25,8 +25,8 @@ from dpframework.cli.common import (
 from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import read_text, write_whole
-from dpframework.facts.lists import counted
 from dpframework.facts.output_files import FileKind, require_output
+from dpframework.facts.phrases import counted
 from dpframework.study.registry import registry
 
 if TYPE_CHECKING:

@@ -138,10 +138,10 @@ def _data_set(ledger: Path | None, data_set: str | None) -> tuple[ledgers.Record
 
 def _report_form(plan: StudyPlan, results: Results | None, about: reports.About) -> dict[str, Any]:
     """Return the contents of a report, JSON-safe."""
-    from dpframework.reports.about import verdict_facts
-    from dpframework.reports.facts import part_rows, public_facts
+    from dpframework.reports.plan_facts import part_rows, public_facts
+    from dpframework.reports.publications import result_rows
+    from dpframework.reports.report_facts import verdict_facts
     from dpframework.reports.steps import step_rows
-    from dpframework.reports.summary import result_rows
 
     return {
         "facts": {**dict(public_facts(plan)), **dict(verdict_facts(plan, about))},

@@ -33,7 +33,7 @@ from dpframework.cli.progress import progress
 from dpframework.facts.errors import DPFrameworkError, InputError
 from dpframework.facts.files import require_writable, stage_folder, write_whole
 from dpframework.facts.interrupts import uninterrupted
-from dpframework.facts.lists import counted
+from dpframework.facts.phrases import counted
 from dpframework.facts.toml import prefix_errors
 from dpframework.study.results import PLAN, RESULTS, Results
 from dpframework.study.study_file import EngineChoice, StudyFile, load_study

@@ -28,16 +28,16 @@ from dpframework.cli.parameters import Command, CommandGroup
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
-from dpframework.facts.lists import counted, first_of
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.output_files import require_output
+from dpframework.facts.phrases import counted, first_of
 from dpframework.facts.schema import read_schema
 from dpframework.facts.toml import read_toml, require_table
 from dpframework.facts.unit import PrivacyUnit
-from dpframework.tables.places import DATABASES
+from dpframework.tables.table_paths import DATABASES
 
 if TYPE_CHECKING:
-    from dpframework.tables.drafts import SchemaDraft
+    from dpframework.tables.schema_draft import SchemaDraft
 
 app = typer.Typer(
     name="schema", cls=CommandGroup, help="Make and show schemas: the public facts about a table.", no_args_is_help=True
@@ -216,8 +216,8 @@ def _require_join(right: Path | None, key: str | None) -> None:
 
 def _draft(file: Path, right: Path | None, key: str | None, choices: dict[str, Any]) -> SchemaDraft:
     """Return the draft of one file or of two views. Errors name this command's options."""
-    from dpframework.tables.drafts import SchemaDraft
     from dpframework.tables.inference import draft_schema, infer_two_view_schema
+    from dpframework.tables.schema_draft import SchemaDraft
 
     _require_join(right, key)
     try:
@@ -248,7 +248,7 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Show the data's owner which values do not fit a schema. NOT PRIVATE. Exit code 1 if any does not."""
-    from dpframework.tables.fitting import check_fit
+    from dpframework.tables.schema_fit import check_fit
 
     _require_join(right, id)
     misfits = check_fit(file, read_schema(schema), right=right, id=id, unit=PrivacyUnit(unit, rows_per_unit))

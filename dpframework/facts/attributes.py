@@ -11,12 +11,12 @@ from typing import Any, ClassVar, final
 
 import attrs
 
-from dpframework.facts.canonical import Form, of_text
+from dpframework.facts.canonical_cells import Form, of_text
 from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError
-from dpframework.facts.lists import counted
+from dpframework.facts.phrases import counted
 from dpframework.facts.printable import printable
-from dpframework.facts.values import (
+from dpframework.facts.value_checks import (
     finite_number,
     is_increasing,
     listed,

@@ -9,11 +9,11 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.facts.canonical import Form, of_text
+from dpframework.facts.canonical_cells import Form, of_text
 from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError
 from dpframework.facts.toml import refuse_unknown
-from dpframework.facts.values import finite_number, plain_number, printable_name, visible_text
+from dpframework.facts.value_checks import finite_number, plain_number, printable_name, visible_text
 
 #: The directives that a format of dates may hold: dates first, then times of day.
 DATE_DIRECTIVES, TIME_DIRECTIVES = "YymdbBj", "HIMSp"

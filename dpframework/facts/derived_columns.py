@@ -16,10 +16,17 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.public_tables import PublicTable, as_public_table
 from dpframework.facts.toml import prefix_errors, refuse_unknown
 from dpframework.facts.typechecks import typechecked
-from dpframework.facts.values import finite_number, listed, plain_number, positive_count, printable_name, visible_text
+from dpframework.facts.value_checks import (
+    finite_number,
+    listed,
+    plain_number,
+    positive_count,
+    printable_name,
+    visible_text,
+)
 
 if TYPE_CHECKING:
-    from dpframework.facts.expression_cells import Cells, Operand, RowCells
+    from dpframework.facts.expression_operands import Cells, Operand, RowCells
 
 #: What plans and reports say after the expression of a column of units.
 OF_UNITS = " of the rows of each unit"
@@ -145,8 +152,9 @@ class DerivedColumn:
         inputs
             The attributes that it may read.
         rows
-            The cells of these in each row (see `dpframework.facts.expression_cells`), shape (rows,) each; or what the
-            rows of each unit are aggregated to (see `dpframework.facts.unit_expressions`), shape (units,).
+            The cells of these in each row (see `dpframework.facts.expression_operands`), shape (rows,) each. For
+            columns made of the rows of each unit, their aggregates (see `dpframework.facts.unit_expressions`),
+            shape (units,) each.
 
         Returns
         -------
@@ -167,7 +175,7 @@ class DerivedColumn:
                     f"derived column '{self.name}': reads the column '{name}', which is not in the schema before it; "
                     f"{of_itself or nearest(name, inputs)}"
                 )
-        from dpframework.facts.derived_making import make_column  # most schemas derive nothing
+        from dpframework.facts.derived_attributes import make_column  # most schemas derive nothing
 
         return make_column(self, tuple((name, inputs[name]) for name in self.inputs))
 

@@ -19,7 +19,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.printable import printable
 from dpframework.facts.schema import Schema
-from dpframework.facts.values import as_float
+from dpframework.facts.value_checks import as_float
 
 Mask = NDArray[np.bool_]
 

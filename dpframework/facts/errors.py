@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dpframework.facts.lists import first_of
+from dpframework.facts.phrases import first_of
 from dpframework.facts.printable import printable_lines
 
 #: The most characters of a sentence: nobody reads a quoted value of thousands to its end.

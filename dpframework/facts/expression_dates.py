@@ -8,7 +8,7 @@ import numpy as np
 
 from dpframework.facts.column_options import DateUnit
 from dpframework.facts.errors import InputError
-from dpframework.facts.expression_cells import Cells, Numbers, Operand, RowCells
+from dpframework.facts.expression_operands import Cells, Numbers, Operand, RowCells
 from dpframework.facts.expression_operations import monotone
 
 _MOST_DAYS = 2_900_000  # the year 9900

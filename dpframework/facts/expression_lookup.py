@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from dpframework.facts.canonical import of_text
+from dpframework.facts.canonical_cells import of_text
 from dpframework.facts.errors import InputError
-from dpframework.facts.expression_cells import Labels, Numbers, Operand, Truths, as_labels, labels_of
+from dpframework.facts.expression_operands import Labels, Numbers, Operand, Truths, as_labels, labels_of
 from dpframework.facts.public_tables import PublicTable
 
 

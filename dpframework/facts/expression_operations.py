@@ -16,9 +16,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.canonical import of_text
+from dpframework.facts.canonical_cells import of_text
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.expression_cells import (
+from dpframework.facts.expression_operands import (
     MOST_LABELS,
     Cells,
     Labels,

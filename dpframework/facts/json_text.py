@@ -11,8 +11,8 @@ import math
 from typing import Any
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.limits import MOST_NESTED_JSON
-from dpframework.facts.values import require_shallow, too_deep
+from dpframework.facts.input_limits import MOST_NESTED_JSON
+from dpframework.facts.value_checks import require_shallow, too_deep
 
 
 def parsed_json(text: str) -> Any:

@@ -15,10 +15,10 @@ from typing import Any, ClassVar, Final, NoReturn, final
 import attrs
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.canonical import label_of, of_text
+from dpframework.facts.canonical_cells import label_of, of_text
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.printable import printable
-from dpframework.facts.values import listed
+from dpframework.facts.value_checks import listed
 
 #: The label of the rows that have none of the released keys. No key has this text: a cell with it has no key.
 OTHER: Final = "other"
@@ -52,7 +52,7 @@ class Open(Attribute):
     A row without a value has no key, and a text that reads "other" is none. What else a cell holds is a text:
 
     - numbers, truths and texts that are written like one are one key in any spelling, such as 3, 3.0 and "3" (see
-      `dpframework.facts.canonical`); the space around a text does not count;
+      `dpframework.facts.canonical_cells`); the space around a text does not count;
     - then the rules in `normalise` are applied in turn;
     - then every character that is not seen is written out, a line break as a backslash and an n.
 

@@ -16,7 +16,7 @@ from typing import Final, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.limits import MOST_JSON_BYTES
+from dpframework.facts.input_limits import MOST_JSON_BYTES
 
 
 @final

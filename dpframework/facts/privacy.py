@@ -15,7 +15,7 @@ import attrs
 
 from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError
-from dpframework.facts.values import read_ratio
+from dpframework.facts.value_checks import read_ratio
 
 #: What an epsilon may be given as; see `exact`.
 Amount: TypeAlias = Fraction | int | float | str | Decimal

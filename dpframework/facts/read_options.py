@@ -13,7 +13,7 @@ from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeri
 from dpframework.facts.column_options import ColumnOptions, null_texts
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.toml import prefix_errors, refuse_unknown, toml_key, toml_lines
-from dpframework.facts.values import printable_name, visible_text
+from dpframework.facts.value_checks import printable_name, visible_text
 
 #: The encodings of text files that are read, by Python's names, and how else people call them.
 ENCODINGS = (

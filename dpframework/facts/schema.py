@@ -32,7 +32,7 @@ from dpframework.facts.schema_text import schema_form, schema_text
 from dpframework.facts.toml import parse_toml, prefix_errors, refuse_unknown
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit_schemas import UnitRows, split_by_unit, unknown
-from dpframework.facts.values import listed, printable_name
+from dpframework.facts.value_checks import listed, printable_name
 
 #: The files that `Schema.dump` writes.
 SCHEMA_FILE = FileKind.of_pattern("a schema", r"(^|\n)\[\[attribute\]\]\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.values import positive_count
+from dpframework.facts.value_checks import positive_count
 
 #: Of any table: rows are numbered, and those of a block counted, in 32 bits.
 MOST_ROWS = 2**31 - 1

@@ -18,9 +18,9 @@ from typing import Any
 
 from dpframework.facts.errors import DPFrameworkError, InputError, nearest
 from dpframework.facts.files import read_text
-from dpframework.facts.limits import MOST_KEY_PARTS, MOST_NESTED, MOST_TOML_BYTES
+from dpframework.facts.input_limits import MOST_KEY_PARTS, MOST_NESTED, MOST_TOML_BYTES
 from dpframework.facts.printable import is_printable
-from dpframework.facts.values import require_shallow, too_deep
+from dpframework.facts.value_checks import require_shallow, too_deep
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _UNSET = re.compile(r"\$(\w+|\{[^}]*\})")
@@ -61,7 +61,7 @@ def parse_toml(text: str, what: str = "the file") -> dict[str, Any]:
     Raises
     ------
     InputError
-        If it is not TOML, or larger or deeper than `facts.limits` says.
+        If it is not TOML, or larger or deeper than `facts.input_limits` says.
     """
     if len(text) > MOST_TOML_BYTES:
         raise InputError(f"is larger than the {MOST_TOML_BYTES >> 20} MiB that such a file may have")

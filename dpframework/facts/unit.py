@@ -26,11 +26,11 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.lists import counted
 from dpframework.facts.parameters import is_whole_number
 from dpframework.facts.periods import Period, PeriodKind
+from dpframework.facts.phrases import counted
 from dpframework.facts.schema import Schema
-from dpframework.facts.values import printable_name
+from dpframework.facts.value_checks import printable_name
 
 MOST_ROWS = 10**6  # of a unit
 

@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.expression_cells import Domain, Labels, Numbers, Operand, Truths, as_number
+from dpframework.facts.expression_operands import Domain, Labels, Numbers, Operand, Truths, as_number
 from dpframework.facts.expressions import MOST_LETTERS, expression, names_in
 
 #: The aggregates of an expression over the rows of one unit, and the most arguments of each.

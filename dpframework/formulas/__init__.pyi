@@ -45,11 +45,10 @@ from .formula import (
     sum_over_classes as sum_over_classes,
     x_log2_x as x_log2_x,
 )
-from .ground import (
+from .ground_test import (
     ground_problem as ground_problem,
     query_problem as query_problem,
 )
-from .kept_proofs import proved_claims as proved_claims
 from .kernels import (
     compiled_for as compiled_for,
     kernel_of as kernel_of,
@@ -89,3 +88,4 @@ from .solvers import (
     installed as installed,
     require_solvers as require_solvers,
 )
+from .stored_verdicts import proved_claims as proved_claims

@@ -20,8 +20,15 @@ from dpframework.formulas.evaluation import value_of
 from dpframework.formulas.formula import AGGREGATES, Formula, Operation
 from dpframework.formulas.goals_of_cells import simpler
 from dpframework.formulas.goals_of_sums import require_multilinear
-from dpframework.formulas.ground import GroundPair, aggregate_of, bound_of, ground_problem, neighbours, range_problem
 from dpframework.formulas.ground_goals import CLOSE, Expression, GroundGoal, names_in, value_in
+from dpframework.formulas.ground_test import (
+    GroundPair,
+    aggregate_of,
+    bound_of,
+    ground_problem,
+    neighbours,
+    range_problem,
+)
 from dpframework.formulas.proofs import vacuous
 from dpframework.formulas.shapes import Adds, Cells, Outer, Parts
 from dpframework.formulas.smt import UnprovableError, divisions

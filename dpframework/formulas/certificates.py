@@ -15,10 +15,10 @@ from dpframework.facts.output_files import FileKind
 from dpframework.formulas.arguments import REASONS, Argument
 from dpframework.formulas.audit import audit
 from dpframework.formulas.claims import ScoreClaims
-from dpframework.formulas.ground import query_problem
-from dpframework.formulas.kept_proofs import proved_claims
+from dpframework.formulas.ground_test import query_problem
 from dpframework.formulas.proofs import Verdict
 from dpframework.formulas.solvers import SOLVERS, versions
+from dpframework.formulas.stored_verdicts import proved_claims
 
 CERTIFICATE_VERSION = 1
 CERTIFICATE_FILE = FileKind.of_pattern("a certificate", r'^\{\s*"certificate_version": ')

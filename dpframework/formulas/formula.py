@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.values import read_ratio
+from dpframework.facts.value_checks import read_ratio
 
 
 class Operation(enum.StrEnum):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.values import read_ratio
+from dpframework.facts.value_checks import read_ratio
 from dpframework.formulas.claims import Change, Claim, ScoreClaims
 from dpframework.formulas.formula import Formula, Operation, PublicRange, cells
 from dpframework.formulas.shapes import Adds, Cells, Outer, Parts, Shape, Total

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.values import read_ratio
+from dpframework.facts.value_checks import read_ratio
 from dpframework.formulas.smt import CLAIM, DENIAL, SHARED_DENIAL
 
 Expression: TypeAlias = "str | list[Any]"

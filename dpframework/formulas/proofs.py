@@ -16,7 +16,7 @@ from dpframework.formulas.formula import AGGREGATES, Formula
 from dpframework.formulas.goals_of_cells import cell_goals, range_goals, simpler
 from dpframework.formulas.goals_of_parts import induction_goals, part_goals, provable_facts, replacement_goal
 from dpframework.formulas.goals_of_sums import norm_goals, outer_goals
-from dpframework.formulas.ground import ground_problem, range_problem
+from dpframework.formulas.ground_test import ground_problem, range_problem
 from dpframework.formulas.shapes import Adds, Cells, Outer, Parts, Shape
 from dpframework.formulas.small_tables import in_range, refuting
 from dpframework.formulas.smt import UnprovableError, without_claim

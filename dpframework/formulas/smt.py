@@ -2,7 +2,7 @@
 
 A goal says: there are two neighbouring tables, with what is known of them, whose scores `high` and `low` differ by more
 than `bound`. A solver that answers `unsat` has proved the claim for all tables that the goal describes. The text names
-the three ratios, so that anybody can put the numbers of real tables in (see `ground`).
+the three ratios, so that anybody can put the numbers of real tables in (see `ground_test`).
 """
 
 from __future__ import annotations

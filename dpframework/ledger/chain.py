@@ -19,7 +19,7 @@ import attrs
 
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.json_text import parsed_json
-from dpframework.facts.lists import counted
+from dpframework.facts.phrases import counted
 from dpframework.ledger.pin import Pin
 from dpframework.ledger.sqlite import connect, explain_errors
 

@@ -10,12 +10,12 @@ import attrs
 
 from dpframework.accountant import AccountedPlan, AdaptiveBudget, PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused
-from dpframework.facts.lists import counted
 from dpframework.facts.periods import Period
+from dpframework.facts.phrases import counted
 from dpframework.facts.privacy import PrivacyLoss, Relation, decimal_text
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.ledger.approvals import Approval, RecordedRun
-from dpframework.ledger.outside import Outside
+from dpframework.ledger.outside_releases import Outside
 from dpframework.plan.code import changes
 from dpframework.plan.plan import Plan
 from dpframework.plan.verification_records import Verified, judged

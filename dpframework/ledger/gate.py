@@ -11,7 +11,7 @@ import attrs
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
-from dpframework.ledger.values import fingerprint
+from dpframework.ledger.released_values import fingerprint
 from dpframework.run.gate import Gate
 from dpframework.run.scope import Charge, ChargedRelease
 from dpframework.tables.engines import Rows

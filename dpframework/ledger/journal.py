@@ -19,8 +19,8 @@ import attrs
 from dpframework.facts.errors import DPFrameworkError, InputError, PlanRefused
 from dpframework.facts.json_text import parsed_json
 from dpframework.ledger.chain import canonical
+from dpframework.ledger.released_values import from_json, to_json
 from dpframework.ledger.sqlite import connect, explain_errors, meaning
-from dpframework.ledger.values import from_json, to_json
 from dpframework.tables.contributions import KEY_BYTES
 
 WHAT = "journal of a run"

@@ -8,16 +8,16 @@ from typing import Any, final
 
 from dpframework.accountant import PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused, nearest
-from dpframework.facts.formats import require_form
+from dpframework.facts.file_formats import require_form
 from dpframework.facts.privacy import NOTHING, Relation
 from dpframework.facts.unit import PrivacyUnit
-from dpframework.facts.values import read_ratio
+from dpframework.facts.value_checks import read_ratio
 from dpframework.ledger.approvals import Approval, Binding, RecordedRun
 from dpframework.ledger.chain import START, Entry, LedgerTampered
 from dpframework.ledger.data_sets import DataSet
-from dpframework.ledger.decisions import DECISIONS, Decision
-from dpframework.ledger.outside import Outside
+from dpframework.ledger.outside_releases import Outside
 from dpframework.ledger.signatures import SignatureError, text_to_sign
+from dpframework.ledger.signed_decisions import DECISIONS, Decision
 from dpframework.ledger.signers import Signers
 from dpframework.ledger.subjects import RunSubject
 

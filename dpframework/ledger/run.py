@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, final
 
 from dpframework.facts.errors import InputError, NotOpened, PlanRefused, QueryStopped, ReleaseRefused, is_failure
-from dpframework.facts.process import this_process
+from dpframework.facts.this_process import this_process
 from dpframework.ledger.approvals import RecordedRun, data_digests
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
 from dpframework.ledger.data_sets import DataSet

@@ -10,7 +10,7 @@ import attrs
 
 from dpframework.accountant import PureAccountant
 from dpframework.facts.errors import InputError
-from dpframework.facts.values import as_texts, read_ratio
+from dpframework.facts.value_checks import as_texts, read_ratio
 from dpframework.plan.index import Reads
 from dpframework.plan.plan import Plan
 from dpframework.plan.preview import parts_of

@@ -19,7 +19,6 @@ from .nodes import (
     step as step,
     walk as walk,
 )
-from .parts import PlannedPart as PlannedPart, PlannedStep as PlannedStep
 from .plan import (
     SCHEMA_VERSION as SCHEMA_VERSION,
     Budget as Budget,
@@ -27,6 +26,7 @@ from .plan import (
     PublicFacts as PublicFacts,
 )
 from .reading import plan_from_json as plan_from_json
+from .result_parts import PlannedPart as PlannedPart, PlannedStep as PlannedStep
 from .run_costs import RunCost as RunCost
 from .spending import (
     Amounts as Amounts,

@@ -14,14 +14,14 @@ import attrs
 
 from dpframework.facts.derived_columns import OF_UNITS
 from dpframework.facts.errors import InputError
-from dpframework.facts.limits import MOST_PLAN_DEPTH
+from dpframework.facts.input_limits import MOST_PLAN_DEPTH
 from dpframework.facts.output_files import FileKind
 from dpframework.facts.parameters import names_of
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import NOTHING, Relation, exact, positive
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, ROWS_ASSERTED, PrivacyUnit, UnitChange
-from dpframework.facts.values import as_texts, positive_count
+from dpframework.facts.value_checks import as_texts, positive_count
 from dpframework.mechanisms.base import Calibration
 from dpframework.mechanisms.capped import cap
 from dpframework.plan.index import PlanIndex

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dpframework.mechanisms.base import Preview
 from dpframework.plan.index import PlacedNode
 from dpframework.plan.nodes import Sequential, Step
-from dpframework.plan.parts import PlannedPart, PlannedStep
 from dpframework.plan.plan import Plan
+from dpframework.plan.result_parts import PlannedPart, PlannedStep
 
 
 def previews(plan: Plan) -> dict[str, Preview]:

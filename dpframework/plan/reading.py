@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.formats import require_form
+from dpframework.facts.file_formats import require_form
 from dpframework.facts.json_text import parsed_json
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Relation

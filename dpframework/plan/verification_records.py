@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.file_formats import require_form
 from dpframework.facts.files import read_text, write_whole
-from dpframework.facts.formats import require_form
 from dpframework.facts.json_text import parsed_json
 from dpframework.facts.output_files import FileKind
 from dpframework.facts.privacy import Relation
@@ -136,9 +136,9 @@ class ProvedClaim:
     @classmethod
     def of(cls, scored: ScoreClaims, proof: Proof) -> ProvedClaim | None:
         """Return the record of a proof; None if the claim is not proved."""
-        from dpframework.formulas.kept_proofs import rules_digest
         from dpframework.formulas.proofs import Verdict
         from dpframework.formulas.solvers import versions
+        from dpframework.formulas.stored_verdicts import rules_digest
 
         if proof.verdict is not Verdict.PROVED:
             return None
@@ -177,7 +177,7 @@ class Verified:
 
     def proves(self, shape: Shape, claim: Claim) -> ProvedClaim | None:
         """Return the record of a claim that the rules as they are now have proved, or None."""
-        from dpframework.formulas.kept_proofs import rules_digest
+        from dpframework.formulas.stored_verdicts import rules_digest
 
         claimed = claim_digest(shape, claim)
         return next((one for one in self.proofs if one.claimed == claimed and one.rules == rules_digest()), None)

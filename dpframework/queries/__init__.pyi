@@ -1,4 +1,3 @@
-from .among import ReadsAmong as ReadsAmong
 from .base import (
     Norm as Norm,
     Query as Query,
@@ -13,6 +12,7 @@ from .choice_budgets import (
     choices_carried as choices_carried,
     rows_meant as rows_meant,
 )
+from .chosen_attributes import ReadsAmong as ReadsAmong
 from .counting import Counting as Counting
 from .counts import (
     CellCounts as CellCounts,
@@ -58,4 +58,4 @@ from .sums import (
     BoundDistances as BoundDistances,
     BoundedSum as BoundedSum,
 )
-from .truths import TruthCells as TruthCells
+from .truth_tables import TruthCells as TruthCells

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.printable import printable
 from dpframework.facts.privacy import Amount, ByRelation, exact
-from dpframework.facts.values import as_texts
+from dpframework.facts.value_checks import as_texts
 from dpframework.formulas.claims import ScoreClaims
 from dpframework.queries.counting import Counting
 from dpframework.tables.blocks import Block

@@ -22,7 +22,7 @@ from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.cuts import attributes_of
 from dpframework.facts.descriptions import Cases, Description
 from dpframework.facts.errors import InputError
-from dpframework.facts.values import finite_number
+from dpframework.facts.value_checks import finite_number
 from dpframework.formulas.claims import Change, ScoreClaims, norm_claims
 from dpframework.formulas.formula import public
 from dpframework.formulas.shapes import Adds

@@ -1,9 +1,10 @@
-from .about import About as About
+from .attribute_reads import AttributeLoss as AttributeLoss, losses_by_attribute as losses_by_attribute
 from .drawing import dot as dot, mermaid as mermaid, tree as tree
 from .markdown import markdown_report as markdown_report
 from .nodes import NodeRow as NodeRow, node_tree as node_tree
 from .odds import Learned as Learned, learned as learned, learned_sentence as learned_sentence
-from .reads import AttributeLoss as AttributeLoss, losses_by_attribute as losses_by_attribute
+from .publications import ResultRow as ResultRow, result_rows as result_rows
+from .report_facts import About as About
 from .report_files import (
     releases_csv as releases_csv,
     releases_json as releases_json,
@@ -11,5 +12,4 @@ from .report_files import (
 )
 from .run_summary import RunSummary as RunSummary
 from .steps import StepRow as StepRow, step_rows as step_rows
-from .summary import ResultRow as ResultRow, result_rows as result_rows
 from .terminal import terminal_report as terminal_report

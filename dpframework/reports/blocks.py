@@ -12,12 +12,12 @@ from typing import ClassVar, final
 import attrs
 
 from dpframework.checks import Finding, Severity
-from dpframework.facts.values import as_texts
-from dpframework.reports.losses import loss_text
+from dpframework.facts.value_checks import as_texts
+from dpframework.reports.attribute_reads import AttributeLoss
+from dpframework.reports.loss_text import loss_text
 from dpframework.reports.node_drawings import NodeDrawing
 from dpframework.reports.odds import PRIORS, Learned, share_text
-from dpframework.reports.reads import AttributeLoss
-from dpframework.reports.summary import ResultRow, bias_rows, bound_line, group_rows
+from dpframework.reports.publications import ResultRow, bias_rows, bound_line, group_rows
 from dpframework.results.error_bounds import percent_text
 from dpframework.results.matrix import Matrix
 

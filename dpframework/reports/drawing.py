@@ -11,7 +11,7 @@ from dpframework.accountant import AccountedPlan
 from dpframework.facts.printable import printable
 from dpframework.facts.privacy import decimal_text
 from dpframework.reports.difference.marks import Mark
-from dpframework.reports.losses import loss_text
+from dpframework.reports.loss_text import loss_text
 from dpframework.reports.node_drawings import NodeDrawing, draw_difference, draw_plan
 
 if TYPE_CHECKING:

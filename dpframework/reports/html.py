@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from dpframework.facts.printable import printable_lines
 from dpframework.plan.kinds import KINDS
-from dpframework.reports.about import About, brief
 from dpframework.reports.blocks import SectionBlock
-from dpframework.reports.boxes import difference_on_page
 from dpframework.reports.difference.marks import Mark
-from dpframework.reports.facts import headlines, is_alarming, public_facts
+from dpframework.reports.page_drawing import difference_on_page
+from dpframework.reports.plan_facts import headlines, is_alarming, public_facts
+from dpframework.reports.report_facts import About, brief
 from dpframework.reports.run_summary import RunSummary, summarize
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
 from dpframework.reports.steps import NONE

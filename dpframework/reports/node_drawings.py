@@ -11,7 +11,7 @@ from dpframework.accountant import AccountedPlan
 from dpframework.plan.index import PlacedNode
 from dpframework.plan.kinds import NodeKind
 from dpframework.reports.difference.marks import Mark
-from dpframework.reports.losses import cost_text, loss_of
+from dpframework.reports.loss_text import cost_text, loss_of
 
 if TYPE_CHECKING:
     from dpframework.reports.difference import Difference, MergedNode, Side

@@ -15,7 +15,7 @@ from dpframework.accountant import PureAccountant, ZCDPAccountant
 from dpframework.facts.privacy import readable
 from dpframework.plan.index import PlacedNode
 from dpframework.plan.nodes import Node, Step
-from dpframework.reports.losses import loss_of
+from dpframework.reports.loss_text import loss_of
 from dpframework.reports.steps import StepRow, rows_of_steps
 from dpframework.study.study_plan import StudyPlan
 

@@ -9,11 +9,11 @@ from typing import final
 
 import attrs
 
-from dpframework.reports.about import About
-from dpframework.reports.losses import loss_text
+from dpframework.reports.loss_text import loss_text
+from dpframework.reports.report_facts import About
 from dpframework.results.matrix import Matrix
+from dpframework.study.release_places import places
 from dpframework.study.results import Results
-from dpframework.study.step_places import places
 from dpframework.study.study_plan import StudyPlan
 
 

@@ -14,7 +14,7 @@ from dpframework.plan.nodes import Step
 from dpframework.plan.requests import request_step, split_request
 from dpframework.plan.spending import Amounts, Spend
 from dpframework.reports.blocks import TableBlock
-from dpframework.study.step_places import places
+from dpframework.study.release_places import places
 from dpframework.study.study_plan import StudyPlan
 
 

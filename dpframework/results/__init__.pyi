@@ -1,5 +1,4 @@
 from .adaptive import AdaptiveGrid as AdaptiveGrid, FoundBounds as FoundBounds
-from .alignment import TextTable as TextTable
 from .by_key import ByKey as ByKey
 from .error_bounds import (
     BoundKind as BoundKind,
@@ -15,11 +14,12 @@ from .joint_reading import OverlappingTables as OverlappingTables
 from .keys import KeyTable as KeyTable, ReleasedKeys as ReleasedKeys
 from .marginal_tables import MarginalTable as MarginalTable, MarginalTables as MarginalTables
 from .matrix import Matrix as Matrix, matrices_of as matrices_of
-from .noisy import Noisy as Noisy
+from .noisy_counts import Noisy as Noisy
 from .patterns import Pattern as Pattern
 from .redescription import Redescription as Redescription, p_values as p_values
 from .redescriptions import Redescriptions as Redescriptions
 from .result import Drawn as Drawn, Kept as Kept, axes_or_new as axes_or_new, without_math as without_math
 from .simplex import nearest_on_simplex as nearest_on_simplex
+from .table_text import TextTable as TextTable
 from .unions import CellTable as CellTable, Wanted as Wanted, distinct as distinct, nothing_above as nothing_above
 from .unit_rows import RowsPerUnit as RowsPerUnit

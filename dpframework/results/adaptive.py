@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.lists import counted
 from dpframework.facts.parameters import finite_from_0, is_whole_number
-from dpframework.facts.values import as_float, as_texts, finite_number
-from dpframework.results.alignment import TextTable
+from dpframework.facts.phrases import counted
+from dpframework.facts.value_checks import as_float, as_texts, finite_number
 from dpframework.results.matrix import Matrix
-from dpframework.results.noisy import Noisy
+from dpframework.results.noisy_counts import Noisy
 from dpframework.results.result import Drawn, Tabular
+from dpframework.results.table_text import TextTable
 
 if TYPE_CHECKING:
     import polars as pl

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.results.alignment import align_columns
 from dpframework.results.estimates import Estimate
 from dpframework.results.frequencies import Frequencies
-from dpframework.results.noisy import Noisy
+from dpframework.results.noisy_counts import Noisy
+from dpframework.results.table_text import align_columns
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,8 +13,8 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.values import as_texts
-from dpframework.results.noisy import CONFIDENCE
+from dpframework.facts.value_checks import as_texts
+from dpframework.results.noisy_counts import CONFIDENCE
 
 SUPPORTS = "supports of redescriptions"
 CHOSEN = "redescriptions are shown for their noisy counts, so that their supports are too large on average"

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.lists import counted
 from dpframework.facts.parameters import finite_from_0
+from dpframework.facts.phrases import counted
 from dpframework.facts.privacy import decimal_text, exact
-from dpframework.facts.values import as_float
-from dpframework.results.alignment import TextTable
+from dpframework.facts.value_checks import as_float
 from dpframework.results.result import Drawn, Kept, Tabular
+from dpframework.results.table_text import TextTable
 
 if TYPE_CHECKING:
     import polars as pl

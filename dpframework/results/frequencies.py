@@ -18,13 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.parameters import finite_from_0
-from dpframework.facts.values import as_float, as_texts
+from dpframework.facts.value_checks import as_float, as_texts
 from dpframework.results import frequency_views as views
-from dpframework.results.alignment import TextTable
 from dpframework.results.matrix import Matrix
-from dpframework.results.noisy import Noisy
+from dpframework.results.noisy_counts import Noisy
 from dpframework.results.result import Drawn, Tabular
 from dpframework.results.simplex import nearest_on_simplex
+from dpframework.results.table_text import TextTable
 
 if TYPE_CHECKING:
     import polars as pl

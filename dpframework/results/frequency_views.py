@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpframework.results.alignment import TextTable
-from dpframework.results.noisy import Noisy
+from dpframework.results.noisy_counts import Noisy
+from dpframework.results.table_text import TextTable
 
 if TYPE_CHECKING:
     from dpframework.results.frequencies import Frequencies

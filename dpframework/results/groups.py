@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import attrs
 
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.values import as_texts
-from dpframework.results.alignment import TextTable
+from dpframework.facts.value_checks import as_texts
 from dpframework.results.estimates import Estimate, QuantileEstimate
 from dpframework.results.result import Drawn, Tabular
+from dpframework.results.table_text import TextTable
 
 if TYPE_CHECKING:
     import polars as pl

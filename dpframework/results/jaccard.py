@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 
-from dpframework.results.noisy import Noisy, heavy_deviation, quantile
+from dpframework.results.noisy_counts import Noisy, heavy_deviation, quantile
 
 STEPS = 60  # of Newton, more than are ever needed
 HALVINGS = 30

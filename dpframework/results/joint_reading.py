@@ -31,7 +31,7 @@ from dpframework.facts.descriptions import And, Description, Not, Or
 from dpframework.facts.schema import Schema
 from dpframework.facts.shortener import OTHER_WORD, shortened
 from dpframework.results.joint_fit import DESIGNS, Floats, Joint, as_cells, fit, trios
-from dpframework.results.noisy import Noisy
+from dpframework.results.noisy_counts import Noisy
 from dpframework.results.redescription import Redescription
 from dpframework.results.unions import DEVIATIONS, MOST_SHARE, OVERLAP, Wanted
 

@@ -12,10 +12,10 @@ import attrs
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.notebook import html_text
 from dpframework.facts.parameters import finite_from_0, from_0_to_1
-from dpframework.facts.values import as_float, as_texts
-from dpframework.results.alignment import TextTable
+from dpframework.facts.value_checks import as_float, as_texts
 from dpframework.results.by_key import ByKey
 from dpframework.results.result import Drawn, Tabular
+from dpframework.results.table_text import TextTable
 
 if TYPE_CHECKING:
     import polars as pl

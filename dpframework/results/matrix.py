@@ -9,7 +9,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.values import as_texts
+from dpframework.facts.value_checks import as_texts
 
 LEVELS = 10  # of shading
 

@@ -8,7 +8,7 @@ import attrs
 
 from dpframework.facts.descriptions import Description, Equals
 from dpframework.facts.parameters import finite_from_0
-from dpframework.facts.values import as_float
+from dpframework.facts.value_checks import as_float
 
 
 @final

@@ -17,11 +17,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.description_text import sentence
 from dpframework.facts.descriptions import Description, description_from_dict
 from dpframework.facts.errors import InputError
-from dpframework.facts.sentences import sentence
 from dpframework.results.jaccard import least_jaccard, least_jaccard_if_shown, noise_at
-from dpframework.results.noisy import CONFIDENCE, Noisy, as_noisy, error_of, quantile
+from dpframework.results.noisy_counts import CONFIDENCE, Noisy, as_noisy, error_of, quantile
 from dpframework.results.result import Kept
 
 ERROR = 0.05  # the chance that a trusted mark is wrong, and the share of artefacts that pruning leaves

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Numeric
+from dpframework.facts.description_text import sentence
 from dpframework.facts.descriptions import Below, Description
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
-from dpframework.facts.sentences import sentence
 from dpframework.results.redescription import Redescription
 
 _HATCHES = ("//", r"\\", "..", "oo")  # of regions, which may overlap

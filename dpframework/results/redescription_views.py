@@ -8,10 +8,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from dpframework.facts.description_text import sentence
 from dpframework.facts.notebook import html_line, html_table
 from dpframework.facts.output_files import FileKind
 from dpframework.facts.output_text import csv_text
-from dpframework.facts.sentences import sentence
 from dpframework.results.redescription import Redescription
 
 if TYPE_CHECKING:

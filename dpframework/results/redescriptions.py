@@ -15,7 +15,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.notebook import html_line
 from dpframework.results import redescription_views as views
-from dpframework.results.noisy import CONFIDENCE, error_of, quantile
+from dpframework.results.noisy_counts import CONFIDENCE, error_of, quantile
 from dpframework.results.redescription import ERROR, MOST_SHARE, Redescription
 from dpframework.results.redescription_map import draw_map
 from dpframework.results.result import Drawn, axes_or_new, without_math
@@ -66,7 +66,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
     Examples
     --------
     >>> from dpframework.facts.descriptions import Below, Equals
-    >>> from dpframework.results.noisy import Noisy
+    >>> from dpframework.results.noisy_counts import Noisy
     >>> smoker, weak = Equals("smoker", "true"), Below("fev", 3)
     >>> counts = {"left_only": Noisy(60, 50), "right_only": Noisy(40, 50), "rows": 1000}
     >>> large = Redescription(smoker, weak, both=Noisy(400, 50), **counts)

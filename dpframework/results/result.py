@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Self
 from dpframework.facts.errors import InputError
 from dpframework.facts.json_text import parsed_json
 from dpframework.facts.notebook import Shown, html_table
-from dpframework.results.alignment import TextTable
 from dpframework.results.matrix import matrices_of
+from dpframework.results.table_text import TextTable
 
 
 class Kept(Shown, abc.ABC):

@@ -23,7 +23,7 @@ from dpframework.facts.errors import (
     RunStopped,
     is_failure,
 )
-from dpframework.facts.process import ProcessMark, this_process
+from dpframework.facts.this_process import ProcessMark, this_process
 from dpframework.mechanisms.randomness import Randomness, seed_of
 from dpframework.queries.answers import answers_of
 from dpframework.run.observers import Observer, Release

@@ -17,7 +17,7 @@ from dpframework.facts.privacy import Relation, exact, rho_below
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.plan.nodes import Node
-from dpframework.plan.parts import PlannedPart
+from dpframework.plan.result_parts import PlannedPart
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.results.result import Kept
 

@@ -14,7 +14,7 @@ from dpframework.facts.cuts import NOTHING_DERIVED, Cut, MadeOf, number_of_parts
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import ReleaseRefused, nearest
 from dpframework.facts.privacy import PrivacyLoss
-from dpframework.facts.process import ProcessMark, this_process
+from dpframework.facts.this_process import ProcessMark, this_process
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.kinds import Accounting
 from dpframework.plan.nodes import FromRelease, Node, Parallel, Sequential, Step

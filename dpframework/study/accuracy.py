@@ -14,7 +14,7 @@ from dpframework.facts.privacy import Amount, last_digit, positive
 from dpframework.plan.preview import planned_parts
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.run.miner import Miner
-from dpframework.study.shares import Found, Shares, Way, nodes_of
+from dpframework.study.budget_shares import Found, Shares, Way, nodes_of
 from dpframework.study.study_plan import StudyPlan
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ MINERS = {
     "histogram": "histograms:HistogramMiner",
     "crosstab": "cells:CrosstabMiner",
     "marginals": "marginals:MarginalsMiner",
-    "sum": "numbers:SumMiner",
+    "sum": "sums:SumMiner",
     "mean": "means:MeanMiner",
     "variance": "means:VarianceMiner",
     "quantile": "quantiles:QuantileMiner",

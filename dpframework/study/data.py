@@ -20,10 +20,10 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.sides import attributes_of_views
 from dpframework.facts.toml import expand, prefix_errors, refuse_unknown, require_text, resolve_path
 from dpframework.facts.unit import ROW, PrivacyUnit
-from dpframework.facts.values import as_pairs
-from dpframework.study.owner_places import Place, owner_places
+from dpframework.facts.value_checks import as_pairs
+from dpframework.study.owner_configuration import Place, owner_places
 from dpframework.tables.database_table import require_table_name
-from dpframework.tables.places import DATABASES, files_of, is_url, require_once
+from dpframework.tables.table_paths import DATABASES, files_of, is_url, require_once
 
 if TYPE_CHECKING:
     from dpframework.run.miner import Miner

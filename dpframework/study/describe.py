@@ -16,7 +16,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.plan.nodes import NAME_CHARACTER
 from dpframework.queries.ranks import QuantileScores
-from dpframework.results.noisy import CONFIDENCE
+from dpframework.results.noisy_counts import CONFIDENCE
 from dpframework.study.registry import share
 from dpframework.study.study import Study
 

@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.file_formats import require_form
 from dpframework.facts.files import read_text
-from dpframework.facts.formats import require_form
 from dpframework.facts.json_text import parsed_json
 from dpframework.facts.privacy import PrivacyLoss, exact
 from dpframework.facts.schema import Schema
@@ -21,8 +21,8 @@ from dpframework.results.matrix import Matrix
 from dpframework.results.result import Kept
 from dpframework.run.scope import Charge
 from dpframework.study.registry import registry
+from dpframework.study.release_places import places
 from dpframework.study.results import PLAN, RESULTS, RESULTS_VERSION, Results, ResultTexts
-from dpframework.study.step_places import places
 from dpframework.study.study_plan import StudyPlan
 
 

@@ -14,12 +14,12 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import stage_folder, write_whole
 from dpframework.facts.notebook import html_budget, html_line, html_text
 from dpframework.facts.privacy import NO_EPSILON, PrivacyLoss, readable
-from dpframework.facts.values import as_texts
+from dpframework.facts.value_checks import as_texts
 from dpframework.results.json_safe import json_text, to_json_safe
 from dpframework.results.matrix import Matrix, matrices_of
 from dpframework.run.scope import Charge
 from dpframework.study.notebook_views import as_float, cost_bars
-from dpframework.study.step_places import step_numbers
+from dpframework.study.release_places import step_numbers
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
 

@@ -24,10 +24,10 @@ from dpframework.run.chain import require_sources
 from dpframework.run.miner import Miner
 from dpframework.run.observers import Observer
 from dpframework.run.recorder import Recorder
+from dpframework.study.budget_shares import Shares
 from dpframework.study.miner_builder import Share
 from dpframework.study.notebook_views import study_html
 from dpframework.study.release_runner import plan_form, require_engine
-from dpframework.study.shares import Shares
 from dpframework.study.study_plan import StudyPlan
 from dpframework.study.table_sources import Given
 from dpframework.tables.engines import Engine, InMemory

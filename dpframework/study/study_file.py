@@ -23,7 +23,7 @@ from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.facts.unit_schemas import extend
 from dpframework.study.data import Data, require_views, values_read
-from dpframework.study.owner_places import owner_places
+from dpframework.study.owner_configuration import owner_places
 from dpframework.study.registry import Registry, registry as installed
 from dpframework.study.study import Study
 from dpframework.tables.database_table import DatabaseTable

@@ -5,7 +5,6 @@ from .blocks import (
 from .contributions import kept_rows as kept_rows
 from .dask_engine import Dask as Dask
 from .database_table import DatabaseTable as DatabaseTable
-from .drafts import ColumnNote as ColumnNote, SchemaDraft as SchemaDraft
 from .duckdb_engine import DuckDB as DuckDB
 from .engines import (
     Engine as Engine,
@@ -15,11 +14,7 @@ from .engines import (
     Threads as Threads,
 )
 from .files import TableFiles as TableFiles
-from .fitting import (
-    Misfit as Misfit,
-    check_fit as check_fit,
-)
-from .grouping import (
+from .grouping_engine import (
     CaseColumn as CaseColumn,
     GroupingEngine as GroupingEngine,
     PartSelection as PartSelection,
@@ -53,6 +48,11 @@ from .reading import (
     read_table as read_table,
     table_from_columns as table_from_columns,
     table_from_frame as table_from_frame,
+)
+from .schema_draft import ColumnNote as ColumnNote, SchemaDraft as SchemaDraft
+from .schema_fit import (
+    Misfit as Misfit,
+    check_fit as check_fit,
 )
 from .silence import silenced as silenced
 from .sql_text import SqlColumns as SqlColumns

@@ -16,7 +16,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
 from dpframework.tables.keys import KeyColumn
-from dpframework.tables.row_places import RowPlaces, as_row_places
+from dpframework.tables.places_in_unit import RowPlaces, as_row_places
 
 TILE = 1 << 17  # rows: what is made of a few columns of so many stays in the processor's cache
 T = TypeVar("T", bound=np.generic)

@@ -15,9 +15,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.canonical import TRUTHS
+from dpframework.facts.canonical_cells import TRUTHS
 from dpframework.facts.errors import InputError, is_failure
-from dpframework.facts.limits import MOST_CELL_BYTES
+from dpframework.facts.input_limits import MOST_CELL_BYTES
 
 if TYPE_CHECKING:
     import polars as pl

@@ -22,7 +22,7 @@ import numpy as np
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.ids import Ids, ids_of, whole_numbers
-from dpframework.tables.row_places import RowPlaces
+from dpframework.tables.places_in_unit import RowPlaces
 from dpframework.tables.silence import silenced
 
 if TYPE_CHECKING:

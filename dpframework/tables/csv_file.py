@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError, NotOpened
-from dpframework.facts.limits import MOST_COLUMNS, MOST_LINE_BYTES
+from dpframework.facts.input_limits import MOST_COLUMNS, MOST_LINE_BYTES
 from dpframework.facts.read_options import ReadOptions
 from dpframework.tables.columns import quietly
 from dpframework.tables.progress import tell_share

@@ -30,7 +30,7 @@ from dpframework.tables.dask_client import PATIENCE, Connection
 from dpframework.tables.engines import Engine, rows_of
 from dpframework.tables.files import TableFiles
 from dpframework.tables.keys import merge
-from dpframework.tables.read_in_pieces import shuffle_of
+from dpframework.tables.piecewise_reading import shuffle_of
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import RowFindings, require_found
 from dpframework.tables.worker_answers import OTHERWISE, Absent, Answer, Tallied, answer_of, require_answer

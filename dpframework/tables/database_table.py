@@ -12,7 +12,7 @@ from dpframework.facts.policies import OutOfDomain, as_policy
 from dpframework.facts.schema import Schema
 from dpframework.facts.sides import attributes_of_views, require_joinable
 from dpframework.facts.unit import ROW, PrivacyUnit
-from dpframework.facts.values import as_names, printable_name
+from dpframework.facts.value_checks import as_names, printable_name
 
 _RESERVED = ("dpf_", "duckdb_", "pg_", "sqlite_")
 

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.limits import MOST_CELL_BYTES
+from dpframework.facts.input_limits import MOST_CELL_BYTES
 from dpframework.tables.columns import as_numbers
 
 if TYPE_CHECKING:

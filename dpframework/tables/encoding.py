@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
-from dpframework.facts.canonical import Form, label_of, numbers_of, of_number, of_text
+from dpframework.facts.canonical_cells import Form, label_of, numbers_of, of_number, of_text
 from dpframework.facts.errors import DoesNotFit, InputError
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.policies import OutOfDomain
@@ -122,10 +122,10 @@ def encode_column(
 ) -> EncodedColumn:
     """Encode one column on an attribute's public grid.
 
-    A cell's code follows from the cell alone, by its canonical form (see `dpframework.facts.canonical`). Null, NaN and
-    blank text are missing. A truth may be stored as a boolean, as 0 or 1, or as a text: true/false, yes/no, t/f, 1/0 in
-    any case. Numbers may be stored as texts. Dates, lists and other types are outside of every domain; an infinite
-    number is beyond every bound.
+    A cell's code follows from the cell alone, by its canonical form (see `dpframework.facts.canonical_cells`). Null,
+    NaN and blank text are missing. A truth may be stored as a boolean, as 0 or 1, or as a text: true/false, yes/no,
+    t/f, 1/0 in any case. Numbers may be stored as texts. Dates, lists and other types are outside of every domain; an
+    infinite number is beyond every bound.
 
     Where the schema has no cell for missing values, a missing one counts as the attribute's first: false, the
     first of the values, or the lower bound. `OutOfDomain.ERROR` refuses it.

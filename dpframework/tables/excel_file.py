@@ -16,7 +16,7 @@ import attrs
 
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.files import read_by_library
-from dpframework.facts.limits import MOST_COLUMNS, MOST_SHEET_CELLS, MOST_WORKBOOK_BYTES
+from dpframework.facts.input_limits import MOST_COLUMNS, MOST_SHEET_CELLS, MOST_WORKBOOK_BYTES
 from dpframework.facts.read_options import ReadOptions
 from dpframework.tables.csv_file import in_one_line
 

@@ -13,9 +13,9 @@ from dpframework.facts.policies import OutOfDomain, as_policy
 from dpframework.facts.schema import Schema
 from dpframework.facts.sides import attributes_of_views, require_joinable
 from dpframework.facts.unit import ROW, PrivacyUnit
-from dpframework.facts.values import as_names
-from dpframework.tables.places import files_at, is_url, name_of
+from dpframework.facts.value_checks import as_names
 from dpframework.tables.silence import silenced
+from dpframework.tables.table_paths import files_at, is_url, name_of
 
 if TYPE_CHECKING:
     from dpframework.tables.sources import Source

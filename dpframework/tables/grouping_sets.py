@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.tables.grouping import CaseColumn, SelectedRows
+from dpframework.tables.grouping_engine import CaseColumn, SelectedRows
 from dpframework.tables.joint_counts import Crosstab
 from dpframework.tables.sql_text import SqlColumns
 

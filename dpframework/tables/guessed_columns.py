@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.column_options import ISO, ColumnOptions
-from dpframework.facts.lists import first_of
+from dpframework.facts.phrases import first_of
 from dpframework.tables.columns import as_numbers
 from dpframework.tables.distinct_cells import DistinctCells
 from dpframework.tables.written_cells import styled_numbers, without_symbols

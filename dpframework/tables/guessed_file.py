@@ -19,7 +19,7 @@ import numpy as np
 
 from dpframework.facts.read_options import ReadOptions
 from dpframework.tables.csv_file import lines_of
-from dpframework.tables.places import files_of, is_url
+from dpframework.tables.table_paths import files_of, is_url
 
 _HEAD = 1 << 20  # bytes that are read together
 _LINES = 1 << 17  # bytes by which the separator is guessed

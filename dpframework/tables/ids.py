@@ -27,7 +27,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.canonical import EXACT, PLAIN, id_of_decimal, id_of_float, id_of_whole, of_id
+from dpframework.facts.canonical_cells import EXACT, PLAIN, id_of_decimal, id_of_float, id_of_whole, of_id
 from dpframework.facts.errors import DoesNotFit, InputError
 from dpframework.tables.columns import is_missing, plain_cells
 from dpframework.tables.id_types import ACCEPTED, require_type_of_ids

@@ -15,9 +15,9 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
-from dpframework.tables.drafts import SchemaDraft, draft_of, require_all
 from dpframework.tables.guessed_file import guess_file, guess_skip
 from dpframework.tables.inferred_attributes import Choices, CutMode
+from dpframework.tables.schema_draft import SchemaDraft, draft_of, require_all
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, open_source
 from dpframework.tables.views import join

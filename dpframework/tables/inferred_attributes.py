@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
-from dpframework.facts.canonical import TRUTHS, Form, label_of, of_text
+from dpframework.facts.canonical_cells import TRUTHS, Form, label_of, of_text
 from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open

@@ -19,7 +19,7 @@ from dpframework.facts.cuts import MadeOf, attributes_of
 from dpframework.facts.descriptions import Below, Cases, Description, Not, Or
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
-from dpframework.facts.values import as_float
+from dpframework.facts.value_checks import as_float
 from dpframework.tables.blocks import TILE, Block
 from dpframework.tables.tallies import joint_codes, tally
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TypeVar
 import attrs
 
 from dpframework.facts.errors import InputError, NotOpened
-from dpframework.facts.limits import FREE_CELLS, MOST_CELLS_PER_BYTE, MOST_COLUMNS
+from dpframework.facts.input_limits import FREE_CELLS, MOST_CELLS_PER_BYTE, MOST_COLUMNS
 from dpframework.tables.columns import quietly
-from dpframework.tables.places import is_url
+from dpframework.tables.table_paths import is_url
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,13 +13,13 @@ import attrs
 import numpy as np
 
 from dpframework.facts.errors import InputError, NotOpened
-from dpframework.facts.lists import first_of
+from dpframework.facts.phrases import first_of
 from dpframework.facts.read_options import PLAIN, ReadOptions
 from dpframework.tables.columns import Column, as_column, quietly
 from dpframework.tables.csv_file import CsvFile
 from dpframework.tables.parquet_files import ParquetFile
-from dpframework.tables.places import DATABASES, KINDS, files_at, is_url, name_of
 from dpframework.tables.progress import tell
+from dpframework.tables.table_paths import DATABASES, KINDS, files_at, is_url, name_of
 
 if TYPE_CHECKING:
     from dpframework.tables.excel_file import ExcelFile

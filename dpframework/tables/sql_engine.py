@@ -15,12 +15,12 @@ from dpframework.facts.errors import DoesNotFit, InputError, NotOpened, QuerySto
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
 from dpframework.facts.sides import attributes_of_views
-from dpframework.facts.values import finite_number
+from dpframework.facts.value_checks import finite_number
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.encoding import Unfit, require_fit
 from dpframework.tables.engines import Rows
 from dpframework.tables.files import TableFiles
-from dpframework.tables.grouping import CaseColumn, GroupingEngine, SelectedRows
+from dpframework.tables.grouping_engine import CaseColumn, GroupingEngine, SelectedRows
 from dpframework.tables.grouping_sets import families, grouping_queries
 from dpframework.tables.joint_counts import Crosstab
 from dpframework.tables.sources import Source

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from dpframework.facts.errors import InputError, NotOpened
-from dpframework.facts.limits import MOST_COLUMNS
+from dpframework.facts.input_limits import MOST_COLUMNS
 from dpframework.facts.read_options import ReadOptions
 from dpframework.tables.columns import quietly
 

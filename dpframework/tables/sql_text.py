@@ -17,7 +17,7 @@ from dpframework.facts.descriptions import And, Below, Cases, Description, Equal
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
-from dpframework.tables.grouping import CaseColumn, Selection
+from dpframework.tables.grouping_engine import CaseColumn, Selection
 from dpframework.tables.joint_counts import Column, UnitPlaces, WholeSteps, as_cases
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.derived_columns import DerivedColumn
-from dpframework.facts.expression_cells import Numbers, Operand, domain_of
+from dpframework.facts.expression_operands import Numbers, Operand, domain_of
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit_expressions import AGGREGATED, aggregate, row_parts
 from dpframework.facts.unit_schemas import UnitRows

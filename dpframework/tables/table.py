@@ -22,7 +22,7 @@ from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import quietly
 from dpframework.tables.encoding import encode_column, stored_dtype
 from dpframework.tables.keys import KeyColumn, keys_of_texts
-from dpframework.tables.row_places import RowPlaces, as_row_places
+from dpframework.tables.places_in_unit import RowPlaces, as_row_places
 from dpframework.tables.silence import silenced
 from dpframework.tables.storage import read_only
 

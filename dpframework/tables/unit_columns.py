@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.derived_columns import DerivedColumn
-from dpframework.facts.expression_cells import Cells, Labels, Numbers, Operand, domain_of
+from dpframework.facts.expression_operands import Cells, Labels, Numbers, Operand, domain_of
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import prefix_errors

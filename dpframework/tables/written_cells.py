@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
-from dpframework.facts.canonical import Form, label_of, of_id, of_number, of_text
+from dpframework.facts.canonical_cells import Form, label_of, of_id, of_number, of_text
 from dpframework.facts.column_options import ColumnOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit

@@ -35,7 +35,7 @@ from .miners.findings import (
     AuditReport as AuditReport,
     Violation as Violation,
 )
-from .miners.tail import (
+from .miners.tail_test import (
     Tail as Tail,
     TailReport as TailReport,
     check_tail as check_tail,
@@ -60,7 +60,7 @@ from .tables.derivation import (
     check_derivation as check_derivation,
 )
 from .tables.engine_conformance import EngineConformance as EngineConformance
-from .tables.reading import (
+from .tables.row_reading import (
     Reader as Reader,
     ReadingReport as ReadingReport,
     built_in_readers as built_in_readers,

@@ -23,7 +23,7 @@ from dpframework.verify.queries.sensitivity import search_sensitivity
 from dpframework.verify.queries.sensitivity_report import SensitivityReport
 from dpframework.verify.tables.contributions import BoundingReport, UnitReader, check_bounding
 from dpframework.verify.tables.derivation import DerivationReport, Deriving, check_derivation
-from dpframework.verify.tables.reading import Reader, ReadingReport, check_reading
+from dpframework.verify.tables.row_reading import Reader, ReadingReport, check_reading
 from dpframework.verify.tables.unit_derivation import Aggregating, columns_of_units
 
 

@@ -45,12 +45,12 @@ from dpframework.verify.assertions import (
 )
 from dpframework.verify.mechanisms.answers import Answers
 from dpframework.verify.mechanisms.probes import Probe
+from dpframework.verify.miners.audit_subject import USUAL_DELTA, Subject
 from dpframework.verify.miners.behaviour import ADVICE
 from dpframework.verify.miners.findings import MIN_TIGHTNESS
 from dpframework.verify.miners.query_trace import takes_any_answers
 from dpframework.verify.miners.sameness import same
-from dpframework.verify.miners.step_checks import StepChecks
-from dpframework.verify.miners.subject import USUAL_DELTA, Subject
+from dpframework.verify.miners.step_claims import StepChecks
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.answer_changes import measure
 from dpframework.verify.queries.other_process import AskedHere, differences, is_foreign

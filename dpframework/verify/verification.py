@@ -13,10 +13,10 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.run.miner import Example
 from dpframework.verify.accountants.composition import AccountantReport, check_accountant
+from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.audits import audit
 from dpframework.verify.miners.distinguisher import Distinguished, distinguish
-from dpframework.verify.miners.step_checks import StepChecks
-from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.step_claims import StepChecks
 from dpframework.verify.miners.transcript import record
 from dpframework.verify.patience import Patience
 from dpframework.verify.tables.contributions import check_bounding

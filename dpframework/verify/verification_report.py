@@ -14,7 +14,7 @@ from dpframework.verify.mechanisms.losses import LossReport
 from dpframework.verify.mechanisms.samplers import SamplerReport
 from dpframework.verify.miners.distinguisher import Distinguished
 from dpframework.verify.miners.findings import NOTHING_LOST, NOTHING_SHOWN, AuditReport, reach
-from dpframework.verify.miners.tail import TailReport
+from dpframework.verify.miners.tail_test import TailReport
 from dpframework.verify.queries.sensitivity_report import SensitivityReport
 from dpframework.verify.tables.contributions import BoundingReport
 from dpframework.verify.tables.derivation import DerivationReport

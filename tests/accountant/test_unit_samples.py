@@ -21,8 +21,8 @@ from dpframework.plan.plan import Plan
 from dpframework.tables.blocks import Block
 from dpframework.verify import assert_units_sampled, audit
 from dpframework.verify.accountants.enumeration import RAREST, SCHEMA, delta_at, largest_ratio, renyi, unit_neighbours
+from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.replay import samples_of
-from dpframework.verify.miners.subject import Subject
 from dpframework.verify.tables.neighbours import Universe
 from dpframework.verify.tables.small_tables import SmallTables, units_of
 

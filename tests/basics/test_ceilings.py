@@ -12,7 +12,7 @@ from dpframework.basics import AdaptiveGridMiner, KeysMiner
 from dpframework.facts.privacy import Relation
 from dpframework.run.miner import Miner
 from dpframework.verify import audit
-from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.audit_subject import Subject
 
 ADD, REPLACE = Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_ONE
 

@@ -20,7 +20,7 @@ from dpframework.queries.base import Norm
 from dpframework.queries.released_bounds import ReleasedBins, ScaledSums
 from dpframework.run.chain import MinerChain
 from dpframework.verify import audit, search_sensitivity
-from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.transcript import record
 
 ADD, REPLACE = Relation

@@ -37,7 +37,7 @@ from dpframework.queries.base import Norm
 from dpframework.results import RowsPerUnit
 from dpframework.run.chain import MinerChain
 from dpframework.verify import audit, search_sensitivity
-from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.transcript import record
 from dpframework.verify.tables.neighbours import Universe
 from dpframework.verify.tables.small_tables import SmallTables, with_units

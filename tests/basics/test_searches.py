@@ -14,7 +14,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.basics import AdaptiveGridMiner, PrivateBoundsMiner
-from dpframework.basics.adaptive import Looks
+from dpframework.basics.adaptive_boxes import Looks
 from dpframework.basics.bounds import _Search
 from dpframework.queries import BoxCounts
 from dpframework.results import AdaptiveGrid, FoundBounds

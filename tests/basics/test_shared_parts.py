@@ -13,8 +13,8 @@ import pytest
 
 import dpframework as dpf
 from dpframework.basics import MarginalsMiner, RowsPerUnitMiner
-from dpframework.basics.bounds_given import as_bounds, bounds_misfit
 from dpframework.basics.cells import _biases, counting_mechanism
+from dpframework.basics.given_bounds import as_bounds, bounds_misfit
 from dpframework.basics.histograms import _cut_between, _rebin
 from dpframework.basics.means import _of_sum, _share_of, share_interval
 from dpframework.basics.one_way_marginals import NoisyHistogram, OneWayMarginals
@@ -22,7 +22,7 @@ from dpframework.mechanisms import DiscreteLaplace, Gaussian, KNorm
 from dpframework.queries import BoundedSum
 from dpframework.results.adaptive import FoundBounds
 from dpframework.results.estimates import QuantileEstimate
-from dpframework.results.noisy import CONFIDENCE, error_of, quantile
+from dpframework.results.noisy_counts import CONFIDENCE, error_of, quantile
 
 AGE = dpf.Numeric("age", 0, 90, bins=3)
 ILL, TOWN = dpf.Boolean("ill", missing=True), dpf.Categorical("town", ["a", "b", "c"])

@@ -14,7 +14,7 @@ import dpframework as dpf
 from dpframework import ledger as ledgers
 from dpframework.cli import ledger_pages as pages
 from dpframework.facts.privacy import PrivacyLoss
-from dpframework.ledger.outside import OutsideKind
+from dpframework.ledger.outside_releases import OutsideKind
 
 from .test_ledger_tables import BINDING, MONTHLY, data_set, outside, run
 

@@ -14,7 +14,7 @@ from dpframework import ledger as ledgers
 from dpframework.cli import ledger_tables as tables
 from dpframework.facts.privacy import ByRelation, PrivacyLoss, Relation
 from dpframework.ledger.approvals import Binding
-from dpframework.ledger.outside import OutsideKind
+from dpframework.ledger.outside_releases import OutsideKind
 
 BINDING = Binding("salt", "digest")
 MONTHLY = dpf.PrivacyUnit("owner", 2, period="month", date="day")

@@ -11,8 +11,8 @@ import dpframework as dpf
 from dpframework.cli import main
 from dpframework.reports.difference import difference
 from dpframework.reports.drawing import total_line
-from dpframework.reports.facts import public_facts
 from dpframework.reports.html import html_report
+from dpframework.reports.plan_facts import public_facts
 from dpframework.study.registry import registry
 
 SCHEMA = """

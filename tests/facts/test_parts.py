@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from dpframework.facts import parts
+from dpframework.facts import unfinished_files
 from dpframework.facts.interrupts import delay_interrupts, uninterrupted
-from dpframework.facts.parts import PLACES, Part, new_part_file, new_part_folder
-from dpframework.facts.process import this_process
+from dpframework.facts.this_process import this_process
+from dpframework.facts.unfinished_files import PLACES, Part, new_part_file, new_part_folder
 
 MAKE = [new_part_file, new_part_folder]
 
@@ -99,7 +99,7 @@ def test_a_part_that_was_moved_stays(place: Path) -> None:
 def test_each_of_several_writers_has_a_part_of_its_own(
     make: Callable[[Path], Part], place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts.secrets, "token_hex", lambda number: "f" * 2 * number)
+    monkeypatch.setattr(unfinished_files.secrets, "token_hex", lambda number: "f" * 2 * number)
     made = [make(place) for _ in range(PLACES + 1)]
     found = [part.path.name for part in made if part.path is not None]
     assert found == [*(f".out.{number}.part" for number in range(4)), ".out.ffffffff.part"]
@@ -125,7 +125,7 @@ def test_a_file_has_the_rights_that_the_user_gives_new_files(place: Path) -> Non
 
 
 def test_a_part_is_opened_through_no_link_is_not_inherited_and_nothing_waits_for_it() -> None:
-    assert parts._FLAGS == os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    assert unfinished_files._FLAGS == os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 @pytest.mark.parametrize(("make", "how"), [(new_part_file, os.O_RDWR | os.O_CREAT | os.O_EXCL), (new_part_folder, 0)])
@@ -142,7 +142,7 @@ def test_whatever_is_opened_is_opened_so(
     place.with_name(".out.0.part").write_text("left")
     monkeypatch.setattr(os, "open", noted)
     make(place).end()
-    assert opened == [os.O_RDONLY | parts._FLAGS, how | parts._FLAGS]
+    assert opened == [os.O_RDONLY | unfinished_files._FLAGS, how | unfinished_files._FLAGS]
 
 
 @pytest.mark.parametrize("make", MAKE)
@@ -183,8 +183,8 @@ def test_without_locks_a_part_is_made_too(place: Path, monkeypatch: pytest.Monke
     part = new_part_file(place)
     assert part.path == place.with_name(".out.0.part")
     monkeypatch.undo()
-    assert parts._lock(part.descriptor) is True
-    monkeypatch.setattr(parts, "fcntl", None)
+    assert unfinished_files._lock(part.descriptor) is True
+    monkeypatch.setattr(unfinished_files, "fcntl", None)
     folder = new_part_folder(place.with_name("other"))
     assert (folder.path, folder.descriptor) == (place.with_name(".other.0.part"), -1)
 
@@ -192,7 +192,7 @@ def test_without_locks_a_part_is_made_too(place: Path, monkeypatch: pytest.Monke
 def test_a_part_that_was_taken_for_a_leftover_meanwhile_is_made_again(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, tried = parts._lock, []
+    real, tried = unfinished_files._lock, []
 
     def taken(descriptor: int) -> bool | None:
         if not tried:
@@ -202,7 +202,7 @@ def test_a_part_that_was_taken_for_a_leftover_meanwhile_is_made_again(
 
     closed, close = [], os.close
     monkeypatch.setattr(os, "close", lambda descriptor: (closed.append(descriptor), close(descriptor)))
-    monkeypatch.setattr(parts, "_lock", taken)
+    monkeypatch.setattr(unfinished_files, "_lock", taken)
     assert new_part_file(place).path == place.with_name(".out.1.part")
     assert closed == tried
 

@@ -33,7 +33,7 @@ from dpframework.facts.privacy import (
     round_up,
 )
 from dpframework.facts.unit import GROUPS, PrivacyUnit, UnitChange, unit_of_groups
-from dpframework.facts.values import (
+from dpframework.facts.value_checks import (
     finite_number,
     is_increasing,
     listed,

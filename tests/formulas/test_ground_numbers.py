@@ -43,7 +43,8 @@ from dpframework.formulas import (
 )
 from dpframework.formulas.claims import ScoreClaims, score_claims
 from dpframework.formulas.goals_of_cells import cell_goals, range_goals
-from dpframework.formulas.ground import (
+from dpframework.formulas.ground_goals import _DENIALS, NAMED, GroundGoal
+from dpframework.formulas.ground_test import (
     GroundPair,
     _problem,
     aggregate_of,
@@ -53,7 +54,6 @@ from dpframework.formulas.ground import (
     query_problem,
     range_problem,
 )
-from dpframework.formulas.ground_goals import _DENIALS, NAMED, GroundGoal
 
 F = Fraction
 LOW, HIGH = public("low", 0, 1), public("high", -3, "1/2")

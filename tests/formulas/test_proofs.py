@@ -47,7 +47,7 @@ from dpframework.formulas import (
 )
 from dpframework.formulas.goals_of_cells import cell_goals
 from dpframework.formulas.goals_of_parts import part_goals
-from dpframework.formulas.ground import ground_problem
+from dpframework.formulas.ground_test import ground_problem
 from dpframework.formulas.solvers import SOLVERS, solve
 
 needs_solvers = pytest.mark.skipif(not installed(), reason="proofs need the extra 'prove': pip install -e '.[prove]'")
@@ -160,7 +160,7 @@ def test_verdicts_are_kept_and_read_again(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     claims = (Claim("rise", 1), Claim("fall", 0))
     first = proved_claims(MAX, claims)
-    monkeypatch.setattr("dpframework.formulas.kept_proofs.prove", None)
+    monkeypatch.setattr("dpframework.formulas.stored_verdicts.prove", None)
     again = proved_claims(MAX, claims)
     assert again == first
     (kept,) = (tmp_path / "dpframework" / "proofs").iterdir()

@@ -13,9 +13,9 @@ from scipy.stats import spearmanr
 import dpframework as dpf
 from dpframework.facts.descriptions import And, Equals, Not, Or
 from dpframework.lab.evaluation import exact_counts, matched, redescription_quality
-from dpframework.lab.evaluation.different import leave_out_each, without_nothing
+from dpframework.lab.evaluation.distinct_redescriptions import leave_out_each, without_nothing
 from dpframework.lab.evaluation.redescriptions import kept
-from dpframework.results.noisy import Noisy
+from dpframework.results.noisy_counts import Noisy
 from dpframework.results.redescription import Redescription
 from dpframework.results.redescriptions import Redescriptions
 

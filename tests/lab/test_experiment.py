@@ -19,7 +19,7 @@ from scipy import stats
 
 import dpframework as dpf
 from dpframework import cli
-from dpframework.lab.experiment import file, load_experiment, run_experiment
+from dpframework.lab.experiment import experiment_file, load_experiment, run_experiment
 from dpframework.lab.experiment.grid import Cell, Experiment
 from dpframework.lab.experiment.groups import _spread_of
 from dpframework.lab.experiment.job import _reason
@@ -84,7 +84,7 @@ HERE = Path(__file__).parent
 
 def note(what):
     with (HERE / "calls.txt").open("a") as file:
-        file.write(f"{what}\\n")
+        experiment_file.write(f"{what}\\n")
 
 
 def most(table, *, seed, target, fail=-1):
@@ -339,9 +339,9 @@ def test_an_experiment_may_have_100_000_cells_and_its_data_lie_anywhere(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells = len(list(load_experiment(folder / "trees.toml").cells()))
-    monkeypatch.setattr(file, "MOST_CELLS", cells)
+    monkeypatch.setattr(experiment_file, "MOST_CELLS", cells)
     assert edited(folder, ('"people.csv"', '"/elsewhere/people.csv"')).data[0].data.unrestricted  # type: ignore[union-attr]
-    monkeypatch.setattr(file, "MOST_CELLS", cells - 1)
+    monkeypatch.setattr(experiment_file, "MOST_CELLS", cells - 1)
     with pytest.raises(dpf.InputError, match=f"has more than {cells - 1} cells; take fewer"):
         load_experiment(folder / "trees.toml")
 

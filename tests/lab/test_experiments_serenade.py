@@ -15,7 +15,7 @@ from dpframework.lab.clinic import clinic_table
 from dpframework.lab.evaluation.redescriptions import exact_counts
 from dpframework.lab.evaluation.trial import Trial
 from dpframework.lab.experiment.code import Code
-from dpframework.results.noisy import Noisy
+from dpframework.results.noisy_counts import Noisy
 from dpframework.results.redescription import Redescription
 from dpframework.results.redescriptions import Redescriptions
 

@@ -17,8 +17,8 @@ from dpframework.accountant import PlanCharge
 from dpframework.cli import main
 from dpframework.facts.privacy import ByRelation
 from dpframework.ledger import GroupBy, LedgerTampered, OutsideKind, grouped, remainder
-from dpframework.ledger.answers import _cost
 from dpframework.ledger.chain import Chain
+from dpframework.ledger.spending_report import _cost
 from dpframework.ledger.subjects import RecordedResult
 from dpframework.mechanisms import DiscreteLaplace, Gaussian
 

@@ -26,7 +26,7 @@ from dpframework.facts.output_text import clock_text
 from dpframework.ledger import chain, sqlite
 from dpframework.ledger.journal import Journal, seal
 from dpframework.ledger.key import journal_key, key_place
-from dpframework.ledger.values import fingerprint, from_json, to_json
+from dpframework.ledger.released_values import fingerprint, from_json, to_json
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PartitionSelection, PermuteAndFlip
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
+from dpframework.facts.input_limits import MOST_NESTED_JSON as MOST_DEEP
 from dpframework.facts.json_text import parsed_json
-from dpframework.facts.limits import MOST_NESTED_JSON as MOST_DEEP
-from dpframework.ledger.values import from_json, to_json
+from dpframework.ledger.released_values import from_json, to_json
 
 
 class Colour(enum.Enum):
@@ -44,7 +44,7 @@ def test_a_module_that_a_file_names_is_not_imported(tmp_path: Path) -> None:
         import sys
         sys.path.insert(0, ".")
         from dpframework.facts.errors import InputError
-        from dpframework.ledger.values import from_json
+        from dpframework.ledger.released_values import from_json
         for name in ("planted", "antigravity", "os.path", "dpframework.lab.demo"):
             before = set(sys.modules)
             for form in ({"enum": f"{name}:Fly", "name": "UP"}, {"attrs": f"{name}:Fly", "fields": {}}):

@@ -13,15 +13,15 @@ import dpframework as dpf
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
 from dpframework.formulas import Proof, ScoreClaims, Verdict, query_problem
-from dpframework.formulas.ground import bound_of, neighbours
-from dpframework.formulas.kept_proofs import rules_digest
+from dpframework.formulas.ground_test import bound_of, neighbours
+from dpframework.formulas.stored_verdicts import rules_digest
 from dpframework.plan import Verified
 from dpframework.plan.claim_standing import Standing, covers, standings
 from dpframework.plan.plan import Plan
 from dpframework.plan.verification_records import ProvedClaim, VerifiedCode, claim_digest
 from dpframework.queries import CellCounts, Histogram, Marginals, MatchScores, Norm, Sensitivity, Supports
 from dpframework.study.registry import registry
-from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.audit_subject import Subject
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill", view="left"), dpf.Boolean("old", view="right")], max_rows=100)
 MATCH = MatchScores([SCHEMA["ill"]], [SCHEMA["old"]])

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.formats import require_form
+from dpframework.facts.file_formats import require_form
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Node
 from dpframework.plan.kinds import KINDS, NodeKind, kind_of

@@ -38,7 +38,7 @@ def test_the_list_has_defaults_of_functions_of_values_and_of_methods() -> None:
 def test_public_constants_are_those_of_the_list() -> None:
     """Limits, tolerances and versions, which a test of a study would not miss by a little."""
     found = require_listed(constants, "python tests/constants.py")
-    assert "dpframework.facts.limits.MOST_COLUMNS = 131072" in found
+    assert "dpframework.facts.input_limits.MOST_COLUMNS = 131072" in found
 
 
 @pytest.mark.parametrize("kind", [dpf.Query, dpf.Mechanism, dpf.Miner, dpf.Accountant], ids=lambda kind: kind.__name__)

@@ -16,7 +16,7 @@ from dpframework.queries import RowSets, in_common
 from dpframework.queries.answers import answer_of
 from dpframework.study.registry import registry
 from dpframework.tables.engines import InMemory, _Blocks
-from dpframework.tables.grouping import GroupingEngine, SelectedRows, selected, whole_tables
+from dpframework.tables.grouping_engine import GroupingEngine, SelectedRows, selected, whole_tables
 from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps, as_cases, joint_counts_of
 from dpframework.verify import EngineConformance, QueryConformance
 

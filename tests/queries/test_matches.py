@@ -16,7 +16,7 @@ import dpframework as dpf
 from dpframework.facts import And, Below, Description, Equals, Not
 from dpframework.formulas import Cells
 from dpframework.formulas.evaluation import value_of
-from dpframework.lab.evaluation.rows import columns_of
+from dpframework.lab.evaluation.table_folds import columns_of
 from dpframework.queries import (
     Match,
     MatchScores,

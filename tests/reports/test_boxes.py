@@ -12,13 +12,13 @@ import dpframework as dpf
 from dpframework.plan.kinds import KINDS
 from dpframework.plan.nodes import Sequential, Step
 from dpframework.reports.blocks import LearnedShares, Paragraph, TableBlock
-from dpframework.reports.boxes import _fold_if_large, difference_on_page, merge_equal, plan_on_page
 from dpframework.reports.difference import difference
 from dpframework.reports.difference.marks import Mark
 from dpframework.reports.node_drawings import NodeDrawing
 from dpframework.reports.nodes import node_tree
 from dpframework.reports.odds import Learned
-from dpframework.reports.summary import (
+from dpframework.reports.page_drawing import _fold_if_large, difference_on_page, merge_equal, plan_on_page
+from dpframework.reports.publications import (
     ResultRow,
     bias_rows,
     bound_line,

@@ -21,7 +21,7 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Lapla
 from dpframework.plan import Node, Step, walk
 from dpframework.reports import drawing
 from dpframework.reports.difference import Difference, Mark, MergedNode, Topic, difference
-from dpframework.reports.difference.whole import total_headline
+from dpframework.reports.difference.plan_wide import total_headline
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"]), dpf.Numeric("age", 0, 10, cuts=[3.5])])
 SLOW = settings(max_examples=60)

@@ -29,10 +29,10 @@ from dpframework.plan import Node, repeat
 from dpframework.plan.graph import plan_graph
 from dpframework.queries import Histogram
 from dpframework.reports import RunSummary, markdown_report, node_tree, step_rows
-from dpframework.reports.boxes import ROOMY
 from dpframework.reports.difference import Mark, difference
-from dpframework.reports.facts import part_rows, public_facts
 from dpframework.reports.html import html_difference, html_report
+from dpframework.reports.page_drawing import ROOMY
+from dpframework.reports.plan_facts import part_rows, public_facts
 
 ODD = "</script><script>document.title='owned'</script>\"'&amp; אבג olleh 🦔"
 SCHEMA = dpf.Schema([dpf.Boolean(ODD), dpf.Numeric("age", 0, 100, bins=4)])

@@ -10,10 +10,10 @@ import pytest
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.reports import blocks, markdown_report, sections
-from dpframework.reports.about import About
-from dpframework.reports.facts import part_rows
 from dpframework.reports.formats import ReportFormat
 from dpframework.reports.html import html_report, require_reportable
+from dpframework.reports.plan_facts import part_rows
+from dpframework.reports.report_facts import About
 from dpframework.reports.run_summary import RunSummary
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
 from dpframework.reports.terminal import terminal_text

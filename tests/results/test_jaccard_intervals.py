@@ -27,7 +27,7 @@ from dpframework.results.jaccard import (
     noise_at,
     so_far_above,
 )
-from dpframework.results.noisy import Noisy, heavy_deviation, quantile
+from dpframework.results.noisy_counts import Noisy, heavy_deviation, quantile
 from dpframework.results.redescription import Redescription
 from dpframework.results.redescriptions import Redescriptions
 from dpframework.results.unions import CellTable, Wanted

@@ -26,11 +26,11 @@ from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binom, laplace as laplace_of_scipy, norm
 
+from dpframework.facts.description_text import sentence
 from dpframework.facts.descriptions import And, Below, Equals, Not, Or
 from dpframework.facts.errors import InputError
 from dpframework.facts.output_text import csv_text
-from dpframework.facts.sentences import sentence
-from dpframework.results.noisy import Noisy, heavy_deviation, quantile
+from dpframework.results.noisy_counts import Noisy, heavy_deviation, quantile
 from dpframework.results.redescription import Redescription, p_values
 from dpframework.results.redescriptions import Redescriptions
 

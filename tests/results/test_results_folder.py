@@ -15,7 +15,7 @@ import dpframework as dpf
 from dpframework.reports import write_report
 from dpframework.results import Estimate, Frequencies, Kept, Noisy
 from dpframework.study.registry import registry
-from dpframework.study.step_places import places
+from dpframework.study.release_places import places
 
 SCHEMA = dpf.Schema(
     [

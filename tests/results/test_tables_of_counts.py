@@ -14,7 +14,6 @@ from drawn import Axes
 
 import dpframework as dpf
 from dpframework.results import Noisy
-from dpframework.results.alignment import TextTable, align_columns
 from dpframework.results.by_key import ByKey
 from dpframework.results.estimates import Estimate, QuantileEstimate
 from dpframework.results.frequencies import Frequencies
@@ -22,6 +21,7 @@ from dpframework.results.frequency_views import table as table_of
 from dpframework.results.groups import Groups
 from dpframework.results.keys import KeyTable, ReleasedKeys
 from dpframework.results.matrix import Matrix, matrices_of
+from dpframework.results.table_text import TextTable, align_columns
 from dpframework.results.unit_rows import RowsPerUnit
 
 

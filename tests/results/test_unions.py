@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import brentq
 
 from dpframework.facts.descriptions import Equals
-from dpframework.results.noisy import Noisy
+from dpframework.results.noisy_counts import Noisy
 from dpframework.results.redescription import Redescription
 from dpframework.results.unions import CellTable, Wanted, distinct, nothing_above
 

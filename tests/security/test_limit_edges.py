@@ -18,7 +18,7 @@ from dpframework_trees.weights import require_feasible
 
 import dpframework as dpf
 from dpframework.basics.workloads import Workload
-from dpframework.facts.expression_cells import labels_of
+from dpframework.facts.expression_operands import labels_of
 from dpframework.facts.expressions import parse
 from dpframework.facts.public_tables import as_public_table
 from dpframework.facts.read_options import ReadOptions
@@ -139,7 +139,7 @@ LIMITS = {
     ),
     "groups": Limit(
         lambda n: planned("mean", n, attribute="x", by=["n"]), 4, "by makes 5 groups, more than 4",
-        "dpframework.basics.asking.MOST_GROUPS",
+        "dpframework.basics.where_and_by.MOST_GROUPS",
     ),
     "attributes of a cross table": Limit(
         lambda n: planned("crosstab", 4, attributes=["n", "ill", "x", "more"][:n]), 3, "of two or three"

@@ -15,7 +15,7 @@ from people import SCHEMA_FILE, TREE_STUDY
 
 import dpframework as dpf
 from dpframework.cli import main
-from dpframework.facts import limits
+from dpframework.facts import input_limits
 from dpframework.facts.json_text import parsed_json
 from dpframework.facts.toml import parse_toml
 from dpframework.plan import Budget, PublicFacts
@@ -68,7 +68,7 @@ def test_a_key_of_many_parts_is_refused_before_it_is_read(folder, capsys, key):
         Path(name).write_text(KEYS[key])
         began = time.process_time()
         assert main(commands) == 2
-        assert f"a key of more than {limits.MOST_KEY_PARTS} parts" in sentence(capsys)
+        assert f"a key of more than {input_limits.MOST_KEY_PARTS} parts" in sentence(capsys)
         assert time.process_time() - began < SECONDS
 
 
@@ -83,7 +83,7 @@ def test_keys_alone_are_counted(parts, dot, text):
     written = json.dumps(text).replace("\x7f", "\\u007f")
     form = f"# {dot.join('a' * 40)}\nx = {written}\ny = 'a{dot.join('a' * 40)}'\n"
     form += f"z = \"\"\"{dot.join('b' * 40)}\"\"\"\nw = '''{dot.join('b' * 40)}'''\nk.{dot.join(parts)} = 1\n"
-    if len(parts) + 1 > limits.MOST_KEY_PARTS:
+    if len(parts) + 1 > input_limits.MOST_KEY_PARTS:
         with pytest.raises(dpf.InputError, match="a key of more than"):
             parse_toml(form)
     else:
@@ -98,22 +98,22 @@ def test_a_key_is_looked_for_in_a_time_that_grows_with_the_file(text):
     assert time.process_time() - began < SECONDS
 
 
-@pytest.mark.parametrize("depth", [limits.MOST_NESTED, 500, 5_000])
+@pytest.mark.parametrize("depth", [input_limits.MOST_NESTED, 500, 5_000])
 def test_what_is_nested_too_deep_is_refused(depth):
     for form in ("[" * depth + "]" * depth, "{a=" * depth + "1" + "}" * depth):
         with pytest.raises(dpf.InputError, match="is nested deeper than"):
             parse_toml(f"b = [{form}]")
     with pytest.raises(dpf.InputError, match="is nested deeper than"):
         parse_toml("b = " + "{a.a.a.a.a.a.a.a=" * (depth // 8 + 1) + "1" + "}" * (depth // 8 + 1))
-    deep = "[" * (depth + limits.MOST_NESTED_JSON) + "]" * (depth + limits.MOST_NESTED_JSON)
+    deep = "[" * (depth + input_limits.MOST_NESTED_JSON) + "]" * (depth + input_limits.MOST_NESTED_JSON)
     with pytest.raises(dpf.InputError, match="is nested deeper than"):
         parsed_json(deep)
 
 
 def test_what_is_nested_as_deep_as_may_be_is_read():
-    depth = limits.MOST_NESTED
+    depth = input_limits.MOST_NESTED
     assert parse_toml("b = " + "[" * depth + "]" * depth)
-    assert parsed_json("[" * limits.MOST_NESTED_JSON + "]" * limits.MOST_NESTED_JSON)
+    assert parsed_json("[" * input_limits.MOST_NESTED_JSON + "]" * input_limits.MOST_NESTED_JSON)
 
 
 @pytest.mark.parametrize(
@@ -144,14 +144,14 @@ def _plan(depth: int, kind: str) -> dpf.StudyPlan:
 
 
 @pytest.mark.parametrize("kind", AROUND)
-@pytest.mark.parametrize("depth", [limits.MOST_PLAN_DEPTH + 1, 400, 3_000])
+@pytest.mark.parametrize("depth", [input_limits.MOST_PLAN_DEPTH + 1, 400, 3_000])
 def test_a_deep_plan_is_refused_when_it_is_made(kind, depth):
     with pytest.raises(dpf.InputError, match="compositions within each other"):
         _plan(depth, kind)
 
 
 @pytest.mark.parametrize("kind", AROUND)
-@pytest.mark.parametrize("depth", [limits.MOST_PLAN_DEPTH + 1, 400])
+@pytest.mark.parametrize("depth", [input_limits.MOST_PLAN_DEPTH + 1, 400])
 def test_a_deep_plan_is_refused_when_it_is_read(folder, capsys, kind, depth):
     form = json.loads(_plan(1, kind).to_json())
     inner = form["root"]
@@ -166,7 +166,7 @@ def test_a_deep_plan_is_refused_when_it_is_read(folder, capsys, kind, depth):
 
 @pytest.mark.parametrize("kind", AROUND)
 def test_a_plan_as_deep_as_may_be_is_read_and_shown(folder, capsys, kind):
-    Path("plan.json").write_text(_plan(limits.MOST_PLAN_DEPTH, kind).to_json())
+    Path("plan.json").write_text(_plan(input_limits.MOST_PLAN_DEPTH, kind).to_json())
     commands = [["check"], *(["plan", "--format", form] for form in ("tree", "mermaid", "dot", "html", "json"))]
     commands += [["report", "--format", form] for form in ("terminal", "md", "html", "csv", "json")]
     for name, *options in [*commands, ["plan", "--diff", "plan.json"]]:
@@ -211,10 +211,10 @@ def test_a_line_is_too_long_wherever_it_stands(tmp_path):
         path = tmp_path / "t.csv"
         with path.open("w") as file:
             file.write("ill,note\n" + "yes,\n" * rows + "yes,")
-            file.write("a" * (limits.MOST_LINE_BYTES - len("yes,\n")) + "\n")
+            file.write("a" * (input_limits.MOST_LINE_BYTES - len("yes,\n")) + "\n")
         assert dpf.read_table(path, SCHEMA)
         with path.open("a") as file:
-            file.write("yes," + "a" * limits.MOST_LINE_BYTES + "\nno,\n")
+            file.write("yes," + "a" * input_limits.MOST_LINE_BYTES + "\nno,\n")
         with pytest.raises(dpf.InputError, match="a line is longer"):
             dpf.read_table(path, SCHEMA)
 
@@ -224,7 +224,7 @@ def test_a_long_cell_is_outside_of_every_domain_and_stops_nothing(tmp_path, cont
     """A run's owner is not stopped by one cell, and the rule is the cell's alone, whatever holds it."""
     import polars as pl
 
-    for size, fits in ((limits.MOST_CELL_BYTES, True), (limits.MOST_CELL_BYTES + 1, False)):
+    for size, fits in ((input_limits.MOST_CELL_BYTES, True), (input_limits.MOST_CELL_BYTES + 1, False)):
         label = "a" * size
         schema = dpf.Schema([dpf.Categorical("x", ["b", label])])
         cells = [label, "b"]
@@ -257,7 +257,7 @@ def test_a_parquet_file_that_holds_a_long_text_once_takes_little_memory(tmp_path
 
 def test_a_table_of_very_many_columns_is_refused(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text(",".join(["ill", *map(str, range(limits.MOST_COLUMNS))]) + "\n")
+    path.write_text(",".join(["ill", *map(str, range(input_limits.MOST_COLUMNS))]) + "\n")
     with pytest.raises(dpf.InputError, match="more than the 131,072 columns"):
         dpf.read_table(path, SCHEMA)
 
@@ -321,7 +321,7 @@ def test_a_run_that_its_rows_end_uses_up_its_approval(folder, capsys):
 def test_the_limits_are_stated_on_one_page():
     page = Path(dpf.__file__).parents[1].joinpath("docs", "security.md").read_text(encoding="utf-8")
     stated = page.partition("## How large an input may be")[2].partition("\n## ")[0]
-    for name, value in vars(limits).items():
+    for name, value in vars(input_limits).items():
         if name.startswith(("MOST_", "FREE_")):
             size = f"{value >> 20} MiB" if name.endswith("BYTES") else f"{value:,}"
             assert f"| {size} |" in stated, name

@@ -14,8 +14,8 @@ import dpframework as dpf
 from dpframework.facts import output_files, printable as shown
 from dpframework.facts.errors import NotOpened
 from dpframework.facts.inner_paths import inner_path, require_inside, require_relative
+from dpframework.facts.input_limits import MOST_KEY_PARTS, MOST_NESTED, MOST_NESTED_JSON, MOST_TOML_BYTES
 from dpframework.facts.json_text import parsed_json
-from dpframework.facts.limits import MOST_KEY_PARTS, MOST_NESTED, MOST_NESTED_JSON, MOST_TOML_BYTES
 from dpframework.facts.output_files import IN_OWN_FOLDER, FileKind, require_output
 from dpframework.facts.toml import (
     expand,
@@ -26,7 +26,7 @@ from dpframework.facts.toml import (
     resolve_path,
     toml_lines,
 )
-from dpframework.study.owner_places import VARIABLE, owner_places
+from dpframework.study.owner_configuration import VARIABLE, owner_places
 
 
 def test_a_number_of_a_character_is_written_as_python_writes_it() -> None:

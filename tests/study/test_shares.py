@@ -18,9 +18,9 @@ import dpframework as dpf
 from dpframework.cli import main
 from dpframework.facts.privacy import last_digit, rho_below
 from dpframework.results.error_bounds import ErrorBound, TableSize
-from dpframework.study import accuracy, shares as shares_module
+from dpframework.study import accuracy, budget_shares as shares_module
+from dpframework.study.budget_shares import noise
 from dpframework.study.miner_builder import build_miner
-from dpframework.study.shares import noise
 from dpframework.study.study_file import load_study
 
 DELTA = Fraction(1, 10**6)

@@ -18,7 +18,7 @@ from dpframework.facts import DoesNotFit
 from dpframework.study.study_file import load_study
 from dpframework.tables import contributions, unit_kernels
 from dpframework.tables.contributions import kept_rows, unit_codes
-from dpframework.tables.fitting import check_fit
+from dpframework.tables.schema_fit import check_fit
 
 SCHEMA = dpf.Schema([dpf.Categorical("row", [f"r{k}" for k in range(40)])])
 KEY = bytes(range(32))

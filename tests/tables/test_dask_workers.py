@@ -20,7 +20,7 @@ from dpframework.tables import cluster_reading, cluster_worker, dask_client, das
 from dpframework.tables.cluster_rows import ClusterRows
 from dpframework.tables.cluster_worker import ClusterWorker, SampleOf
 from dpframework.tables.files import TableFiles
-from dpframework.tables.read_in_pieces import shuffle_of
+from dpframework.tables.piecewise_reading import shuffle_of
 from dpframework.tables.shuffle import IdFinding
 from dpframework.tables.shuffled_units import BoundedRows
 from dpframework.tables.worker_answers import Absent, Failed, Shuffled, Unreached, answer_of, pack_answer

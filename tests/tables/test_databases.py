@@ -20,7 +20,7 @@ from tables.test_duckdb import EXAMPLES, SOME, frame_of
 
 import dpframework as dpf
 from dpframework.facts.errors import NotOpened
-from dpframework.reports.about import About
+from dpframework.reports.report_facts import About
 from dpframework.tables.sql_connection import SqlConnection
 from dpframework.tables.sql_engine import SqlEngine
 

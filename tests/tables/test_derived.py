@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
-from dpframework.facts.expression_cells import Numbers
+from dpframework.facts.expression_operands import Numbers
 from dpframework.facts.expressions import FUNCTIONS
 from dpframework.reports.drawing import dot, mermaid, tree
 from dpframework.tables.new_rows import NewRows

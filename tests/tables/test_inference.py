@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from dpframework.facts.attributes import Boolean, Categorical, Numeric, View
 from dpframework.facts.errors import InputError
-from dpframework.facts.limits import MOST_CELL_BYTES
+from dpframework.facts.input_limits import MOST_CELL_BYTES
 from dpframework.facts.schema import Schema
 from dpframework.tables.distinct_cells import DistinctCells, distinct_cells
 from dpframework.tables.inference import CutMode, draft_schema, infer_schema, infer_two_view_schema

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 import dpframework as dpf
-from dpframework.facts.canonical import label_of, numbers_of, of_number, of_text
+from dpframework.facts.canonical_cells import label_of, numbers_of, of_number, of_text
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.tables.columns import as_column, as_numbers
 from dpframework.tables.encoding import (

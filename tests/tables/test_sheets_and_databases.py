@@ -14,7 +14,7 @@ import xlsxwriter
 import dpframework as dpf
 from dpframework.cli import main
 from dpframework.facts.read_options import ReadOptions
-from dpframework.study.owner_places import VARIABLE
+from dpframework.study.owner_configuration import VARIABLE
 from dpframework.study.study_file import load_study
 from dpframework.tables.excel_file import _column_number, _exact_cells
 from dpframework.tables.sql_rows import as_texts

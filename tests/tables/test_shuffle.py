@@ -23,7 +23,7 @@ from dpframework.tables.contributions import ranges
 from dpframework.tables.encoding import Unfit
 from dpframework.tables.files import Piece, TableFiles
 from dpframework.tables.ids import ids_of
-from dpframework.tables.read_in_pieces import read_in_pieces, shuffle_of
+from dpframework.tables.piecewise_reading import read_in_pieces, shuffle_of
 from dpframework.tables.shuffle import (
     IdFinding,
     Shuffle,

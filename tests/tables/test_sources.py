@@ -22,9 +22,9 @@ from dpframework.tables import csv_file, parquet_files
 from dpframework.tables.csv_file import CsvFile
 from dpframework.tables.encoding import Unfit
 from dpframework.tables.parquet_files import ParquetFile
-from dpframework.tables.places import files_of, name_of
 from dpframework.tables.sources import Source, open_source
 from dpframework.tables.table_builder import RowFindings, TableBuilder, everywhere, require_found, require_public_counts
+from dpframework.tables.table_paths import files_of, name_of
 
 ILL = dpf.Boolean("ill")
 

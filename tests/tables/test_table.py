@@ -18,7 +18,7 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 from dpframework.facts.attributes import Boolean, Categorical, Numeric
-from dpframework.facts.canonical import of_text
+from dpframework.facts.canonical_cells import of_text
 from dpframework.facts.errors import InputError
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.read_options import ReadOptions

@@ -12,12 +12,12 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.expression_cells import Labels, Numbers, Operand, Truths
+from dpframework.facts.expression_operands import Labels, Numbers, Operand, Truths
 from dpframework.facts.unit_expressions import AGGREGATES, MOST_SUMMED, aggregate, aggregate_parts, row_parts
 from dpframework.reports.dossier import dossier
 from dpframework.study.study_file import load_study
 from dpframework.tables import sql_engine
-from dpframework.tables.fitting import check_fit
+from dpframework.tables.schema_fit import check_fit
 from dpframework.tables.unit_columns import accumulator
 from dpframework.verify import assert_bounded, assert_derived_row_by_row, unit_readers
 

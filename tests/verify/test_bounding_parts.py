@@ -19,9 +19,9 @@ from dpframework.tables.ids import ids_of
 from dpframework.tables.reading import table_from_columns
 from dpframework.verify import UnitReader, check_bounding, unit_readers
 from dpframework.verify.tables import contributions
+from dpframework.verify.tables.confusable_ids import BIG, LONG, PAIRS, POOLS, SNOWFLAKE, people_of
 from dpframework.verify.tables.contributions import _compare, _People, _Release, _rows, _spell, _units
 from dpframework.verify.tables.neighbours import Universe
-from dpframework.verify.tables.people import BIG, LONG, PAIRS, POOLS, SNOWFLAKE, people_of
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])
 ONE, TWO = dpf.PrivacyUnit("person"), dpf.PrivacyUnit("person", 2)

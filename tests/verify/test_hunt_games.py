@@ -14,11 +14,11 @@ import dpframework as dpf
 from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.queries import Count, Histogram, PiecewiseScores
-from dpframework.verify.miners import adversary, hunt
+from dpframework.verify.miners import adversary, loss_search
 from dpframework.verify.miners.adversary import _beyond, _cross, _is_number, _positions, composite, worst_transcript
-from dpframework.verify.miners.hunt import Hunt
-from dpframework.verify.miners.search import WorstPair
-from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.audit_subject import Subject
+from dpframework.verify.miners.loss_search import Hunt
+from dpframework.verify.miners.table_search import WorstPair
 from dpframework.verify.patience import Patience
 from dpframework.verify.tables.neighbours import Pair
 
@@ -257,7 +257,7 @@ def test_a_game_goes_on_as_long_as_the_loss_grows() -> None:
         return found.loss, transcript.name, len(asked)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hunt, "Weigher", lambda *_: SimpleNamespace(loss=None))
+        patch.setattr(loss_search, "Weigher", lambda *_: SimpleNamespace(loss=None))
         assert game([0.5, 0.25, 0.25], [0.5, 0.5]) == (0.5, "chosen 1", 3)  # twice without success
         assert game([0.5, 1.0, 0.75, 0.75], [0.75, 1.0, 1.0]) == (1.0, "chosen 2", 4)
         assert game([0.5, 0.25, 0.75, 0.7, 0.7], [0.5, 0.5, 0.75, 0.75]) == (0.75, "chosen 3", 5)
@@ -292,8 +292,8 @@ def test_drawn_transcripts_are_weighed_on_shares_of_the_pairs(monkeypatch: pytes
 
         return asked
 
-    monkeypatch.setattr(hunt, "Weigher", lambda _, transcript: SimpleNamespace(loss=transcript.name))
-    monkeypatch.setattr(hunt, "pairs_of_many", lambda universe, changes, most: ["many", most])
+    monkeypatch.setattr(loss_search, "Weigher", lambda _, transcript: SimpleNamespace(loss=transcript.name))
+    monkeypatch.setattr(loss_search, "pairs_of_many", lambda universe, changes, most: ["many", most])
     subject = Subject(Two(), SCHEMA, ADD)
 
     def drawn(steered: list[Any], pairs: int) -> Any:

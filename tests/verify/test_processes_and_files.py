@@ -21,6 +21,8 @@ import pytest
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Count, PiecewiseScores, Query
+from dpframework.verify import file_watch
+from dpframework.verify.file_watch import watch_files
 from dpframework.verify.queries import other_process
 from dpframework.verify.queries.other_process import (
     AskedHere,
@@ -32,8 +34,6 @@ from dpframework.verify.queries.other_process import (
     differences,
     is_foreign,
 )
-from dpframework.verify.tables import files_watched
-from dpframework.verify.tables.files_watched import watch_files
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])
 
@@ -158,14 +158,15 @@ def test_a_process_is_asked_with_the_files_of_the_modules(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(subprocess, "Popen", Process)
     answer: list[Any] = [pickle.dumps([1, None])]
-    assert OtherProcess().answers([b"it names dpframework.verify.queries.many", b"and more"]) == [1, None]
+    assert OtherProcess().answers([b"it names dpframework.verify.queries.large_tables", b"and more"]) == [1, None]
     (one,) = made
     ((given,), limits), *ended = one.calls
     files, sent = pickle.loads(given)
     assert limits == {"timeout": 120}
     assert ended == ["killed", ((), {})]
-    assert sent == [b"it names dpframework.verify.queries.many", b"and more"]
-    assert files["dpframework.verify.queries.many"] == sys.modules["dpframework.verify.queries.many"].__file__
+    assert sent == [b"it names dpframework.verify.queries.large_tables", b"and more"]
+    module = "dpframework.verify.queries.large_tables"
+    assert files[module] == sys.modules[module].__file__
     assert "dpframework.verify" in files
     assert "dpframework.queries" not in files
     assert one.command == [
@@ -202,7 +203,7 @@ def test_questions_bring_their_modules_from_files(tmp_path: Path) -> None:
         inner = questions.find_class("brought_by_a_question", "Outer.Inner")
         assert inner.worth == 3
         assert questions.find_class("brought_by_a_question", "Outer.Inner") is inner
-        assert questions.find_class("dpframework.verify.queries.many", "MANY") == 70_000
+        assert questions.find_class("dpframework.verify.queries.large_tables", "MANY") == 70_000
     finally:
         sys.modules.pop("brought_by_a_question", None)
     with pytest.raises(KeyError):
@@ -223,15 +224,15 @@ def test_code_of_others_is_told_from_the_projects_and_pythons() -> None:
 def watch(monkeypatch: pytest.MonkeyPatch, event: str, *given: Any) -> set[str]:
     """The names that the hook keeps of one event."""
     watched: list[set[str]] = [set(), set()]
-    monkeypatch.setattr(files_watched, "_watched", watched)
-    files_watched._hook(event, given)
+    monkeypatch.setattr(file_watch, "_watched", watched)
+    file_watch._hook(event, given)
     assert watched[0] == set()  # the innermost watches
     return watched[1]
 
 
 def test_files_that_are_written_are_watched_and_others_if_new(monkeypatch: pytest.MonkeyPatch) -> None:
     new: list[str] = []
-    monkeypatch.setattr(files_watched, "_is_new", lambda name: name in new)
+    monkeypatch.setattr(file_watch, "_is_new", lambda name: name in new)
     for flags in (os.O_WRONLY, os.O_RDWR, os.O_RDONLY | os.O_APPEND, os.O_RDONLY | os.O_CREAT):
         assert watch(monkeypatch, "open", "/a/b", None, flags) == {"/a/b"}
     assert watch(monkeypatch, "open", b"/a/b", "w", os.O_WRONLY) == {"/a/b"}
@@ -249,15 +250,15 @@ def test_files_that_are_written_are_watched_and_others_if_new(monkeypatch: pytes
         assert watch(monkeypatch, "open", name, "w", os.O_WRONLY) == set()
     for name in ("/process", "/a/b.pyx", "/a/py"):
         assert watch(monkeypatch, "open", name, "w", os.O_WRONLY) == {name}
-    monkeypatch.setattr(files_watched, "_watched", [])
-    files_watched._hook("open", ("/a/b", "w", os.O_WRONLY))
+    monkeypatch.setattr(file_watch, "_watched", [])
+    file_watch._hook("open", ("/a/b", "w", os.O_WRONLY))
 
 
 def test_a_file_is_new_from_when_this_process_began(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     started = time.time() - 1000
-    monkeypatch.setattr(files_watched, "STARTED", started)
+    monkeypatch.setattr(file_watch, "STARTED", started)
     for folder, age, new in (
         (".", -2, False),
         (".", 0, True),
@@ -270,9 +271,9 @@ def test_a_file_is_new_from_when_this_process_began(monkeypatch: pytest.MonkeyPa
         file.write_text("x")
         os.utime(file, (0, started + age))
         changed = os.stat(file).st_mtime
-        monkeypatch.setattr(files_watched, "STARTED", changed - age if age else changed)
-        assert files_watched._is_new(str(file)) is new, (folder, age)
-    assert not files_watched._is_new(str(tmp_path / "none"))
+        monkeypatch.setattr(file_watch, "STARTED", changed - age if age else changed)
+        assert file_watch._is_new(str(file)) is new, (folder, age)
+    assert not file_watch._is_new(str(tmp_path / "none"))
 
 
 def test_files_count_that_are_there_at_the_end(tmp_path: Path) -> None:
@@ -287,7 +288,7 @@ def test_files_count_that_are_there_at_the_end(tmp_path: Path) -> None:
         (tmp_path / "after").write_text("x")
     assert inner == {str(tmp_path / name) for name in ("kept", "rows.db")}
     assert outer == {str(tmp_path / name) for name in ("before", "after")}
-    assert files_watched._watched == []
+    assert file_watch._watched == []
 
     def fails() -> None:
         (tmp_path / "kept").write_text("y")
@@ -296,7 +297,7 @@ def test_files_count_that_are_there_at_the_end(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="ends"), watch_files() as files:
         fails()
     assert files == {str(tmp_path / "kept")}
-    assert len(files_watched._hooked) == 1
+    assert len(file_watch._hooked) == 1
     with watch_files() as outer:
         with watch_files():
             pass

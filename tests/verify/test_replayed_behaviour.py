@@ -16,9 +16,9 @@ from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import DiscreteLaplace, Gaussian
 from dpframework.queries import Count, Histogram
 from dpframework.verify.miners import behaviour
+from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.behaviour import ADVICE, Behaviour, number
-from dpframework.verify.miners.search import Labelled, drop_labels, label_rows
-from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.table_search import Labelled, drop_labels, label_rows
 from dpframework.verify.miners.transcript import RunOutcome, Transcript, record
 from dpframework.verify.patience import Patience
 from dpframework.verify.tables.neighbours import Pair, Sizes

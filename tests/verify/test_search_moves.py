@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from dpframework.verify.miners.search import Search, WorstPair, drop_labels, label_pair, label_rows, last_before, shrunk
+from dpframework.verify.miners.table_search import (
+    Search,
+    WorstPair,
+    drop_labels,
+    label_pair,
+    label_rows,
+    last_before,
+    shrunk,
+)
 from dpframework.verify.patience import Patience
 from dpframework.verify.tables.neighbours import Pair, Sizes
 

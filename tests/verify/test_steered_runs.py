@@ -15,8 +15,8 @@ from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian
 from dpframework.queries import Count, Histogram
 from dpframework.verify.miners import steering
+from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.steering import _aims, _beside, _branches, _paths, _SteeringGate, _trace, steer
-from dpframework.verify.miners.subject import Subject
 from dpframework.verify.miners.transcript import PartitionEvent, ReleaseEvent, run_through
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.code_constants import constants_of

@@ -10,7 +10,7 @@ import pytest
 import dpframework as dpf
 from dpframework.facts import Relation
 from dpframework.mechanisms import DiscreteLaplace
-from dpframework.verify.miners.subject import SAMPLED_ROWS, Subject
+from dpframework.verify.miners.audit_subject import SAMPLED_ROWS, Subject
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
 

@@ -48,11 +48,11 @@ from dpframework.verify import (
 )
 from dpframework.verify.conformance import MechanismConformance, MinerConformance, QueryConformance
 from dpframework.verify.mechanisms.probes import Probe
+from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.replay import Weigher, replay
 from dpframework.verify.miners.sameness import same
-from dpframework.verify.miners.search import label_rows, shrunk
-from dpframework.verify.miners.step_checks import StepChecks
-from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.step_claims import StepChecks
+from dpframework.verify.miners.table_search import label_rows, shrunk
 from dpframework.verify.miners.transcript import record
 from dpframework.verify.patience import Patience
 from dpframework.verify.tables.neighbours import Sizes, Universe, all_tables

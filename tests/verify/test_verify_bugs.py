@@ -35,7 +35,7 @@ from dpframework.verify import (
     check_sampler,
     verify_examples,
 )
-from dpframework.verify.miners import step_checks
+from dpframework.verify.miners import step_claims
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill"), dpf.Numeric("age", 0, 8, cuts=[4])])
 TOWN = SCHEMA["town"]
@@ -65,8 +65,8 @@ def each_mechanism_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
             compared[key] = check_losses(mechanism, given=given, relations=relations)
         return compared[key]
 
-    monkeypatch.setattr(step_checks, "check_sampler", sampled_once)
-    monkeypatch.setattr(step_checks, "check_losses", compared_once)
+    monkeypatch.setattr(step_claims, "check_sampler", sampled_once)
+    monkeypatch.setattr(step_claims, "check_losses", compared_once)
 
 
 def problems_of(miner: dpf.Miner, replays: int) -> list[str]:

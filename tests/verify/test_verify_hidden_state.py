@@ -25,8 +25,8 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Query, histogram_sensitivities
 from dpframework.verify import audit, verify_examples
+from dpframework.verify.file_watch import watch_files
 from dpframework.verify.miners.hidden_state import HiddenState
-from dpframework.verify.tables.files_watched import watch_files
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])
 ADD = dpf.Relation.ADD_OR_REMOVE_ONE

@@ -14,9 +14,9 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian
 from dpframework.queries import Count, Histogram
 from dpframework.verify import audit
+from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.behaviour import Behaviour
 from dpframework.verify.miners.steering import steer
-from dpframework.verify.miners.subject import Subject
 from dpframework.verify.patience import Patience
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C", "D"]), dpf.Boolean("ill")])

@@ -21,8 +21,8 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, KNorm, Laplace
 from dpframework.queries import Count, Histogram, Norm, Query, Sensitivity
 from dpframework.verify import search_sensitivity
+from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.query_trace import with_climbed_rows
-from dpframework.verify.miners.subject import Subject
 from dpframework.verify.queries.code_constants import constants_of
 from dpframework.verify.queries.related_schemas import related_schemas
 from dpframework.verify.tables.neighbours import Universe

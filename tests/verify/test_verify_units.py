@@ -26,9 +26,9 @@ from dpframework.queries import Count, Histogram, Query
 from dpframework.tables.ids import ids_of
 from dpframework.tables.reading import table_from_columns
 from dpframework.verify import UnitReader, audit, check_bounding, search_sensitivity, unit_readers, verify_examples
+from dpframework.verify.tables.confusable_ids import PAIRS, POOLS
 from dpframework.verify.tables.neighbours import Sizes, Universe, changes
-from dpframework.verify.tables.people import PAIRS, POOLS
-from dpframework.verify.tables.reading import Cells
+from dpframework.verify.tables.row_reading import Cells
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])
 PUBLIC = attrs.evolve(SCHEMA, rows=8)
@@ -88,7 +88,7 @@ def test_a_claim_for_rows_is_no_claim_for_units(
     """The noise of one row, and the total of one row: a unit loses as often as much."""
     monkeypatch.setattr(PureAccountant, "release", lambda self, calibration: self.amount(calibration))
     monkeypatch.setattr(Plan, "unit_change", property(lambda self: dpf.facts.UnitChange()))
-    from dpframework.verify.miners.subject import Subject
+    from dpframework.verify.miners.audit_subject import Subject
 
     monkeypatch.setattr(Subject, "by", property(lambda self: dpf.facts.UnitChange(unit.rows, True)))
     report = audit(MINERS["noise"], SCHEMA, relation, replays=REPLAYS, unit=unit)

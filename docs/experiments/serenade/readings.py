@@ -21,7 +21,7 @@ from typing import Any
 import polars as pl
 
 import dpframework as dpf
-from dpframework.facts.sentences import sentence
+from dpframework.facts.description_text import sentence
 from dpframework.lab.clinic import clinic_table
 from dpframework.lab.evaluation.redescriptions import exact_counts
 from dpframework.lab.experiment.code import Code

@@ -1,11 +1,11 @@
 """How good is a result, beside the truth? Everything here reads the rows, is not private, and says so when printed."""
 
 from dpframework.lab.evaluation.classifiers import Encoded, Encoding, cart
-from dpframework.lab.evaluation.comparison import Friedman, MannWhitney, PageTrend, friedman, mann_whitney, page_trend
 from dpframework.lab.evaluation.correlation import Correlations, correlations
 from dpframework.lab.evaluation.measures import MEASURES, measure
 from dpframework.lab.evaluation.noise import distribution_preserving_noise, uniform_noise
 from dpframework.lab.evaluation.prediction import Prediction, prediction_of
+from dpframework.lab.evaluation.rank_tests import Friedman, MannWhitney, PageTrend, friedman, mann_whitney, page_trend
 from dpframework.lab.evaluation.redescriptions import (
     Matching,
     RedescriptionQuality,
@@ -14,7 +14,7 @@ from dpframework.lab.evaluation.redescriptions import (
     redescription_quality,
 )
 from dpframework.lab.evaluation.retention import Retention, retention_of
-from dpframework.lab.evaluation.rows import folds, select_rows
+from dpframework.lab.evaluation.table_folds import folds, select_rows
 from dpframework.lab.evaluation.trial import Measure, Trial
 
 __all__ = [

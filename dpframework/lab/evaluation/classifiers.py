@@ -15,7 +15,7 @@ from dpframework.facts.descriptions import And, Below, Description, Equals, Or
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.schema import Schema
 from dpframework.facts.shortener import otherwise
-from dpframework.lab.evaluation.rows import columns_of, number_of_rows
+from dpframework.lab.evaluation.table_folds import columns_of, number_of_rows
 from dpframework.results.patterns import Pattern
 from dpframework.tables.table import Table
 

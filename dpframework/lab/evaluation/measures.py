@@ -13,7 +13,7 @@ from dpframework.lab.evaluation.classifiers import Encoded, cart as learned_by_c
 from dpframework.lab.evaluation.prediction import prediction_of
 from dpframework.lab.evaluation.redescriptions import kept, matched, redescription_quality
 from dpframework.lab.evaluation.retention import Retention, class_counts, retention_of
-from dpframework.lab.evaluation.rows import number_of_rows
+from dpframework.lab.evaluation.table_folds import number_of_rows
 from dpframework.lab.evaluation.trial import Measure, Trial, find_once
 from dpframework.results.redescription import Redescription
 from dpframework.results.redescriptions import Redescriptions

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import InputError
-from dpframework.lab.evaluation.rows import number_of_rows
+from dpframework.lab.evaluation.table_folds import number_of_rows
 from dpframework.tables.encoding import encode_column
 from dpframework.tables.table import Table
 

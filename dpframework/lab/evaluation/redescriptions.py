@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.lab.evaluation.different import DIFFERENT, are_different, literals_of_nothing
-from dpframework.lab.evaluation.rows import columns_of, number_of_rows
+from dpframework.lab.evaluation.distinct_redescriptions import DIFFERENT, are_different, literals_of_nothing
+from dpframework.lab.evaluation.table_folds import columns_of, number_of_rows
 from dpframework.lab.evaluation.trial import NOT_PRIVATE
-from dpframework.results.noisy import Noisy
+from dpframework.results.noisy_counts import Noisy
 from dpframework.results.redescription import Redescription
 from dpframework.tables.table import Table
 
@@ -82,7 +82,7 @@ class RedescriptionQuality:
         stand before it.
     different
         Which of the useful ones are findings of their own: none before is of the same attributes, of nearly the same
-        rows or of the complement's (`dpframework.lab.evaluation.different`).
+        rows or of the complement's (`dpframework.lab.evaluation.distinct_redescriptions`).
     nothing
         How many literals of each say nothing, shape (redescriptions,).
     """

@@ -3,7 +3,7 @@
 An experiment file says what is compared; its cells are computed in parallel, kept one by one, and summarised.
 """
 
-from dpframework.lab.experiment.file import load_experiment
+from dpframework.lab.experiment.experiment_file import load_experiment
 from dpframework.lab.experiment.grid import Experiment
 from dpframework.lab.experiment.runner import Outcome, run_experiment
 

@@ -13,7 +13,7 @@ from dpframework.facts.errors import InputError, first_line
 from dpframework.facts.json_text import parsed_json
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
-from dpframework.lab.evaluation.rows import fold_positions, number_of_rows, select_rows
+from dpframework.lab.evaluation.table_folds import fold_positions, number_of_rows, select_rows
 from dpframework.lab.experiment.code import Code
 from dpframework.study.data import Data
 from dpframework.study.table_opener import group_rows

@@ -12,7 +12,7 @@ from dpframework.facts.privacy import PrivacyLoss
 from dpframework.plan.nodes import Parallel, Step
 from dpframework.queries.base import QueryFacts, Sensitivity
 from dpframework.reports.difference.sides import Side, own_content
-from dpframework.reports.difference.words import describe_changes, from_to
+from dpframework.reports.difference.value_text import describe_changes, from_to
 
 
 def compare_facts(old: Side, new: Side, *, reordered: bool) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ import attrs
 
 from dpframework.accountant import AccountedPlan
 from dpframework.checks import BUILT_IN, Check, findings
-from dpframework.reports.difference import sentences, whole
+from dpframework.reports.difference import plan_wide, sentences
 from dpframework.reports.difference.alignment import align_plans
 from dpframework.reports.difference.merged_plans import MergedNode
 
@@ -118,19 +118,19 @@ def difference(before: AccountedPlan, after: AccountedPlan, checks: Iterable[Che
     tree = align_plans(before, after)
     found = findings(before, checks), findings(after, checks)
     texts = {
-        Topic.TOTAL: whole.total_changes(before, after),
-        Topic.FINDINGS: whole.finding_changes(*found),
-        Topic.BUDGET: whole.budget_changes(before, after),
-        Topic.RELATION: whole.relation_changes(before, after),
-        Topic.UNIT: whole.unit_changes(before, after),
-        Topic.PLACES: whole.place_changes(before, after),
-        Topic.SCHEMA: whole.schema_changes(before, after),
-        Topic.MINERS: whole.miner_changes(before, after),
-        Topic.CODE: whole.code_changes(before, after),
-        Topic.ASSUMPTIONS: whole.assumption_changes(before, after),
+        Topic.TOTAL: plan_wide.total_changes(before, after),
+        Topic.FINDINGS: plan_wide.finding_changes(*found),
+        Topic.BUDGET: plan_wide.budget_changes(before, after),
+        Topic.RELATION: plan_wide.relation_changes(before, after),
+        Topic.UNIT: plan_wide.unit_changes(before, after),
+        Topic.PLACES: plan_wide.place_changes(before, after),
+        Topic.SCHEMA: plan_wide.schema_changes(before, after),
+        Topic.MINERS: plan_wide.miner_changes(before, after),
+        Topic.CODE: plan_wide.code_changes(before, after),
+        Topic.ASSUMPTIONS: plan_wide.assumption_changes(before, after),
         Topic.COMPOSITION: sentences.composition_changes(tree),
         Topic.STEPS: sentences.step_changes(tree),
     }
     changes = tuple(PlanChange(topic, text) for topic, some in texts.items() for text in some)
-    headlines = (whole.total_headline(before, after), whole.checks_headline(*found))
+    headlines = (plan_wide.total_headline(before, after), plan_wide.checks_headline(*found))
     return Difference(before, after, headlines, changes, tree)

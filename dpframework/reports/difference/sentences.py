@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpframework.facts.lists import counted
+from dpframework.facts.phrases import counted
 from dpframework.plan.nodes import Step
 from dpframework.reports.difference.marks import Mark
 from dpframework.reports.difference.merged_plans import MergedNode
 from dpframework.reports.difference.sides import Side
-from dpframework.reports.difference.words import loss_words, quoted, words
+from dpframework.reports.difference.value_text import loss_words, quoted, words
 
 
 def composition_changes(tree: MergedNode, within: Mark | None = None) -> Iterator[str]:

@@ -13,7 +13,7 @@ from dpframework.facts.privacy import PrivacyLoss
 from dpframework.plan.index import PlacedNode
 from dpframework.plan.kinds import kind_of
 from dpframework.plan.nodes import Node
-from dpframework.reports.losses import loss_of
+from dpframework.reports.loss_text import loss_of
 
 
 @final

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 import attrs
 
-from dpframework.facts.values import as_texts
+from dpframework.facts.value_checks import as_texts
 from dpframework.reports.dossier.hazards import HAZARDS, Hazard
 from dpframework.reports.dossier.statements import Statements
 from dpframework.study.study_plan import StudyPlan

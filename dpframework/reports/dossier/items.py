@@ -11,9 +11,9 @@ from dpframework.plan.kinds import KINDS
 from dpframework.plan.verification_records import judged
 from dpframework.reports.dossier.answers import Answer, Answers, Basis, DossierSubject, Item
 from dpframework.reports.dossier.statements import TOPICS
-from dpframework.reports.losses import loss_text, whole_rho
+from dpframework.reports.loss_text import loss_text, whole_rho
 from dpframework.reports.odds import learned, learned_sentence
-from dpframework.reports.summary import bias_rows, bound_line, result_rows, size_sentence
+from dpframework.reports.publications import bias_rows, bound_line, result_rows, size_sentence
 from dpframework.version import __version__
 
 TOP, MIDDLE, DEPLOYMENT, BASE = (

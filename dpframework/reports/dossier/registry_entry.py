@@ -14,14 +14,14 @@ from typing import Any
 
 from dpframework.accountant import PureAccountant
 from dpframework.facts.errors import InputError
-from dpframework.facts.formats import require_form
+from dpframework.facts.file_formats import require_form
 from dpframework.facts.output_files import FileKind
 from dpframework.facts.privacy import PrivacyLoss, Relation, readable
 from dpframework.plan.preview import parts_of
 from dpframework.plan.verification_records import judged
 from dpframework.reports.dossier.answers import DossierSubject, LedgerState
 from dpframework.reports.dossier.statements import Statements
-from dpframework.reports.losses import loss_text, whole_rho
+from dpframework.reports.loss_text import loss_text, whole_rho
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
 

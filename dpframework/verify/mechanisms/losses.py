@@ -39,7 +39,7 @@ from dpframework.verify.mechanisms.answers import WIDTH, Answers, answers_of, li
 from dpframework.verify.mechanisms.output_forms import puts_out_numbers
 from dpframework.verify.mechanisms.refusals import refusal
 from dpframework.verify.miners.findings import reach
-from dpframework.verify.miners.search import last_before
+from dpframework.verify.miners.table_search import last_before
 from dpframework.verify.patience import Patience
 
 ORDERS = (1.25, 1.5, 2.0, 3.0, 5.0, 9.0, 17.0, 33.0)

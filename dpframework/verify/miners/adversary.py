@@ -23,8 +23,8 @@ from dpframework.queries import PiecewiseScores
 from dpframework.queries.answers import answer_of
 from dpframework.run.scope import Charge
 from dpframework.verify.mechanisms.output_forms import NUMBERS, puts_out_numbers
+from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.miners.replay import core_loss
-from dpframework.verify.miners.subject import SCOPE, Subject
 from dpframework.verify.miners.transcript import (
     DerivationEvent,
     Event,

@@ -17,16 +17,16 @@ import numpy as np
 
 from dpframework.facts.privacy import Relation
 from dpframework.queries.answers import answer_of
+from dpframework.verify.file_watch import watch_files
+from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.miners.findings import Violation
 from dpframework.verify.miners.hidden_state import HiddenState, is_cache
 from dpframework.verify.miners.replay import Replayed, replay
 from dpframework.verify.miners.sameness import same
-from dpframework.verify.miners.search import Labelled, drop_labels, label_pair, label_rows, last_before, shrunk
-from dpframework.verify.miners.subject import SCOPE, Subject
+from dpframework.verify.miners.table_search import Labelled, drop_labels, label_pair, label_rows, last_before, shrunk
 from dpframework.verify.miners.transcript import Transcript
 from dpframework.verify.patience import Patience
-from dpframework.verify.queries.many import telling_kinds
-from dpframework.verify.tables.files_watched import watch_files
+from dpframework.verify.queries.large_tables import telling_kinds
 from dpframework.verify.tables.neighbours import Pair, Rows, Sizes
 from dpframework.verify.tables.small_tables import units_of
 

@@ -8,8 +8,8 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.privacy import Relation
-from dpframework.verify.miners.subject import Subject
-from dpframework.verify.miners.tail import TailReport
+from dpframework.verify.miners.audit_subject import Subject
+from dpframework.verify.miners.tail_test import TailReport
 from dpframework.verify.miners.transcript import Transcript
 from dpframework.verify.tables.neighbours import Rows
 

@@ -19,7 +19,7 @@ from dpframework.queries.answers import answer_of
 from dpframework.verify.mechanisms.answers import Answers, invent_answers
 from dpframework.verify.mechanisms.probes import probes
 from dpframework.verify.mechanisms.samplers import serves
-from dpframework.verify.miners.subject import SCOPE, Subject
+from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.miners.transcript import DerivationEvent, PartitionEvent, ReleaseEvent, SampleEvent, record
 from dpframework.verify.queries.other_process import is_foreign
 from dpframework.verify.queries.row_climb import answer_among, climb_rows

@@ -26,8 +26,8 @@ from dpframework.queries.answers import answer_of
 from dpframework.results.json_safe import to_json_safe
 from dpframework.run.scope import Charge
 from dpframework.verify.mechanisms.refusals import refusal
+from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.sameness import same
-from dpframework.verify.miners.subject import Subject
 from dpframework.verify.miners.transcript import (
     DerivationEvent,
     Diverged,

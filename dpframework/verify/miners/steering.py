@@ -24,8 +24,8 @@ import numpy as np
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.run.scope import Charge
 from dpframework.verify.mechanisms.output_forms import NUMBERS
+from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.hidden_state import is_foreign_module
-from dpframework.verify.miners.subject import Subject
 from dpframework.verify.miners.transcript import Event, ReleaseEvent, Transcript, WatchedGate, run_through
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.code_constants import constants_of

@@ -26,7 +26,7 @@ from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.run.gate import Gate
 from dpframework.run.private_table import PrivateTable
 from dpframework.run.scope import Charge, ChargedRelease
-from dpframework.verify.miners.subject import SCOPE, Subject
+from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.small_tables import Held
 

@@ -31,12 +31,12 @@ from dpframework.queries import Histogram
 from dpframework.tables.contributions import KEY_BYTES
 from dpframework.tables.engines import InMemory
 from dpframework.tables.files import TableFiles
-from dpframework.tables.read_in_pieces import read_in_pieces
+from dpframework.tables.piecewise_reading import read_in_pieces
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
 from dpframework.tables.table import Table
+from dpframework.verify.tables.confusable_ids import POOLS, Person, people_of
 from dpframework.verify.tables.neighbours import Universe
-from dpframework.verify.tables.people import POOLS, Person, people_of
-from dpframework.verify.tables.reading import Cells, TablesReport, write_csv, write_parquet
+from dpframework.verify.tables.row_reading import Cells, TablesReport, write_csv, write_parquet
 
 MOST_ROWS = 9  # of a person
 MANY, FEW = 2_500, 4  # people of a larger table, and how many of them are left out, rows of nobody among them

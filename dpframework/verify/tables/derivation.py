@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.tables.derivation import with_derived
-from dpframework.verify.tables.encoded_rows import Columns, RowKinds, histogram_change, outside_of_domain, same_cells
-from dpframework.verify.tables.reading import TablesReport
+from dpframework.verify.tables.row_kinds import Columns, RowKinds, histogram_change, outside_of_domain, same_cells
+from dpframework.verify.tables.row_reading import TablesReport
 from dpframework.verify.tables.unit_derivation import Aggregating, UnitChecking, columns_of_units
 
 Deriving: TypeAlias = Callable[[Schema, Columns], Columns]

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from dpframework.tables.engines import Engine
+from dpframework.verify.file_watch import watch_files
 from dpframework.verify.tables.engine_tables import all_counts, write
-from dpframework.verify.tables.files_watched import watch_files
 from dpframework.verify.tables.people_conformance import PeopleConformance
 
 CLOCK = 0.1  # seconds that a file system's clock may be behind

@@ -16,7 +16,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.tables.derivation import with_derived
 from dpframework.tables.unit_columns import UnitColumns
-from dpframework.verify.tables.encoded_rows import (
+from dpframework.verify.tables.row_kinds import (
     Columns,
     RowKinds,
     histogram_change,

@@ -7,7 +7,7 @@ import numpy as np
 from dpframework_greedy import SerenadeCS
 
 from dpframework import Relation
-from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.witness_replay import replay_witness
 
 EPSILON = 90  # of the choice of a pair: .9 of the example's 100

@@ -28,8 +28,8 @@ from dpframework.results import DESIGNS, Redescriptions
 from dpframework.run import left_by_row_count
 from dpframework.verify import audit
 from dpframework.verify.conformance import MinerConformance
+from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.replay import Weigher
-from dpframework.verify.miners.subject import Subject
 from dpframework.verify.miners.witness_replay import replay_witness
 
 ROWS = 5000

@@ -24,8 +24,8 @@ from dpframework.plan import Step, walk
 from dpframework.results import p_values
 from dpframework.verify.conformance import MechanismConformance, QueryConformance
 from dpframework.verify.mechanisms.probes import Probe
+from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.replay import replay
-from dpframework.verify.miners.subject import Subject
 from dpframework.verify.miners.transcript import record
 from dpframework.verify.tables.neighbours import Universe
 from dpframework.verify.tables.small_tables import SmallTables

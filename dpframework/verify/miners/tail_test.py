@@ -21,11 +21,11 @@ from dpframework.facts.privacy import Amount, Relation, exact
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.run.miner import Miner
+from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.replay import Weigher, difference
-from dpframework.verify.miners.search import Search
-from dpframework.verify.miners.subject import Subject
+from dpframework.verify.miners.table_search import Search
 from dpframework.verify.miners.transcript import record
-from dpframework.verify.queries.many import pairs_of_many
+from dpframework.verify.queries.large_tables import pairs_of_many
 from dpframework.verify.tables.neighbours import Rows, Sizes, changes
 
 FALSE_ALARM = 1e-6

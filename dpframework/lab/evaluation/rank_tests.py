@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.lists import counted
+from dpframework.facts.phrases import counted
 from dpframework.lab.evaluation.trial import NOT_PRIVATE
 
 Floats = NDArray[np.float64]

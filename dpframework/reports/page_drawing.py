@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from dpframework.facts.lists import counted
+from dpframework.facts.phrases import counted
 from dpframework.reports.difference.marks import Mark
 from dpframework.reports.node_drawings import NodeDrawing, draw_difference, draw_plan
 from dpframework.reports.nodes import NodeRow

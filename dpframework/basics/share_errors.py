@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.mechanisms.noise_laws import NoiseLaw
-from dpframework.results.noisy import CONFIDENCE
+from dpframework.results.noisy_counts import CONFIDENCE
 
 _NODES = 600  # of the integral: equally likely values of Y
 _MEANS = 24  # of p, from where noise is as large as n p to the middle

@@ -11,7 +11,7 @@ import attrs
 from dpframework.facts.exact_form import exact_form
 from dpframework.plan.index import Reads
 from dpframework.plan.preview import parts_of
-from dpframework.reports.losses import bound_of, loss_text, share_of
+from dpframework.reports.loss_text import bound_of, loss_text, share_of
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.study.registry import registry
 from dpframework.study.release_runner import PLANNED

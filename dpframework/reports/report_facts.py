@@ -11,9 +11,9 @@ from dpframework.checks.advice import ONE_ROW_PER_PERSON
 from dpframework.facts.privacy import PrivacyLoss, Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROWS_ASSERTED
-from dpframework.facts.values import as_texts
+from dpframework.facts.value_checks import as_texts
 from dpframework.plan.plan import Plan
-from dpframework.reports.losses import loss_text
+from dpframework.reports.loss_text import loss_text
 from dpframework.study.results import Results, now
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__

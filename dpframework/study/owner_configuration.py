@@ -18,7 +18,7 @@ import attrs
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.inner_paths import inner_path, require_relative
 from dpframework.facts.toml import expand, kind_of, prefix_errors, read_toml, refuse_unknown, require_text
-from dpframework.facts.values import as_pairs
+from dpframework.facts.value_checks import as_pairs
 
 #: The environment variable that names the file, by an absolute path.
 VARIABLE = "DPFRAMEWORK_PLACES"

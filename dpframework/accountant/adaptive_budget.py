@@ -64,7 +64,7 @@ from dpframework.accountant.pure import PureAccountant
 from dpframework.accountant.rdp import Curve, RDPAccountant, epsilon_at, order_for, roomiest_order
 from dpframework.facts.errors import PlanRefused
 from dpframework.facts.privacy import NOTHING, ByRelation, PrivacyLoss, Relation, decimal_text
-from dpframework.facts.values import read_ratio
+from dpframework.facts.value_checks import read_ratio
 from dpframework.plan.plan import Plan
 
 

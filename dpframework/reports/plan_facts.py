@@ -5,8 +5,8 @@ from __future__ import annotations
 from dpframework.accountant import AccountedPlan
 from dpframework.facts.privacy import PrivacyLoss, Relation
 from dpframework.plan.nodes import Sequential
-from dpframework.reports.about import About, describe_approval
-from dpframework.reports.losses import loss_text
+from dpframework.reports.loss_text import loss_text
+from dpframework.reports.report_facts import About, describe_approval
 from dpframework.reports.run_summary import RunSummary
 from dpframework.study.study_plan import StudyPlan
 

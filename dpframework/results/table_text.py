@@ -9,7 +9,7 @@ from typing import final
 import attrs
 
 from dpframework.facts.notebook import html_line, html_table
-from dpframework.facts.values import as_texts
+from dpframework.facts.value_checks import as_texts
 
 _WIDTH = 118
 

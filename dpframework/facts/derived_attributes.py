@@ -9,13 +9,22 @@ from typing import Any
 import numpy as np
 
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric, View
-from dpframework.facts.canonical import of_text
+from dpframework.facts.canonical_cells import of_text
 from dpframework.facts.derived_columns import DerivedColumn, Input
 from dpframework.facts.errors import InputError
-from dpframework.facts.expression_cells import Cells, Labels, Numbers, Operand, RowCells, Truths, as_labels, domain_of
 from dpframework.facts.expression_lookup import look_up
+from dpframework.facts.expression_operands import (
+    Cells,
+    Labels,
+    Numbers,
+    Operand,
+    RowCells,
+    Truths,
+    as_labels,
+    domain_of,
+)
 from dpframework.facts.expressions import expression
-from dpframework.facts.lists import first_of
+from dpframework.facts.phrases import first_of
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.toml import prefix_errors
 from dpframework.facts.unit_expressions import aggregate, aggregate_parts, row_parts

@@ -15,7 +15,7 @@ from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.plan.nodes import Step
 from dpframework.queries.base import Norm
 from dpframework.results.error_bounds import BoundKind, ErrorBound, TableSize
-from dpframework.results.noisy import CONFIDENCE
+from dpframework.results.noisy_counts import CONFIDENCE
 
 
 @final

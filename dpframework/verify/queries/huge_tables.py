@@ -18,7 +18,7 @@ from dpframework.facts.descriptions import Cases
 from dpframework.queries import Query, QueryFacts
 from dpframework.queries.answers import answer_of
 from dpframework.tables.blocks import Block
-from dpframework.verify.queries.many import irregular_sizes, telling_kinds
+from dpframework.verify.queries.large_tables import irregular_sizes, telling_kinds
 from dpframework.verify.tables.neighbours import Change, Rows, Universe
 from dpframework.verify.tables.small_tables import Held, SmallTables
 

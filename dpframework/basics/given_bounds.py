@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.values import finite_number, listed
+from dpframework.facts.value_checks import finite_number, listed
 from dpframework.run.miner import Miner
 
 

@@ -12,7 +12,7 @@ from dpframework.accountant import AdaptiveBudget, PlanCharge
 from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Amount, ByRelation, exact, positive, readable
-from dpframework.facts.values import as_texts, read_ratio
+from dpframework.facts.value_checks import as_texts, read_ratio
 
 
 class OutsideKind(Choice, what="kind"):

@@ -21,7 +21,7 @@ from dpframework.run.miner import Miner
 from dpframework.run.scope import Run
 from dpframework.study.study_plan import StudyPlan
 from dpframework.verify.patience import Patience
-from dpframework.verify.queries.many import largest_number
+from dpframework.verify.queries.large_tables import largest_number
 from dpframework.verify.tables.neighbours import SAMPLED_ROWS, Universe
 from dpframework.verify.tables.small_tables import SmallTables
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import finite_from_0
-from dpframework.facts.values import as_float
+from dpframework.facts.value_checks import as_float
 
 CONFIDENCE = 0.95  # of intervals, unless another level is asked for
 

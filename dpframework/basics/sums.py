@@ -13,14 +13,14 @@ from typing import Any, TypeVar, final
 import attrs
 import numpy as np
 
-from dpframework.basics.asking import AskingMiner, values_compared
-from dpframework.basics.bounds_given import as_bounds, bounds_misfit
 from dpframework.basics.budgets import EXAMPLE_DELTA
+from dpframework.basics.given_bounds import as_bounds, bounds_misfit
+from dpframework.basics.where_and_by import AskingMiner, values_compared
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Mechanism
 from dpframework.plan.nodes import Node, Step, beside, step
-from dpframework.plan.parts import PlannedPart
+from dpframework.plan.result_parts import PlannedPart
 from dpframework.queries.grouped import GroupSums
 from dpframework.queries.released_bounds import AtReleasedBounds, ScaledSums
 from dpframework.queries.sums import BoundedSum, WithinBounds

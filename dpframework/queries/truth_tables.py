@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.descriptions import Cases
-from dpframework.queries.among import ReadsAmong
+from dpframework.queries.chosen_attributes import ReadsAmong
 from dpframework.queries.counts import CellCounts
 from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import Crosstab, JointCounts

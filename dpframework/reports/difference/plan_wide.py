@@ -10,7 +10,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.plan.code import changes
 from dpframework.plan.plan import Plan
-from dpframework.reports.difference.words import describe_changes, from_to, loss_words, quoted
+from dpframework.reports.difference.value_text import describe_changes, from_to, loss_words, quoted
 
 
 def total_headline(before: AccountedPlan, after: AccountedPlan) -> str:

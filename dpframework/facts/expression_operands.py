@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
-from dpframework.facts.canonical import Form, label_of, of_text
+from dpframework.facts.canonical_cells import Form, label_of, of_text
 from dpframework.facts.column_options import DateUnit
 from dpframework.facts.errors import InputError
 

@@ -12,7 +12,7 @@ from dpframework.plan.index import PlacedNode, PlanIndex
 from dpframework.plan.nodes import Node
 from dpframework.plan.preview import parts_of
 from dpframework.plan.spending import Spend
-from dpframework.reports.losses import bound_of, share_of
+from dpframework.reports.loss_text import bound_of, share_of
 
 
 @final

@@ -15,6 +15,7 @@ from dpframework.verify.mechanisms.answers import invent_answers
 from dpframework.verify.mechanisms.losses import UNIT, LossReport, check_losses
 from dpframework.verify.mechanisms.probes import Probe
 from dpframework.verify.mechanisms.samplers import SamplerReport, check_sampler
+from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.query_trace import (
     QueryCall,
     are_equal,
@@ -24,7 +25,6 @@ from dpframework.verify.miners.query_trace import (
     takes_any_answers,
     trace_queries,
 )
-from dpframework.verify.miners.subject import Subject
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.other_process import AskedHere, OtherProcess, differences, is_foreign
 from dpframework.verify.queries.related_schemas import related_mechanisms, related_miners, related_schemas

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
-from dpframework.facts.canonical import of_text
+from dpframework.facts.canonical_cells import of_text
 from dpframework.facts.errors import DoesNotFit
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.policies import OutOfDomain

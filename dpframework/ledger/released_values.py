@@ -19,7 +19,7 @@ import attrs
 import numpy as np
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.values import read_ratio
+from dpframework.facts.value_checks import read_ratio
 from dpframework.ledger.chain import canonical
 
 #: The types of an array's numbers or texts, as NumPy writes them: never objects, and never records.

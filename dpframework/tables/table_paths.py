@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.files import require_no_stream
-from dpframework.facts.lists import counted
+from dpframework.facts.phrases import counted
 
 #: How the names of files end that are read.
 KINDS = (".csv", ".csv.gz", ".parquet", ".xlsx", ".sqlite", ".sqlite3", ".db")
