@@ -25,6 +25,8 @@ from matplotlib.ticker import FixedLocator
 from printed_outputs import write_anew
 
 from dpframework.facts.descriptions import And, Below, Equals, Not
+from dpframework.redescriptions.redescription import Redescription
+from dpframework.redescriptions.redescriptions import Redescriptions
 from dpframework.results.adaptive import AdaptiveGrid, FoundBounds
 from dpframework.results.by_key import ByKey
 from dpframework.results.estimates import Estimate, QuantileEstimate
@@ -36,8 +38,6 @@ from dpframework.results.marginal_tables import MarginalTable, MarginalTables
 from dpframework.results.matrix import Matrix
 from dpframework.results.noisy_counts import Noisy
 from dpframework.results.patterns import Pattern
-from dpframework.results.redescription import Redescription
-from dpframework.results.redescriptions import Redescriptions
 from dpframework.results.unit_rows import RowsPerUnit
 
 PRINTED = Path(__file__).parent / "results" / "printed"

@@ -216,13 +216,13 @@ def share_interval(one: float, other: float, variance: float) -> tuple[float, fl
     variance
         The variance of the noise of each, in steps squared.
     """
-    from dpframework.results.jaccard import least_jaccard
     from dpframework.results.noisy_counts import Noisy, error_of, quantile
+    from dpframework.results.share_intervals import least_share
 
     first, second, most = Noisy(one, variance), Noisy(other, variance), quantile(error_of(CONFIDENCE))
     one, other = max(one, 0.0), max(other, 0.0)
     share = one / (one + other) if one + other > 0 else 0.5
-    low, high = least_jaccard(first, second, most), 1 - least_jaccard(second, first, most)
+    low, high = least_share(first, second, most), 1 - least_share(second, first, most)
     return share, min(low, share), max(high, share)
 
 

@@ -1,17 +1,5 @@
-from .base import (
-    Norm as Norm,
-    Query as Query,
-    QueryFacts as QueryFacts,
-    Sensitivity as Sensitivity,
-)
+from .base import Norm as Norm, Query as Query, QueryFacts as QueryFacts, Sensitivity as Sensitivity
 from .boxes import BoxCounts as BoxCounts
-from .choice_budgets import (
-    CAP as CAP,
-    budget_of_choices as budget_of_choices,
-    cap_of as cap_of,
-    choices_carried as choices_carried,
-    rows_meant as rows_meant,
-)
 from .chosen_attributes import ReadsAmong as ReadsAmong
 from .counting import Counting as Counting
 from .counts import (
@@ -24,18 +12,10 @@ from .counts import (
 )
 from .declared import Declared as Declared
 from .entropies import entropy_change as entropy_change
-from .formula_scores import (
-    FormulaScores as FormulaScores,
-    formula_sensitivity as formula_sensitivity,
-)
+from .formula_scores import FormulaScores as FormulaScores, formula_sensitivity as formula_sensitivity
 from .grouped import GroupCounts as GroupCounts, GroupMoments as GroupMoments, GroupSums as GroupSums
 from .keys import KeyCounts as KeyCounts, Keys as Keys
 from .marginals import Marginals as Marginals
-from .matches import (
-    Match as Match,
-    MatchScores as MatchScores,
-    binary_tests as binary_tests,
-)
 from .ranks import QuantileScores as QuantileScores
 from .released_bounds import (
     AtReleasedBounds as AtReleasedBounds,
@@ -48,14 +28,6 @@ from .released_rows import (
     numbers_of_rows as numbers_of_rows,
 )
 from .residuals import Residuals as Residuals
-from .scores import (
-    CandidateScores as CandidateScores,
-    PiecewiseScores as PiecewiseScores,
-    Supports as Supports,
-)
+from .scores import CandidateScores as CandidateScores, PiecewiseScores as PiecewiseScores, Supports as Supports
 from .set_tables import RowSets as RowSets, in_common as in_common
-from .sums import (
-    BoundDistances as BoundDistances,
-    BoundedSum as BoundedSum,
-)
-from .truth_tables import TruthCells as TruthCells
+from .sums import BoundDistances as BoundDistances, BoundedSum as BoundedSum

@@ -9,17 +9,12 @@ from .error_bounds import (
 from .estimates import Estimate as Estimate, QuantileEstimate as QuantileEstimate
 from .frequencies import Frequencies as Frequencies
 from .groups import Groups as Groups
-from .joint_fit import DESIGNS as DESIGNS
-from .joint_reading import OverlappingTables as OverlappingTables
 from .keys import KeyTable as KeyTable, ReleasedKeys as ReleasedKeys
 from .marginal_tables import MarginalTable as MarginalTable, MarginalTables as MarginalTables
 from .matrix import Matrix as Matrix, matrices_of as matrices_of
 from .noisy_counts import Noisy as Noisy
 from .patterns import Pattern as Pattern
-from .redescription import Redescription as Redescription, p_values as p_values
-from .redescriptions import Redescriptions as Redescriptions
 from .result import Drawn as Drawn, Kept as Kept, axes_or_new as axes_or_new, without_math as without_math
 from .simplex import nearest_on_simplex as nearest_on_simplex
 from .table_text import TextTable as TextTable
-from .unions import CellTable as CellTable, Wanted as Wanted, distinct as distinct, nothing_above as nothing_above
 from .unit_rows import RowsPerUnit as RowsPerUnit

@@ -40,7 +40,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import dpframework as dpf
 from dpframework.lab.evaluation import redescription_quality
-from dpframework.results.redescription import Redescription
+from dpframework.redescriptions.redescription import Redescription
 
 ALLOWED = ("mcmc-converged",)
 EQUAL = Fraction(2, 3)  # of two trees and a table, as in the paper
@@ -152,11 +152,11 @@ def read(folder: Path, data: str) -> dpf.Table:
     return dpf.read_two_views(left, right, dpf.Schema(attributes))
 
 
-def mined(table: dpf.Table, miner: Any, seed: int | None) -> dpf.results.Redescriptions:
+def mined(table: dpf.Table, miner: Any, seed: int | None) -> dpf.redescriptions.Redescriptions:
     """Plan, check and run a study of one miner."""
     study = dpf.Study(table.schema, epsilon=miner.epsilon, allow=ALLOWED)
     study.add("found", miner)
-    found: dpf.results.Redescriptions = study.run(table, seed=seed)["found"]
+    found: dpf.redescriptions.Redescriptions = study.run(table, seed=seed)["found"]
     return found
 
 

@@ -23,7 +23,7 @@ from scipy.stats import spearmanr
 
 import dpframework as dpf
 from dpframework.lab.evaluation import exact_counts
-from dpframework.results.redescriptions import Redescriptions
+from dpframework.redescriptions.redescriptions import Redescriptions
 
 EPSILONS = ("0.5", "1", "10", "100")
 PUBLISHED: dict[str, dict[str, Any]] = {

@@ -31,7 +31,7 @@ from redescription_tasks import TASKS, default_data, task, two_view_table
 import dpframework as dpf
 from dpframework.lab.evaluation import exact_counts, redescription_quality
 from dpframework.lab.evaluation.redescriptions import SIGNIFICANT
-from dpframework.results import Redescription, Redescriptions
+from dpframework.redescriptions import Redescription, Redescriptions
 
 EPSILONS = ("0.1", "0.3", "1", "3", "10", "100")
 RARE = 0.06  # of the rows: useful redescriptions that hold for fewer are counted apart

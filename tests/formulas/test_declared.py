@@ -15,8 +15,9 @@ from dpframework.formulas import Cells, Parts, ScoreClaims, as_formula, kernel_o
 from dpframework.formulas.small_tables import tables_of
 from dpframework.plan import Step, walk
 from dpframework.plan.claim_standing import covers
-from dpframework.queries import MatchScores, QuantileScores
-from dpframework.queries.matches import GIVEN_CAP
+from dpframework.queries import QuantileScores
+from dpframework.redescriptions import MatchScores
+from dpframework.redescriptions.matches import GIVEN_CAP
 from dpframework.study.registry import registry
 
 

@@ -17,7 +17,7 @@ import dpframework as dpf
 from dpframework.lab.clinic import clinic_table
 from dpframework.lab.evaluation import MEASURES, Trial, cart, folds, measure, measures, prediction_of, uniform_noise
 from dpframework.lab.evaluation.measures import MEASURES as BY_NAME
-from dpframework.results.redescriptions import Redescriptions
+from dpframework.redescriptions.redescriptions import Redescriptions
 
 TARGET = "type 2 diabetes"
 SUPPORT = {"min_support": 100, "max_support": 1500}

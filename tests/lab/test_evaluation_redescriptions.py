@@ -15,9 +15,9 @@ from dpframework.facts.descriptions import And, Equals, Not, Or
 from dpframework.lab.evaluation import exact_counts, matched, redescription_quality
 from dpframework.lab.evaluation.distinct_redescriptions import leave_out_each, without_nothing
 from dpframework.lab.evaluation.redescriptions import kept
+from dpframework.redescriptions.redescription import Redescription
+from dpframework.redescriptions.redescriptions import Redescriptions
 from dpframework.results.noisy_counts import Noisy
-from dpframework.results.redescription import Redescription
-from dpframework.results.redescriptions import Redescriptions
 
 NAMES = list("abcd")
 SCHEMA = dpf.Schema([dpf.Boolean(name, view="left" if name in "ab" else "right") for name in NAMES])

@@ -15,9 +15,9 @@ from dpframework.lab.clinic import clinic_table
 from dpframework.lab.evaluation.redescriptions import exact_counts
 from dpframework.lab.evaluation.trial import Trial
 from dpframework.lab.experiment.code import Code
+from dpframework.redescriptions.redescription import Redescription
+from dpframework.redescriptions.redescriptions import Redescriptions
 from dpframework.results.noisy_counts import Noisy
-from dpframework.results.redescription import Redescription
-from dpframework.results.redescriptions import Redescriptions
 
 FOLDER = Path(__file__).parents[2] / "docs" / "experiments" / "serenade"
 TABLE = clinic_table(2000)

@@ -19,7 +19,8 @@ from dpframework.plan import Verified
 from dpframework.plan.claim_standing import Standing, covers, standings
 from dpframework.plan.plan import Plan
 from dpframework.plan.verification_records import ProvedClaim, VerifiedCode, claim_digest
-from dpframework.queries import CellCounts, Histogram, Marginals, MatchScores, Norm, Sensitivity, Supports
+from dpframework.queries import CellCounts, Histogram, Marginals, Norm, Sensitivity, Supports
+from dpframework.redescriptions import MatchScores
 from dpframework.study.registry import registry
 from dpframework.verify.miners.audit_subject import Subject
 

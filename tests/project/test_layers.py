@@ -155,7 +155,9 @@ def test_accounting_loads_no_rows() -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     rooms, packages, readers = ran.stdout.split("\n")[:3]
     assert readers == "", "a study is described without what reads files"
-    assert set(rooms.split()) <= {f"dpframework.tables.{name}" for name in ("blocks", "counts", "keys", "row_places")}
+    assert set(rooms.split()) <= {
+        f"dpframework.tables.{name}" for name in ("blocks", "counts", "keys", "places_in_unit")
+    }
     assert packages == ""
 
 

@@ -16,7 +16,8 @@ import dpframework as dpf
 from dpframework.facts import Below, Equals
 from dpframework.facts.notebook import Shown, html_table
 from dpframework.facts.privacy import ByRelation, readable
-from dpframework.results import Frequencies, Noisy, Redescription, Redescriptions
+from dpframework.redescriptions import Redescription, Redescriptions
+from dpframework.results import Frequencies, Noisy
 from dpframework.study.notebook_views import cost_bars
 
 ODD = "<script>alert(1)</script> & more"

@@ -7,7 +7,7 @@ from typing import Any
 from dpframework_greedy import greedy_without_privacy
 
 import dpframework as dpf
-from dpframework.results.redescriptions import Redescriptions
+from dpframework.redescriptions.redescriptions import Redescriptions
 
 EXTENSIONS = 4  # of a pair, in the paper
 

@@ -21,11 +21,11 @@ from typing import Any
 import polars as pl
 
 import dpframework as dpf
-from dpframework.facts.description_text import sentence
 from dpframework.lab.clinic import clinic_table
 from dpframework.lab.evaluation.redescriptions import exact_counts
 from dpframework.lab.experiment.code import Code
-from dpframework.results.redescription import Redescription
+from dpframework.redescriptions.description_text import sentence
+from dpframework.redescriptions.redescription import Redescription
 
 FOLDER = Path(__file__).parent
 TREES = FOLDER.parent / "tree-redescriptions"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import dpframework as dpf
-from dpframework.results.redescriptions import Redescriptions
+from dpframework.redescriptions.redescriptions import Redescriptions
 
 ALLOWED = ("mcmc-converged",)
 

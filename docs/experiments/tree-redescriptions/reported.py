@@ -23,7 +23,7 @@ import polars as pl
 import dpframework as dpf
 from dpframework.lab.evaluation import redescription_quality
 from dpframework.lab.experiment.code import Code
-from dpframework.results.redescription import p_values
+from dpframework.redescriptions.redescription import p_values
 
 FOLDER = Path(__file__).parent
 PAGE = FOLDER.with_suffix(".md")

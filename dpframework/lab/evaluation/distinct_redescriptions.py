@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.descriptions import And, Columns, Description, Not, Or
-from dpframework.results.redescription import Redescription
+from dpframework.redescriptions.redescription import Redescription
 
 NOTHING = 0.01
 """A literal without which a side changes on a smaller share of the rows says nothing."""

@@ -15,8 +15,8 @@ from dpframework.lab.evaluation.redescriptions import kept, matched, redescripti
 from dpframework.lab.evaluation.retention import Retention, class_counts, retention_of
 from dpframework.lab.evaluation.table_folds import number_of_rows
 from dpframework.lab.evaluation.trial import Measure, Trial, find_once
-from dpframework.results.redescription import Redescription
-from dpframework.results.redescriptions import Redescriptions
+from dpframework.redescriptions.redescription import Redescription
+from dpframework.redescriptions.redescriptions import Redescriptions
 from dpframework.tables.table import Table
 
 

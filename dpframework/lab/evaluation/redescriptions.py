@@ -18,8 +18,8 @@ from dpframework.facts.errors import InputError
 from dpframework.lab.evaluation.distinct_redescriptions import DIFFERENT, are_different, literals_of_nothing
 from dpframework.lab.evaluation.table_folds import columns_of, number_of_rows
 from dpframework.lab.evaluation.trial import NOT_PRIVATE
+from dpframework.redescriptions.redescription import Redescription
 from dpframework.results.noisy_counts import Noisy
-from dpframework.results.redescription import Redescription
 from dpframework.tables.table import Table
 
 SIGNIFICANT = 0.01

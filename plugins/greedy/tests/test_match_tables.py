@@ -23,8 +23,8 @@ from dpframework.lab.evaluation import exact_counts, redescription_quality
 from dpframework.lab.evaluation.table_folds import columns_of
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import Step, walk
-from dpframework.queries import Match, MatchScores
-from dpframework.results import CellTable, Noisy, Redescription, Redescriptions, Wanted
+from dpframework.redescriptions import CellTable, Match, MatchScores, Redescription, Redescriptions, Wanted
+from dpframework.results import Noisy
 from dpframework.verify.conformance import QueryConformance
 
 SCHEMA = dpf.Schema(

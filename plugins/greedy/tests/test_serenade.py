@@ -26,9 +26,9 @@ from dpframework.facts.descriptions import And, Equals
 from dpframework.facts.errors import InputError
 from dpframework.lab.clinic import DIAGNOSES, clinic_schema, clinic_table
 from dpframework.mechanisms.randomness import Noise
+from dpframework.redescriptions.redescription import Redescription
+from dpframework.redescriptions.redescriptions import Redescriptions
 from dpframework.results.noisy_counts import Noisy
-from dpframework.results.redescription import Redescription
-from dpframework.results.redescriptions import Redescriptions
 from dpframework.verify import audit, check_sampler
 from dpframework.verify.mechanisms.probes import Probe
 

@@ -8,7 +8,7 @@ from dpframework_greedy.match_tables import TOGETHER, _combinations, most_cells
 
 import dpframework as dpf
 from dpframework.facts import Boolean, Equals, View
-from dpframework.queries import Match
+from dpframework.redescriptions import Match
 
 SCHEMA = dpf.Schema(
     [Boolean(name, view=View.LEFT) for name in ("wolf", "moose", "bear")]

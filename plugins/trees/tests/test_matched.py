@@ -23,8 +23,7 @@ from dpframework.facts import Equals
 from dpframework.lab.clinic import clinic_schema, clinic_table
 from dpframework.lab.evaluation import exact_counts, redescription_quality
 from dpframework.plan import Step, walk
-from dpframework.queries import Match, MatchScores
-from dpframework.results import DESIGNS, Redescriptions
+from dpframework.redescriptions import DESIGNS, Match, MatchScores, Redescriptions
 from dpframework.run import left_by_row_count
 from dpframework.verify import audit
 from dpframework.verify.conformance import MinerConformance
@@ -299,7 +298,7 @@ def test_matches_below_a_root_stand_where_its_sides_hold(opposite: bool) -> None
     """The first is asked where both sides hold: of opposite tests, where the right one fails."""
     tests = candidates_of_sides(MATCHED_SCHEMA, sides_of(MATCHED_SCHEMA))
     root, *below = (
-        dpf.queries.Match(dpf.Equals(left, "true"), dpf.Equals(right, "true"), opposite)
+        dpf.redescriptions.Match(dpf.Equals(left, "true"), dpf.Equals(right, "true"), opposite)
         for left, right in (("wolf", "rain"), ("moose", "wind"), ("bear", "snow"))
     )
     trees = _trees(tests, root, below)

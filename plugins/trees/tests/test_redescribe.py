@@ -21,7 +21,7 @@ from dpframework_trees.tree_pairs import MarkovChainPairs, PairData, largest_rep
 import dpframework as dpf
 from dpframework.lab.clinic import clinic_schema, clinic_table
 from dpframework.plan import Step, walk
-from dpframework.results import p_values
+from dpframework.redescriptions import p_values
 from dpframework.verify.conformance import MechanismConformance, QueryConformance
 from dpframework.verify.mechanisms.probes import Probe
 from dpframework.verify.miners.audit_subject import Subject
@@ -345,7 +345,7 @@ def test_extraction_is_the_algorithm_as_it_is_written(seed):
         def cells(*of_cells, table=table):
             return dpf.results.Noisy(table[np.ix_(*of_cells)].sum(), variance * np.outer(*of_cells).sum())
 
-        one = dpf.results.Redescription(
+        one = dpf.redescriptions.Redescription(
             *sides,
             both=cells(left, right),
             left_only=cells(left, ~right),
@@ -436,7 +436,7 @@ def test_an_index_is_shown_from_where_its_sides_fulfil_the_constraints(asked):
         fulfilled = {
             "min_jaccard": index >= constraints.min_jaccard,
             "min_support": both >= constraints.min_support,
-            "max_p_value": dpf.results.p_values(both, np.full(len(both), left), np.full(len(both), right), rows)
+            "max_p_value": dpf.redescriptions.p_values(both, np.full(len(both), left), np.full(len(both), right), rows)
             <= constraints.max_p_value,
         }
         first = {name: int(held.argmax()) for name, held in fulfilled.items()}

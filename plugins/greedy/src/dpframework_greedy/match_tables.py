@@ -1,9 +1,9 @@
 """Pairs scored in rows and counted three at a time, as both Serenade miners do unless you ask for extensions.
 
-The pairs are matches (`dpframework.queries.MatchScores`), each chosen by the exponential mechanism and different from
-those before it. Three of them cut the rows of either view into eight cells, and one table of cells by cells, with the
+The pairs are matches (`dpframework.redescriptions.MatchScores`), each chosen by the exponential mechanism and different
+from those before it. Three of them cut the rows of either view into eight cells. One table of cells by cells, with the
 sensitivity of a histogram, holds the counts of all of them, of their complements, and of their conjunctions and
-disjunctions: what extensions would have to pay for.
+disjunctions, for which extensions would have to pay.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from dpframework.facts import OTHER_WORD, And, Below, Description, Equals, Not, Or, Schema, shortened
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import Node, repeat, sequential, step
-from dpframework.queries import Match, MatchScores, TruthCells
-from dpframework.results import CellTable, Redescription, Wanted, distinct
+from dpframework.redescriptions import CellTable, Match, MatchScores, Redescription, TruthCells, Wanted, distinct
 from dpframework.run import PrivateTable
 from dpframework_greedy.language import CodeRange, top_code
 

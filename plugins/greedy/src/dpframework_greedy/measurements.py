@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from dpframework.results import Noisy, Redescription
+from dpframework.redescriptions import Redescription
+from dpframework.results import Noisy
 from dpframework.run import PrivateTable
 from dpframework_greedy.language import Redescribed
 from dpframework_greedy.queries import BOTH, LEFT_ONLY, RIGHT_ONLY

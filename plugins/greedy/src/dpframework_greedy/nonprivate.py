@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import InputError
-from dpframework.results import Redescription, Redescriptions
+from dpframework.redescriptions import Redescription, Redescriptions
 from dpframework.tables import Engine, InMemory, Rows, Table
 from dpframework_greedy.choices import CandidatePool, Group
 from dpframework_greedy.language import Language, Redescribed

@@ -10,8 +10,7 @@ import attrs
 
 from dpframework.facts import Schema
 from dpframework.plan import Node, either, sequential
-from dpframework.queries import MatchScores, cap_of, choices_carried
-from dpframework.results import Redescription, Wanted
+from dpframework.redescriptions import MatchScores, Redescription, Wanted, cap_of, choices_carried
 from dpframework.run import PrivateTable, left_by_row_count, plan_row_count, release_row_count
 from dpframework_greedy.budgets import MOST_PAIRS, BudgetShares
 from dpframework_greedy.match_tables import mine_pairs, most_cells, plan_pairs

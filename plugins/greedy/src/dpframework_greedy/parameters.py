@@ -24,15 +24,19 @@ from dpframework.facts import (
 )
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import Node, PlannedPart, repeat, sequential, step
-from dpframework.queries import Count, Match, MatchScores, cap_of, choices_carried, rows_meant
-from dpframework.results import (
-    ErrorBound,
+from dpframework.queries import Count
+from dpframework.redescriptions import (
+    Match,
+    MatchScores,
     Redescription,
     Redescriptions,
     Wanted,
-    bound_of_supports,
+    cap_of,
+    choices_carried,
     nothing_above,
+    rows_meant,
 )
+from dpframework.results import ErrorBound, bound_of_supports
 from dpframework.run import Miner, PrivateTable
 from dpframework_greedy.budgets import (
     MOST_EXTENSIONS,

@@ -39,7 +39,7 @@ import attrs
 from dpframework.facts import Boolean, Categorical, Numeric, Schema, View, from_0_to_1, whole_number
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Node, repeat, step
-from dpframework.results import Redescriptions
+from dpframework.redescriptions import Redescriptions
 from dpframework.run import Example, PrivateTable
 from dpframework_greedy.budgets import MOST_PAIRS
 from dpframework_greedy.language import UNEXTENDED

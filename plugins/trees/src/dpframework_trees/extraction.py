@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import And, Description, InputError, Or, Shortener, View, from_0_to_1, otherwise
-from dpframework.results import Noisy, Redescription, p_values
+from dpframework.redescriptions import Redescription, p_values
+from dpframework.results import Noisy
 from dpframework_trees.complete import CompleteTree
 
 MOST_ADDED = 3  # leaves, or rests without one leaf, that are joined to either side

@@ -22,7 +22,7 @@ from dpframework.facts import (
 )
 from dpframework.mechanisms import DiscreteLaplace, Exponential, PermuteAndFlip, PureMechanism
 from dpframework.plan import FromRelease, Node, parallel, sequential, step
-from dpframework.results import Redescription
+from dpframework.redescriptions import Redescription
 from dpframework.run import Example, PrivateTable
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import PUBLISHED_GINI, Criterion, KnownRows, criterion_named

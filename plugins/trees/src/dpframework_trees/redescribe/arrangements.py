@@ -13,8 +13,7 @@ from typing import final
 
 import attrs
 
-from dpframework.queries import budget_of_choices, choices_carried
-from dpframework.results import DESIGNS
+from dpframework.redescriptions import DESIGNS, budget_of_choices, choices_carried
 
 MOST = max(DESIGNS)  # matches of one joint distribution
 #: From which epsilon * rows on: how many matches are read together, in how many groups. Below there is a forest alone.

@@ -1,7 +1,8 @@
 """Matches that are counted in overlapping tables of three, and read together from one fitted joint distribution.
 
 Each match is selected as the roots of a forest are, different from both sides of those before it. Then tables of three
-matches count rows by which sides hold, by a design in which every two matches meet (`dpframework.results.DESIGNS`).
+matches count rows by which sides hold, by a design in which every two matches meet
+(`dpframework.redescriptions.DESIGNS`).
 Half of the budget is for the selections, half for the tables; what is read off them is post-processing.
 """
 
@@ -16,8 +17,16 @@ import numpy as np
 from dpframework.facts import Description
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import Node, repeat, sequential, step
-from dpframework.queries import Match, MatchScores, TruthCells
-from dpframework.results import DESIGNS, OverlappingTables, Redescription, Wanted, distinct
+from dpframework.redescriptions import (
+    DESIGNS,
+    Match,
+    MatchScores,
+    OverlappingTables,
+    Redescription,
+    TruthCells,
+    Wanted,
+    distinct,
+)
 from dpframework.run import PrivateTable
 from dpframework_trees.redescribe.arrangements import Arrangement
 

@@ -1,12 +1,12 @@
 """A forest of trees of two levels, each node a matched pair of tests, one of either view.
 
-At a root a match is selected by `dpframework.queries.MatchScores`: a test of either view that hold for the same rows,
-or for opposite ones. It is different from both sides of the roots before it. The rows of both sides are one part, those
-of neither side another, the rest drop out; in each part one more match is selected, in parallel. The tests of a view
-are a tree of that view, and one table of leaves by leaves holds the counts of all unions of leaves.
+At a root a match is selected by `dpframework.redescriptions.MatchScores`: a test of either view that hold for the same
+rows, or for opposite ones. It is different from both sides of the roots before it. The rows of both sides are one
+part, the rows of neither side another, and the rest drop out. In each part one more match is selected, in parallel. The
+tests of a view are a tree of that view, and one table of leaves by leaves holds the counts of all unions of leaves.
 
 Claim: pure epsilon under either relation, and zCDP, without assumptions. The selections have spread 1 whatever the
-table (see `dpframework.queries.matches`), and what they are given comes from releases; a row is in one part, and in one
+table (see `dpframework.redescriptions`), and what they are given comes from releases; a row is in one part, and in one
 cell of the table. There is no walk, and no test to start from.
 
 Where the number of rows is secret, a fiftieth of the budget releases it first. It chooses one branch of the plan, and
@@ -40,18 +40,21 @@ from dpframework.facts import (
 )
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import FromRelease, Node, PlannedPart, either, parallel, sequential, step
-from dpframework.queries import CAP, Match, MatchScores, cap_of, rows_meant
-from dpframework.results import (
+from dpframework.redescriptions import (
+    CAP,
     DESIGNS,
     CellTable,
-    ErrorBound,
+    Match,
+    MatchScores,
     Redescription,
     Redescriptions,
     Wanted,
-    bound_of_supports,
+    cap_of,
     distinct,
     nothing_above,
+    rows_meant,
 )
+from dpframework.results import ErrorBound, bound_of_supports
 from dpframework.run import Example, Miner, PrivateTable, left_by_row_count, plan_row_count, release_row_count
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.extraction import LeafUnions

@@ -20,7 +20,7 @@ from dpframework.facts import (
 )
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Node, sequential, step
-from dpframework.results import Redescription
+from dpframework.redescriptions import Redescription
 from dpframework.run import Example, PrivateTable
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import PUBLISHED_GINI, Criterion

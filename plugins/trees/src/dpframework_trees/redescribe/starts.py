@@ -31,7 +31,8 @@ from dpframework.facts import (
 )
 from dpframework.mechanisms import PermuteAndFlip
 from dpframework.plan import Node, PlannedPart, step
-from dpframework.results import ErrorBound, Redescription, Redescriptions, bound_of_supports
+from dpframework.redescriptions import Redescription, Redescriptions
+from dpframework.results import ErrorBound, bound_of_supports
 from dpframework.run import Miner, PrivateTable
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.estimates import noise_variance

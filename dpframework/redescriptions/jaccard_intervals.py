@@ -24,54 +24,11 @@ from __future__ import annotations
 
 import math
 
-from dpframework.results.noisy_counts import Noisy, heavy_deviation, quantile
+from dpframework.results.noisy_counts import Noisy, quantile
+from dpframework.results.share_intervals import least_share, noise_at, round_down
 
-STEPS = 60  # of Newton, more than are ever needed
 HALVINGS = 30
-GRID = 2**50  # ends of intervals are multiples of 1 / GRID: digits beyond are rounding
 OF_FLOOR, OF_ALL = 1 / 4, 1 / 10  # of the error (see the module)
-
-
-def noise_at(both: Noisy, apart: Noisy, j: float) -> tuple[float, float]:
-    """Return the deviation of the noise of (1 - j) both - j apart, and half of its larger step, as noise is whole."""
-    return _mix_noise(heavy_deviation(both.variance), heavy_deviation(apart.variance), j)
-
-
-def _mix_noise(first: float, second: float, j: float) -> tuple[float, float]:
-    """Return `noise_at`, given the deviations of both counts."""
-    step = max((1 - j) * (first > 0), j * (second > 0)) / 2
-    return math.hypot((1 - j) * first, j * second), step
-
-
-def least_jaccard(both: Noisy, apart: Noisy, most: float) -> float:
-    """Return the first j in [0, 1] at which (1 - j) both - j apart is within reach of noise, or 1 if there is none.
-
-    The difference is linear in j, and the reach of noise convex. So their gap is concave, and Newton's steps from 1
-    come down to the first such j and never pass it.
-
-    Parameters
-    ----------
-    both, apart
-        The counts.
-    most
-        How many deviations noise reaches.
-    """
-    first, second = heavy_deviation(both.variance), heavy_deviation(apart.variance)
-    j = 1.0
-    if not both.value > most * first + 0.5 * (first > 0):
-        return 0.0
-    for _ in range(STEPS):
-        deviation, step = _mix_noise(first, second, j)
-        beyond = (1 - j) * both.value - j * apart.value - most * deviation - step
-        if beyond >= 0:
-            break
-        growth = (j * second**2 - (1 - j) * first**2) / deviation if deviation > 0 else 0.0
-        more = 0.5 * (second > 0) if j * (second > 0) >= (1 - j) * (first > 0) else -0.5
-        closer = j + beyond / (both.value + apart.value + most * growth + more)
-        if not closer < j:
-            break
-        j = max(closer, 0.0)
-    return _round_down(j)
 
 
 def least_jaccard_if_shown(both: Noisy, apart: Noisy, error: float, floor: float, among: int) -> float:
@@ -88,14 +45,14 @@ def least_jaccard_if_shown(both: Noisy, apart: Noisy, error: float, floor: float
     among
         How many were looked at.
     """
-    low = least_jaccard(both, apart, quantile(error * OF_ALL / among))
-    high = least_jaccard(both, apart, quantile(2 * error * OF_FLOOR))
+    low = least_share(both, apart, quantile(error * OF_ALL / among))
+    high = least_share(both, apart, quantile(2 * error * OF_FLOOR))
     if high <= low:
         return high
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if _is_left_out(both, apart, floor, middle, error * OF_FLOOR) else (low, middle)
-    return _round_down(low)
+    return round_down(low)
 
 
 def _is_left_out(both: Noisy, apart: Noisy, floor: float, j: float, chance: float) -> bool:
@@ -127,7 +84,3 @@ def so_far_above(shown: float, floor: float) -> float:
 def _log_laplace_tail(deviations: float) -> float:
     of_one_side = -math.sqrt(2) * abs(deviations) - math.log(2)
     return of_one_side if deviations > 0 else math.log1p(-math.exp(of_one_side))
-
-
-def _round_down(end: float) -> float:
-    return math.floor(end * GRID) / GRID

@@ -17,12 +17,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.description_text import sentence
 from dpframework.facts.descriptions import Description, description_from_dict
 from dpframework.facts.errors import InputError
-from dpframework.results.jaccard import least_jaccard, least_jaccard_if_shown, noise_at
+from dpframework.redescriptions.description_text import sentence
+from dpframework.redescriptions.jaccard_intervals import least_jaccard_if_shown
 from dpframework.results.noisy_counts import CONFIDENCE, Noisy, as_noisy, error_of, quantile
 from dpframework.results.result import Kept
+from dpframework.results.share_intervals import least_share, noise_at
 
 ERROR = 0.05  # the chance that a trusted mark is wrong, and the share of artefacts that pruning leaves
 MOST_SHARE = 0.8  # of the rows: what a side of anything starred holds for at most
@@ -67,7 +68,7 @@ class Redescription(Kept):
         If so, how many were looked at, this one included.
     deviation
         The standard error of the Jaccard index where the counts come from a model of several tables
-        (`dpframework.results.joint_reading`), by a bootstrap; None where they are sums of released counts.
+        (`dpframework.redescriptions.joint_reading`), by a bootstrap; None where they are sums of released counts.
 
     Examples
     --------
@@ -124,8 +125,8 @@ class Redescription(Kept):
         """Return the interval that holds the exact Jaccard index with at least this probability.
 
         It allows for the choice if this one is shown since its noisy index is above `shown_from`
-        (`dpframework.results.jaccard` has the derivation). Otherwise the probability is that of a redescription that is
-        fixed before the noise is drawn.
+        (`dpframework.redescriptions.jaccard_intervals` has the derivation). Otherwise the probability is for a
+        redescription that is fixed before the noise is drawn.
 
         By Fieller's inversion: the exact index J solves (1 - J) both - J apart = 0, whose noise is known. The interval
         ends at the first j, from either side, at which that difference is within its noise. With a `deviation`, it
@@ -140,7 +141,7 @@ class Redescription(Kept):
         if self.deviation is not None:
             reach = WIDER * quantile(error) * self.deviation
             return max(self.jaccard - reach, 0.0), min(self.jaccard + reach, 1.0)
-        low, high = self.least_jaccard(error), 1 - least_jaccard(self.apart, self.both, quantile(error))
+        low, high = self.least_jaccard(error), 1 - least_share(self.apart, self.both, quantile(error))
         # With exact counts both ends are the index itself, up to rounding.
         return low, max(high, self.jaccard)
 
@@ -151,7 +152,7 @@ class Redescription(Kept):
         if self.shown_from > 0:
             low = least_jaccard_if_shown(self.both, self.apart, error, self.shown_from, self.among)
         else:
-            low = least_jaccard(self.both, self.apart, quantile(error))
+            low = least_share(self.both, self.apart, quantile(error))
         return min(low, self.jaccard)
 
     @property

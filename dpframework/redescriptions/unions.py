@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.descriptions import Description
+from dpframework.redescriptions.redescription import Redescription
 from dpframework.results.noisy_counts import Noisy
-from dpframework.results.redescription import Redescription
 
 FIXED = 6  # rounds: each divides the error by five or more, as supports are four deviations at least
 DEVIATIONS = 4  # of its noise: a support is at least so large

@@ -55,8 +55,8 @@ from dpframework.formulas.formula import Formula, cells, least, public
 from dpframework.formulas.shapes import Cells
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.counting import Counting
-from dpframework.queries.match_counts import Sets, ViewTests, common_counts, common_tables
 from dpframework.queries.scores import CandidateScores
+from dpframework.redescriptions.match_counts import Sets, ViewTests, common_counts, common_tables
 from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import JointCounts
 
@@ -221,7 +221,7 @@ class MatchScores(CandidateScores):
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """1 - w up and w down when a row is added, 1 when one is replaced (see the module)."""
         rise, fall = 1 - self.target, self.target
-        source = "a row is in both sides of a match, in neither or in one: derived in dpframework.queries.matches"
+        source = "a row is in both sides of a match, in neither or in one: derived in redescriptions.matches"
         return (Sensitivity(Norm.LINF, max(rise, fall), 1, rise=rise, fall=fall, source=source),)
 
     @property
@@ -247,7 +247,7 @@ class MatchScores(CandidateScores):
 
     def _score_of_match(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
         """Return a match's score from the rows that both sides, neither or one of them holds for."""
-        from dpframework.queries.kernels import match_scores
+        from dpframework.redescriptions.kernels.matches import match_scores
 
         both, neither, one = counts.tolist()
         scores = np.zeros((2, 1, 1))
@@ -257,7 +257,7 @@ class MatchScores(CandidateScores):
 
     def _score_of_known(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
         """Return a known set's term from the rows that are in it and in the match, in the match only, in it only."""
-        from dpframework.queries.kernels import lower_scores
+        from dpframework.redescriptions.kernels.matches import lower_scores
 
         in_both, in_match, in_known = counts.tolist()
         # So many rows in neither set that their term is never the least.
@@ -334,7 +334,7 @@ class MatchScores(CandidateScores):
         return min(caps)
 
     def _score(self, counts: NDArray[Any], cap: float) -> Floats:
-        from dpframework.queries.kernels import match_scores
+        from dpframework.redescriptions.kernels.matches import match_scores
 
         known = [side.known() for side in self._sides]
         scores = np.zeros((2, *map(len, known)))
@@ -342,7 +342,7 @@ class MatchScores(CandidateScores):
         return scores
 
     def _lower(self, counts: NDArray[Any], within: NDArray[Any], scores: Floats) -> Floats:
-        from dpframework.queries.kernels import lower_scores
+        from dpframework.redescriptions.kernels.matches import lower_scores
 
         known = [side.known() for side in self._sides]
         for one in within:

@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 
 from dpframework.facts import And, Below, Equals, InputError, Not, Or
 from dpframework.facts.descriptions import Description
-from dpframework.results import Noisy, Redescription, Redescriptions
-from dpframework.results.redescription_map import MOST_REGIONS, _Points, region
+from dpframework.redescriptions import Redescription, Redescriptions
+from dpframework.redescriptions.area_map import MOST_REGIONS, _Points, region
+from dpframework.results import Noisy
 
 NAMES = ("lon", "lat")
 NORTH, EAST = Not(Below("lat", 50)), Not(Below("lon", 10))

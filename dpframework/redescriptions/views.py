@@ -8,11 +8,11 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dpframework.facts.description_text import sentence
 from dpframework.facts.notebook import html_line, html_table
 from dpframework.facts.output_files import FileKind
 from dpframework.facts.output_text import csv_text
-from dpframework.results.redescription import Redescription
+from dpframework.redescriptions.description_text import sentence
+from dpframework.redescriptions.redescription import Redescription
 
 if TYPE_CHECKING:
     import polars as pl

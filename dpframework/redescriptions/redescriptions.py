@@ -14,10 +14,10 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.notebook import html_line
-from dpframework.results import redescription_views as views
+from dpframework.redescriptions import views
+from dpframework.redescriptions.area_map import draw_map
+from dpframework.redescriptions.redescription import ERROR, MOST_SHARE, Redescription
 from dpframework.results.noisy_counts import CONFIDENCE, error_of, quantile
-from dpframework.results.redescription import ERROR, MOST_SHARE, Redescription
-from dpframework.results.redescription_map import draw_map
 from dpframework.results.result import Drawn, axes_or_new, without_math
 
 if TYPE_CHECKING:

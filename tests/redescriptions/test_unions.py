@@ -12,9 +12,9 @@ import pytest
 from scipy.optimize import brentq
 
 from dpframework.facts.descriptions import Equals
+from dpframework.redescriptions.redescription import Redescription
+from dpframework.redescriptions.unions import CellTable, Wanted, distinct, nothing_above
 from dpframework.results.noisy_counts import Noisy
-from dpframework.results.redescription import Redescription
-from dpframework.results.unions import CellTable, Wanted, distinct, nothing_above
 
 SIDES = Equals("left", "a"), Equals("right", "b")
 

@@ -135,7 +135,7 @@ def fit(matches: int, shares: Floats, variance: float = 0.0, *, pairs_only: bool
     pairs_only
         To fit the cells of pairs of matches alone, 16 a pair.
     """
-    from dpframework.results.kernels import sum_states
+    from dpframework.redescriptions.kernels.joint_states import sum_states
 
     positions = np.array(DESIGNS[matches], dtype=np.int64)
     sums, none = np.empty_like(shares), np.empty(0)

@@ -17,7 +17,7 @@ from dpframework.facts import And, Below, Description, Equals, Not
 from dpframework.formulas import Cells
 from dpframework.formulas.evaluation import value_of
 from dpframework.lab.evaluation.table_folds import columns_of
-from dpframework.queries import (
+from dpframework.redescriptions import (
     Match,
     MatchScores,
     binary_tests,
@@ -26,7 +26,7 @@ from dpframework.queries import (
     match_counts,
     rows_meant,
 )
-from dpframework.queries.matches import DISTINCT, GIVEN_CAP
+from dpframework.redescriptions.matches import DISTINCT, GIVEN_CAP
 from dpframework.tables.engines import _Blocks
 from dpframework.verify.conformance import QueryConformance
 

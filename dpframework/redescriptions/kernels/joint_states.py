@@ -1,4 +1,4 @@
-"""A Numba kernel that sums a joint distribution of several matches over its states. Import it inside functions."""
+"""A Numba kernel that sums a joint distribution of several matches over its states."""
 
 from __future__ import annotations
 

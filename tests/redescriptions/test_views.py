@@ -13,7 +13,8 @@ import pytest
 from drawn import Axes
 
 from dpframework.facts.descriptions import And, Equals, Not
-from dpframework.results import Noisy, Redescription, redescription_views as views
+from dpframework.redescriptions import Redescription, views
+from dpframework.results import Noisy
 
 LEFT, RIGHT = Equals("ill", "true"), Equals("town", "A")
 ONE = Redescription(LEFT, RIGHT, both=Noisy(60, 2), left_only=Noisy(20, 2), right_only=Noisy(10, 2), rows=Noisy(200, 0))

@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 from dpframework.facts.descriptions import And, Description, Not, Or
 from dpframework.facts.schema import Schema
 from dpframework.facts.shortener import OTHER_WORD, shortened
-from dpframework.results.joint_fit import DESIGNS, Floats, Joint, as_cells, fit, trios
+from dpframework.redescriptions.joint_fit import DESIGNS, Floats, Joint, as_cells, fit, trios
+from dpframework.redescriptions.redescription import Redescription
+from dpframework.redescriptions.unions import DEVIATIONS, MOST_SHARE, OVERLAP, Wanted
 from dpframework.results.noisy_counts import Noisy
-from dpframework.results.redescription import Redescription
-from dpframework.results.unions import DEVIATIONS, MOST_SHARE, OVERLAP, Wanted
 
 REPLICATES = 14
 POOLED, FLOOR = 3, 0.02  # as if so many more replicates were this far off: fourteen alone can agree by chance

@@ -13,7 +13,7 @@ import pytest
 import dpframework as dpf
 from dpframework.facts import And, Equals, Not, Or
 from dpframework.lab.evaluation import exact_counts
-from dpframework.results import (
+from dpframework.redescriptions import (
     DESIGNS,
     OverlappingTables,
     Redescription,
@@ -22,9 +22,16 @@ from dpframework.results import (
     joint_fit,
     joint_reading,
 )
-from dpframework.results.joint_fit import Floats, Joint, as_cells, fit, trios
-from dpframework.results.joint_reading import DEVIATIONS, Joined, _different, _without_empty, laplace, sentences_of
-from dpframework.results.kernels import sum_states
+from dpframework.redescriptions.joint_fit import Floats, Joint, as_cells, fit, trios
+from dpframework.redescriptions.joint_reading import (
+    DEVIATIONS,
+    Joined,
+    _different,
+    _without_empty,
+    laplace,
+    sentences_of,
+)
+from dpframework.redescriptions.kernels.joint_states import sum_states
 
 ROWS = 4000
 NAMES = [[f"{view}{k}" for k in range(5)] for view in ("a", "b")]
@@ -55,7 +62,7 @@ def tables_of(table: dpf.Table, sides: Sequence[tuple[dpf.facts.Description, dpf
     rows, made = engine.load(table), []
     for line in DESIGNS[len(sides)]:
         left, right = zip(*(sides[k] for k in line), strict=True)
-        made.append(dpf.queries.TruthCells(3).evaluate(engine, rows, left=left, right=right))
+        made.append(dpf.redescriptions.TruthCells(3).evaluate(engine, rows, left=left, right=right))
     return np.array(made, dtype=float)
 
 

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Numeric
-from dpframework.facts.description_text import sentence
 from dpframework.facts.descriptions import Below, Description
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
-from dpframework.results.redescription import Redescription
+from dpframework.redescriptions.description_text import sentence
+from dpframework.redescriptions.redescription import Redescription
 
 _HATCHES = ("//", r"\\", "..", "oo")  # of regions, which may overlap
 MOST_REGIONS = len(_HATCHES)

@@ -85,7 +85,7 @@ class ViewTests:
 
     def words(self, block: Block) -> NDArray[np.uint64]:
         """Return the sets as bits of a block's rows, shape (sets, words of 64 rows). Spare bits may be set too."""
-        from dpframework.queries.kernels import fill_sets
+        from dpframework.redescriptions.kernels.matches import fill_sets
 
         words = empty_words(self.number, block.rows)
         position, nullable = 0, sum(map(len, self.tests))
@@ -154,7 +154,7 @@ def common_counts(
     NDArray[np.int32]
         Shape (known sets, and one more for all rows, left sets, right sets).
     """
-    from dpframework.queries.kernels import count_common
+    from dpframework.redescriptions.kernels.matches import count_common
 
     # Where two attributes have many pairs of tests, their cross table is cheaper than intersecting sets of bits.
     tabled = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpframework.facts import And, Below, Description, Equals, Not, Or
-from dpframework.facts.description_text import sentence
+from dpframework.redescriptions.description_text import sentence
 
 ILL, OLD, TOWN = Equals("ill", "true"), Equals("old", "true"), Equals("town", "Split")
 FROM_2, BELOW_2, BELOW_5 = Not(Below("x", 2)), Below("x", 2), Below("x", 5)

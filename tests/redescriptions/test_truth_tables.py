@@ -7,7 +7,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.facts import Below, Description, Equals
-from dpframework.queries.truth_tables import TruthCells
+from dpframework.redescriptions.truth_tables import TruthCells
 
 SCHEMA = dpf.Schema(
     [

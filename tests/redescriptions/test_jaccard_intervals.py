@@ -18,19 +18,18 @@ from numpy.typing import NDArray
 from scipy.stats import binom, laplace, norm
 
 from dpframework.facts.descriptions import Equals
-from dpframework.results.jaccard import (
+from dpframework.redescriptions.jaccard_intervals import (
     OF_ALL,
     OF_FLOOR,
     _is_left_out,
-    least_jaccard,
     least_jaccard_if_shown,
-    noise_at,
     so_far_above,
 )
+from dpframework.redescriptions.redescription import Redescription
+from dpframework.redescriptions.redescriptions import Redescriptions
+from dpframework.redescriptions.unions import CellTable, Wanted
 from dpframework.results.noisy_counts import Noisy, heavy_deviation, quantile
-from dpframework.results.redescription import Redescription
-from dpframework.results.redescriptions import Redescriptions
-from dpframework.results.unions import CellTable, Wanted
+from dpframework.results.share_intervals import least_share, noise_at
 
 SIDE = Equals("a", "b")
 LEAST = 0.58
@@ -95,8 +94,8 @@ def test_noise_of_whole_rows_is_half_a_step_of_the_larger_count() -> None:
 
 def test_a_count_within_reach_of_noise_and_half_a_row_says_nothing() -> None:
     reach = 2 * heavy_deviation(100.0)
-    assert least_jaccard(Noisy(reach + 0.4, 100), Noisy(0, 100), 2) == 0
-    assert least_jaccard(Noisy(reach + 0.6, 100), Noisy(0, 100), 2) > 0
+    assert least_share(Noisy(reach + 0.4, 100), Noisy(0, 100), 2) == 0
+    assert least_share(Noisy(reach + 0.6, 100), Noisy(0, 100), 2) > 0
 
 
 def test_an_index_is_left_out_if_noise_lifts_it_so_far_too_rarely_half_a_row_allowed_for_at_both_ends() -> None:
@@ -124,14 +123,14 @@ def test_a_noisy_count_below_0_counts_for_no_row_where_an_index_is_left_out() ->
 def test_far_above_the_floor_an_interval_is_as_wide_as_its_noise() -> None:
     counts = Noisy(4000, 200), Noisy(400, 800)
     lower = least_jaccard_if_shown(*counts, ERROR, 0.6, 1000)
-    assert lower == pytest.approx(least_jaccard(*counts, quantile(2 * OF_FLOOR * ERROR)), abs=1e-6)
+    assert lower == pytest.approx(least_share(*counts, quantile(2 * OF_FLOOR * ERROR)), abs=1e-6)
 
 
 def test_just_above_the_floor_it_is_that_of_all_at_once() -> None:
     counts = Noisy(600, 800), Noisy(350, 800)
     lower = least_jaccard_if_shown(*counts, ERROR, 0.631, 1000)
-    assert lower == pytest.approx(least_jaccard(*counts, quantile(ERROR * OF_ALL / 1000)), abs=1e-6)
-    assert lower < least_jaccard_if_shown(*counts, ERROR, 0.55, 1000) < least_jaccard(*counts, quantile(ERROR))
+    assert lower == pytest.approx(least_share(*counts, quantile(ERROR * OF_ALL / 1000)), abs=1e-6)
+    assert lower < least_jaccard_if_shown(*counts, ERROR, 0.55, 1000) < least_share(*counts, quantile(ERROR))
 
 
 counts = st.builds(Noisy, st.floats(-50, 5000), st.sampled_from([0, 1, 60, 3000]))
@@ -230,13 +229,13 @@ any_count = st.builds(
 @example(Noisy(1.14, 1e-6), Noisy(0.08, 0), 6.0)
 @given(any_count, any_count, st.floats(0.1, 7))
 def test_ends_are_where_the_difference_comes_within_reach_of_noise(both: Noisy, apart: Noisy, most: float) -> None:
-    end, slow = least_jaccard(both, apart, most), slowly(both, apart, most)
+    end, slow = least_share(both, apart, most), slowly(both, apart, most)
     assert slow - 2.0**-50 - 1e-15 <= end <= slow + 1e-15, "rounded down"
     assert (end * 2**50).is_integer()
 
 
 def test_ends_are_rounded_down() -> None:
-    assert least_jaccard(Noisy(1, 0), Noisy(2, 0), 2) == 2**50 // 3 / 2**50 < Fraction(1, 3)
+    assert least_share(Noisy(1, 0), Noisy(2, 0), 2) == 2**50 // 3 / 2**50 < Fraction(1, 3)
 
 
 def test_given_the_floor_the_chance_is_that_of_the_heavier_tail() -> None:

@@ -1,0 +1,1 @@
+"""Numba kernels of redescriptions. Import them inside the functions that call them."""
