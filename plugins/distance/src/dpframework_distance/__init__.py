@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
-from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dpframework.study import hookimpl
+import lazy_loader
 
-if TYPE_CHECKING:
-    from dpframework_distance.distances import LearnedDistances, ValueDistances
-    from dpframework_distance.metric import CategoricalMetric
-    from dpframework_distance.miner import DPDilca
-    from dpframework_distance.nonprivate import dilca
-    from dpframework_distance.transformer import ValueEmbedding
+from dpframework_distance.hooks import dpframework_miners  # noqa: F401 (pluggy finds hooks in the package)
 
-__all__ = ["CategoricalMetric", "DPDilca", "LearnedDistances", "ValueDistances", "ValueEmbedding", "dilca"]
-
-_MODULES = {
-    "CategoricalMetric": "metric",
-    "DPDilca": "miner",
-    "LearnedDistances": "distances",
-    "ValueDistances": "distances",
-    "dilca": "nonprivate",
-}
-
-
-@hookimpl
-def dpframework_miners() -> list[EntryPoint]:
-    """Bring DP-DILCA."""
-    return [EntryPoint("dp-dilca", "dpframework_distance.miner:DPDilca", "dpframework")]
+# without the stub's `__dir__`: pluggy would import every name to see whether it is a hook
+_import_name, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "ValueEmbedding":  # scikit-learn is an extra
-        try:
-            from dpframework_distance.transformer import ValueEmbedding
-        except ModuleNotFoundError as error:
-            raise ImportError("ValueEmbedding needs scikit-learn: pip install 'dpframework[sklearn]'") from error
-        return ValueEmbedding
-    if name in _MODULES:
-        return getattr(importlib.import_module(f"dpframework_distance.{_MODULES[name]}"), name)
-    raise AttributeError(f"module 'dpframework_distance' has no attribute {name!r}")
+    try:
+        return _import_name(name)
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith("sklearn"):
+            raise
+        raise ImportError(f"{name} needs scikit-learn: pip install 'dpframework[sklearn]'") from error

@@ -1,0 +1,13 @@
+"""What this plugin brings."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+
+from dpframework.study import hookimpl
+
+
+@hookimpl
+def dpframework_miners() -> list[EntryPoint]:
+    """Bring DP-DILCA."""
+    return [EntryPoint("dp-dilca", "dpframework_distance.miner:DPDilca", "dpframework")]

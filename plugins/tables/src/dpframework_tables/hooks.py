@@ -1,0 +1,13 @@
+"""What this plugin brings."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+
+from dpframework.study import hookimpl
+
+
+@hookimpl
+def dpframework_miners() -> list[EntryPoint]:
+    """Bring synthetic tables."""
+    return [EntryPoint("synthetic-table", "dpframework_tables.miner:SyntheticTable", "dpframework")]

@@ -1,0 +1,25 @@
+from .additive.estimator import DPAdditiveClassifier as DPAdditiveClassifier
+from .additive.miner import DPAdditive as DPAdditive
+from .additive.model import AdditiveModel as AdditiveModel
+from .additive.perturbation import ObjectivePerturbation as ObjectivePerturbation
+from .additive.regression import DPAdditiveRegression as DPAdditiveRegression
+from .additive.regression_model import AdditiveRegression as AdditiveRegression
+from .additive.regressor import DPAdditiveRegressor as DPAdditiveRegressor
+from .default import DPClassifierMiner as DPClassifierMiner
+from .default_estimator import DPClassifier as DPClassifier
+from .dptree import DPTree as DPTree
+from .estimator import (
+    DPID3Classifier as DPID3Classifier,
+    DPTreeClassifier as DPTreeClassifier,
+    PrivateClassifier as PrivateClassifier,
+    TreeClassifier as TreeClassifier,
+)
+from .id3 import DPID3 as DPID3
+from .private_estimator import PrivateEstimator as PrivateEstimator
+from .redescribe import (
+    AltExpM as AltExpM,
+    AltMCMC as AltMCMC,
+    MatchedTrees as MatchedTrees,
+    MCMCTreePair as MCMCTreePair,
+)
+from .search import PrivateTreeSearch as PrivateTreeSearch

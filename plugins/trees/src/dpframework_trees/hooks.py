@@ -1,0 +1,37 @@
+"""What this plugin brings."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from typing import Any
+
+from dpframework.study import hookimpl
+
+_MINERS = {
+    "dp-id3": "id3:DPID3",
+    "dp-tree": "dptree:DPTree",
+    "dp-additive": "additive:DPAdditive",
+    "dp-additive-regression": "additive:DPAdditiveRegression",
+    "dp-classifier": "default:DPClassifierMiner",
+    "alt-expm": "redescribe:AltExpM",
+    "alt-mcmc": "redescribe:AltMCMC",
+    "mcmc-tree-pair": "redescribe:MCMCTreePair",
+    "matched-trees": "redescribe:MatchedTrees",
+}
+
+
+@hookimpl
+def dpframework_miners() -> list[EntryPoint]:
+    """Bring the miners of trees, the additive models, and the one that chooses."""
+    return [EntryPoint(name, f"dpframework_trees.{place}", "dpframework") for name, place in _MINERS.items()]
+
+
+@hookimpl
+def dpframework_mechanisms() -> list[type[Any]]:
+    """Bring the samplers of whole trees, and the fit of an additive model."""
+    from dpframework_trees.additive import ObjectivePerturbation
+    from dpframework_trees.exact_pairs import ExactPairs
+    from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
+    from dpframework_trees.tree_pairs import MarkovChainPairs
+
+    return [ExactTrees, MarkovChainTrees, ExactPairs, MarkovChainPairs, ObjectivePerturbation]
