@@ -230,7 +230,7 @@ def test_the_determinant_has_the_least_of_its_shares_that_is_enough() -> None:
         enough = []
         for times in range(1, 9):
             tried = Tuned(design, epsilon, MULTICLASS / 2**times)
-            if tried.curvature(4 * tried.asked) <= tried.most_curvature:
+            if tried.curvature(4 * tried.suitable_ridge) <= tried.most_curvature:
                 enough.append(tried.determinant)
         assert Tuned(design, epsilon).determinant == min(enough, default=MULTICLASS)
         found.add(Tuned(design, epsilon).determinant)
@@ -284,11 +284,11 @@ def test_the_ridge_is_what_is_asked_for_and_no_higher_floor_than_the_curvature_n
     per_row = 4 * CURVATURE * (1 / design.classes) * (1 - 1 / design.classes)  # 4 p (1 - p) of even classes
     widths = np.repeat(design.widths, design.widths)
     assert tuned.curvatures == pytest.approx(per_row * design.rows / widths)
-    assert tuned.asked == pytest.approx(tuned.deviations**2 / tuned.curvatures / spread)
-    floor, most = tuned.ridge - tuned.asked, float(tuned.most_curvature)
+    assert tuned.suitable_ridge == pytest.approx(tuned.deviations**2 / tuned.curvatures / spread)
+    floor, most = tuned.ridge - tuned.suitable_ridge, float(tuned.most_curvature)
     assert floor == pytest.approx(np.full(design.columns, floor[0]), abs=1e-9 * tuned.ridge.max())
     assert tuned.curvature(tuned.ridge) <= tuned.most_curvature * (1 - Fraction(1, 2**31))
-    if tuned.curvature(tuned.asked) < most * (1 - 2.0**-29):
+    if tuned.curvature(tuned.suitable_ridge) < most * (1 - 2.0**-29):
         assert (floor >= 0).all()
         assert floor == pytest.approx(0, abs=1e-12 * tuned.ridge.min())
     else:
@@ -300,7 +300,7 @@ def test_many_attributes_are_expected_to_spread_less_each() -> None:
     spreads = [expected_spread(attributes) for attributes in (1, 20, 21, 40, 80)]
     assert spreads == pytest.approx([0.25, 0.25, 100 / 441, 1 / 16, 1 / 64])
     few, many = (Tuned(design_of([2] * k, rows=1e4), Fraction(1)) for k in (20, 80))
-    asked = [tuned.asked[0] / tuned.deviations[0] ** 2 for tuned in (few, many)]
+    asked = [tuned.suitable_ridge[0] / tuned.deviations[0] ** 2 for tuned in (few, many)]
     assert asked[1] == pytest.approx(16 * asked[0])
     alike = Tuned(attrs.evolve(few.design, numeric=tuple(range(20))), Fraction(1))  # a number counts twice
     assert alike.asked[0] == pytest.approx(4 * few.asked[0])
@@ -308,7 +308,9 @@ def test_many_attributes_are_expected_to_spread_less_each() -> None:
 
 
 def test_of_some_designs_the_ridge_has_a_floor_and_of_others_none() -> None:
-    floors = [(tuned := Tuned(design_of([2, 3, 6], 2, rows), Fraction(1))).ridge - tuned.asked for rows in (5, 1e6)]
+    floors = [
+        (tuned := Tuned(design_of([2, 3, 6], 2, rows), Fraction(1))).ridge - tuned.suitable_ridge for rows in (5, 1e6)
+    ]
     assert abs(floors[0]).max() < 1e-9 < floors[1].min()
     assert (
         Tuned(design_of([2, 3], 2, 0.0), Fraction(1)).curvatures == Tuned(design_of([2, 3], 2, 1.0), 1).curvatures
@@ -379,7 +381,7 @@ def test_the_mechanism_says_what_it_does_before_it_is_run() -> None:
     assert (given.scale, given.unit) == (4, 1)
     preview = given.mechanism.preview(given)
     assert (preview.expected, preview.within) == (4, pytest.approx(4 * math.log(20)))
-    assert preview.text.startswith("a fit with noise of 4 rows a coefficient in its gradient's norm; with fewer than")
+    assert preview.text.startswith("a fit whose gradient has noise of 4 rows per coefficient in its norm; with fewer")
     assert f"fewer than about {50 * 4 * len(query.given)} rows" in preview.text
     assert not ObjectivePerturbation(1).needs_length
     tuned = tune_for(DESIGNS["two"], given)

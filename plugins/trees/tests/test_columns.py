@@ -14,7 +14,7 @@ from dpframework_trees.columns import (
     Outcomes,
     PrivacyWarning,
     class_cells,
-    each_by_itself,
+    keep_cells,
     ordered_classes,
 )
 
@@ -64,8 +64,8 @@ def test_no_y_is_refused_as_scikit_learn_does() -> None:
 
 def test_ids_are_read_one_by_one() -> None:
     for column in ([2**53, 2**53 + 1, None], (1, 2), pl.Series([2**53 + 1, None])):
-        assert each_by_itself(column) is column
-    assert each_by_itself(np.array([1, 2])).tolist() == [1, 2]
+        assert keep_cells(column) is column
+    assert keep_cells(np.array([1, 2])).tolist() == [1, 2]
 
 
 # --- classes --------------------------------------------------------------------------------------------------------
@@ -161,21 +161,22 @@ def test_columns_that_the_schema_does_not_describe_are_refused() -> None:
         "the schema describes 3 columns, X has 4; describe them all",
     )
     for target in ("age", "none"):
-        sentence = f"target '{target}' must be an attribute of the schema, and no column of X"
+        sentence = f"target '{target}' must be an attribute of the schema, and not a column of X"
         refused(told(SCHEMA, ["age", "city"], target), sentence)
     many = dpf.Schema([AGE, *(dpf.Boolean(name) for name in "abcde")])
     refused(
         told(many, ["age"]),
-        "the schema has more attributes than X has columns ('a', 'b', 'c', 'd'); say by target= which is the class",
+        "the schema has several attributes that are not columns of X ('a', 'b', 'c', 'd'); "
+        "name the one that y holds with target=",
     )
 
 
 def test_a_schema_without_y_gets_what_is_observed_and_a_warning() -> None:
     columns = told(dpf.Schema([AGE, CITY]), ["age", "city"])
-    with pytest.warns(PrivacyWarning, match="no attribute for the class: its values are read off y"):
+    with pytest.warns(PrivacyWarning, match="no attribute for the class; its values come from y"):
         found, target = columns.with_class(COLUMNS, Outcomes.of(["b", "a", "b"]))
     assert (target, found[target].labels, found.inferred) == ("class", ("a", "b"), ("classes: observed",))
-    with pytest.warns(PrivacyWarning, match="no attribute for y: its bounds are read off y"):
+    with pytest.warns(PrivacyWarning, match="no attribute for y; its bounds come from y"):
         found, target = columns.with_number(COLUMNS, Outcomes.of([2, -3, 1.5]))
     assert (target, found[target].lower, found[target].upper) == ("number", -3, 2)
     assert (found[target].size, found.inferred) == (1, ("bounds of y: observed",))
@@ -199,7 +200,7 @@ def test_without_a_schema_one_is_inferred_with_one_warning() -> None:
         warnings.simplefilter("always")
         found, target = told(None, ["age", "city"]).with_class(COLUMNS, Outcomes.of([1, 0]))
     assert [str(one.message) for one in caught] == [
-        "no schema was given: one is inferred from the data, so this fit is not private; "
+        "no schema was given, so one is inferred from the data and this fit is not private; "
         "write a public schema and pass it as schema="
     ]
     assert (found.names, target, found["class"].labels) == (("age", "city", "class"), "class", ("0", "1"))
@@ -221,4 +222,4 @@ def test_outcomes_of_no_use_are_refused() -> None:
     refused(["a", None], "y has missing values; every row needs a class")
     refused(np.array(["2026-01-01", "NaT"], dtype="M8[D]"), "y has missing values; every row needs a class")
     refused([float("nan"), "a", None], "y has missing values; every row needs a class")
-    refused(["a", 1], "y has values that are no numbers; a regression needs numbers", number=True)
+    refused(["a", 1], "y has values that are not numbers; a regression needs numbers", number=True)

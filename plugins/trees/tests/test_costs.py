@@ -38,7 +38,7 @@ def test_no_row_moves_a_score_by_more_than_the_largest_cost_and_one_moves_it_by_
     spots = np.eye(2 * classes, dtype=np.int64)
 
     def of(counts: np.ndarray) -> float:
-        return sum(score(child) for child in criterion.weighed(counts.reshape(2, classes)))
+        return sum(score(child) for child in criterion.weigh(counts.reshape(2, classes)))
 
     added, replaced = [], 0.0
     for counts in itertools.product(range(3), repeat=2 * classes):
@@ -80,7 +80,7 @@ def test_queries_score_splits_thresholds_and_noisy_tables_by_costs() -> None:
         ({"criterion": "max", "costs": [1, 0]}, "whole numbers from 1 to 1000"),
         ({"criterion": "max", "costs": [1, 2.5]}, "whole numbers from 1 to 1000"),
         ({"criterion": "max", "costs": []}, "whole numbers from 1 to 1000"),
-        ({"criterion": "norm", "costs": [1, 3]}, "costs are for the criterion 'max', not for 'norm'"),
+        ({"criterion": "norm", "costs": [1, 3]}, "costs need the criterion 'max', not 'norm'"),
         ({"criterion": "max", "costs": [1, 2, 3]}, "costs has 3 numbers; 'ill' has 2 classes: no, yes"),
     ],
 )
@@ -105,7 +105,7 @@ def test_costs_find_the_split_that_errors_of_one_class_need() -> None:
 
 @pytest.mark.skipif(not installed(), reason="proofs need the extra 'prove': pip install -e '.[prove]'")
 def test_the_claims_of_costs_are_proved_and_audited() -> None:
-    scored = with_costs(2, 1, 7).scored
+    scored = with_costs(2, 1, 7).formula_claims
     for proof in prove(scored.shape, scored.claims):
         assert proof.verdict == "proved", proof.problem
         assert proof.argument is not None

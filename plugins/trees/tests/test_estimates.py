@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dpframework_trees.estimates import Grown, consistent, expected_errors, finish, noise_variance, prune_tree
+from dpframework_trees.estimates import (
+    ReleasedNode,
+    expected_errors,
+    finish,
+    make_consistent,
+    noise_variance,
+    prune_tree,
+)
 from dpframework_trees.tree import Inner, Leaf
 
 import dpframework as dpf
@@ -15,12 +22,12 @@ import dpframework as dpf
 SPLIT = dpf.Below("size", 3)
 
 
-def leaf(*counts: float, variance: float = 0.01, rows: tuple[float, float] | None = None) -> Grown:
-    return Grown(None, (), (np.array(counts, dtype=np.float64), variance), rows)
+def leaf(*counts: float, variance: float = 0.01, rows: tuple[float, float] | None = None) -> ReleasedNode:
+    return ReleasedNode(None, (), (np.array(counts, dtype=np.float64), variance), rows)
 
 
-def node(*children: Grown, rows: tuple[float, float] | None = None) -> Grown:
-    return Grown(SPLIT, children, None, rows)
+def node(*children: ReleasedNode, rows: tuple[float, float] | None = None) -> ReleasedNode:
+    return ReleasedNode(SPLIT, children, None, rows)
 
 
 def end(*counts: float) -> Leaf:
@@ -43,20 +50,20 @@ def test_counts_are_the_least_squares_of_leaves_and_of_their_node() -> None:
     design = np.concatenate([np.eye(6), np.ones((1, 6))]) * weights[:, np.newaxis]
     expected = np.linalg.lstsq(design, np.array([*leaves.ravel(), own]) * weights, rcond=None)[0].reshape(3, 2)
     few = [leaf(*counts, variance=each) for counts, each in zip(leaves, variances, strict=True)]
-    found = consistent(node(*few, rows=(own, of_own)))
+    found = make_consistent(node(*few, rows=(own, of_own)))
     assert np.array([child.counts for child in found.children]) == pytest.approx(expected)
     assert found.counts == pytest.approx(expected.sum(axis=0))
 
 
 def test_a_leafs_own_count_is_weighed_with_the_sum_of_its_classes() -> None:
     """Classes of variance 3 each have a sum of 6; with 2 of the count, 3/4 of what they differ by is taken off."""
-    found = consistent(leaf(10, 20, variance=3.0, rows=(22.0, 2.0)))
+    found = make_consistent(leaf(10, 20, variance=3.0, rows=(22.0, 2.0)))
     assert found.counts.tolist() == [7.0, 17.0]
 
 
 def test_levels_add_up_from_leaves_to_the_root_and_nothing_is_below_0() -> None:
     tree = node(node(leaf(-4, 9, variance=1), leaf(30, 1, variance=3)), leaf(5, 50, variance=2), rows=(100.0, 1.0))
-    top = consistent(tree)
+    top = make_consistent(tree)
     below, beside = top.children
     assert top.counts == pytest.approx(below.counts + beside.counts)
     assert below.counts == pytest.approx(below.children[0].counts + below.children[1].counts)
@@ -76,7 +83,7 @@ def test_levels_add_up_from_leaves_to_the_root_and_nothing_is_below_0() -> None:
 
 def test_a_nodes_probabilities_are_those_of_its_rows() -> None:
     """With next to no noise those are the shares of the counts, on every level."""
-    whole = finish(consistent(node(node(leaf(900, 100), leaf(500, 1500)), leaf(1000, 4000))))
+    whole = finish(make_consistent(node(node(leaf(900, 100), leaf(500, 1500)), leaf(1000, 4000))))
     assert isinstance(whole, Inner)
     inner = whole.children[0]
     assert isinstance(inner, Inner)
@@ -91,7 +98,7 @@ def test_a_nodes_probabilities_are_those_of_its_rows() -> None:
 
 def test_rows_of_leaves_are_drawn_towards_their_mean_by_the_noise_of_all_their_classes() -> None:
     """Two classes of variance 400 have a sum of 800. Of a mean of 60 that leaves 60**2 / (60**2 + 2 * 800) = 9/13."""
-    whole = finish(consistent(node(leaf(80, 20, variance=400), leaf(10, 10, variance=400))))
+    whole = finish(make_consistent(node(leaf(80, 20, variance=400), leaf(10, 10, variance=400))))
     assert isinstance(whole, Inner)
     rows = np.array([9 * 100 + 4 * 60, 9 * 20 + 4 * 60]) / 13
     shares = np.array([child.probabilities for child in whole.children])

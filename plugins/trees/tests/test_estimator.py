@@ -121,7 +121,7 @@ def test_a_warning_points_at_the_fit():
 
 def test_a_schema_without_the_class_warns_that_classes_are_read_off_the_data():
     X, y = people()
-    with pytest.warns(PrivacyWarning, match="read off y"):
+    with pytest.warns(PrivacyWarning, match="come from y"):
         tree = DPID3Classifier(epsilon=20, schema=SCHEMA.select(["age", "city"])).fit(X, y)
     assert not tree.private_
 
@@ -255,7 +255,7 @@ def test_missing_values_and_values_outside_the_range_at_prediction():
 def test_a_schema_that_does_not_fit_x_is_refused():
     X, y = people()
     for columns, sentence in [
-        (X[["age"]], "say by target="),
+        (X[["age"]], "with target="),
         (X.rename(columns={"age": "agee"}), "did you mean 'age'"),
         (np.zeros((len(X), 4)), "describe them all"),
     ]:

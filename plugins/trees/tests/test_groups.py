@@ -41,7 +41,7 @@ def test_rows_beyond_the_bound_and_rows_of_nobody_are_left_out(estimator) -> Non
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda one: type(one).__name__)
 def test_groups_that_cannot_be_are_one_sentence(estimator) -> None:
-    with pytest.raises(dpf.InputError, match="y has 400 rows and groups has 3; they must have as many"):
+    with pytest.raises(dpf.InputError, match="y has 400 rows and groups has 3; give the same number of both"):
         clone(estimator).fit(X, Y, GROUPS[:3])
     with pytest.raises(dpf.InputError, match="rows_per_unit is 4, and nothing says whose a row is; give"):
         clone(estimator).set_params(rows_per_unit=4).fit(X, Y)

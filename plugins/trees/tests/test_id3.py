@@ -13,10 +13,10 @@ import pytest
 from dpframework_trees import DPID3, id3
 from dpframework_trees.budgets import tree_budget
 from dpframework_trees.estimates import (
-    Grown,
-    consistent,
+    ReleasedNode,
     expected_errors,
     finish,
+    make_consistent,
     prune_tree,
     tree_result,
 )
@@ -173,26 +173,26 @@ def test_thresholds_off_the_grid_assume_nothing():
     assert study.plan().refusals() == []
 
 
-def grown_leaf(a: float, b: float, variance: float = 0.01) -> Grown:
-    return Grown(None, (), (np.array([a, b], dtype=float), variance), None)
+def grown_leaf(a: float, b: float, variance: float = 0.01) -> ReleasedNode:
+    return ReleasedNode(None, (), (np.array([a, b], dtype=float), variance), None)
 
 
 def test_noise_in_other_classes_leaves_a_node_as_sure_as_it_is():
     # nine of ten rows of one class, and noise: with 0 for negative counts it would be .9
-    node = finish(consistent(Grown(None, (), (np.array([900.0, -60, 50, -40, 50]), 1600.0), None)))
+    node = finish(make_consistent(ReleasedNode(None, (), (np.array([900.0, -60, 50, -40, 50]), 1600.0), None)))
     assert 0.93 < node.probabilities[0] < 0.96
 
 
 def test_a_node_has_the_mean_shares_of_its_leaves():
-    grown = Grown(dpf.Below("size", 3), (grown_leaf(90, 10), grown_leaf(60, 240)), None, None)
-    node = finish(consistent(grown))
+    grown = ReleasedNode(dpf.Below("size", 3), (grown_leaf(90, 10), grown_leaf(60, 240)), None, None)
+    node = finish(make_consistent(grown))
     below, above = (child.probabilities for child in node.children)
     assert node.probabilities == pytest.approx(below / 4 + above * 3 / 4, abs=1e-3)
 
 
 def test_counts_are_made_consistent_from_leaves_to_root():
-    grown = Grown(dpf.Below("size", 3), (grown_leaf(10, 2, 4.0), grown_leaf(3, 30, 4.0)), None, (40.0, 2.0))
-    counted = consistent(grown)
+    grown = ReleasedNode(dpf.Below("size", 3), (grown_leaf(10, 2, 4.0), grown_leaf(3, 30, 4.0)), None, (40.0, 2.0))
+    counted = make_consistent(grown)
     assert counted.counts == pytest.approx(sum(child.counts for child in counted.children))
     # between the leaves' sum, 45, and the node's own count, 40, nearer to the more exact one
     assert 40 < counted.counts.sum() < 42.5
@@ -209,16 +209,16 @@ def test_the_depth_follows_from_epsilon_and_public_rows(rows, depth):
 
 
 def test_pruning_drops_a_split_that_saves_no_errors_and_keeps_one_that_does():
-    useless = Grown(dpf.Below("size", 3), (grown_leaf(50, 10), grown_leaf(48, 12)), None, None)
-    useful = Grown(dpf.Below("size", 3), (grown_leaf(50, 1), grown_leaf(2, 60)), None, None)
-    assert not hasattr(prune_tree(finish(consistent(useless))), "split")
-    assert hasattr(finish(consistent(useless)), "split")
-    assert hasattr(prune_tree(finish(consistent(useful))), "split")
+    useless = ReleasedNode(dpf.Below("size", 3), (grown_leaf(50, 10), grown_leaf(48, 12)), None, None)
+    useful = ReleasedNode(dpf.Below("size", 3), (grown_leaf(50, 1), grown_leaf(2, 60)), None, None)
+    assert not hasattr(prune_tree(finish(make_consistent(useless))), "split")
+    assert hasattr(finish(make_consistent(useless)), "split")
+    assert hasattr(prune_tree(finish(make_consistent(useful))), "split")
 
 
 def test_a_pruned_tree_still_ranks_as_the_whole_one_does():
     # one class is likelier on both sides, so the split saves no errors, but it tells 62 % from 90 %
-    grown = Grown(dpf.Below("size", 3), (grown_leaf(900, 100), grown_leaf(620, 380)), None, None)
+    grown = ReleasedNode(dpf.Below("size", 3), (grown_leaf(900, 100), grown_leaf(620, 380)), None, None)
     schema = dpf.Schema([dpf.Numeric("size", 0, 8, cuts=[3]), dpf.Boolean("ill")])
     shown, whole = (tree_result(grown, schema["ill"], schema, prune=prune).tree for prune in (True, False))
     rows = [{"size": 1}, {"size": 5}]

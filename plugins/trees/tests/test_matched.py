@@ -208,7 +208,7 @@ def test_matches_and_trees_share_the_budget_as_asked() -> None:
         arranged = MatchedTrees(1, matches=matches, trees=trees).arrange(bounded(20_000))
         assert (arranged.matches, arranged.groups, arranged.trees, arranged.forest) == expected
     for number in (-9, 1, 3, 8, 10, 99):
-        with pytest.raises(dpf.InputError, match=rf"matches is {number}; accepted are 0, 5, 7, 9, and multiples of 9"):
+        with pytest.raises(dpf.InputError, match=rf"matches is {number}; give 0, 5, 7, 9, or a multiple of 9 up to 90"):
             MatchedTrees(1, matches=number)
 
 

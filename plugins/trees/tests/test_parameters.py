@@ -28,7 +28,7 @@ GRADE = SCHEMA["grade"]
         ({"costs": [1, 0]}, "costs are [1, 0]; whole numbers from 1 to 1000 are needed, one for each class"),
         ({"costs": [1001, 1]}, "costs are [1001, 1]; whole numbers from 1 to 1000 are needed, one for each class"),
         ({"costs": [1, 2.5]}, "costs are [1, 2.5]; whole numbers from 1 to 1000 are needed, one for each class"),
-        ({"costs": [1, 2], "criterion": "gini"}, "costs are for the criterion 'max', not for 'gini'"),
+        ({"costs": [1, 2], "criterion": "gini"}, "costs need the criterion 'max', not 'gini'; set criterion = 'max'"),
         ({"criterion": "maxx"}, "criterion 'maxx' is unknown; did you mean 'max'?"),
     ],
 )
@@ -67,5 +67,5 @@ def test_all_attributes_but_the_class_are_split_on_unless_they_are_named() -> No
     one = attrs.evolve(SCHEMA, attributes=[*SCHEMA, dpf.Categorical("one", ["x"])])
     refused("one", None, "target 'one' has a single class; a tree needs two or more", one)
     assert str(nothing_to_split(GRADE)) == (
-        "no attribute can be split for target 'grade'; the schema needs one with two values or a cut"
+        "no attribute can be split for target 'grade'; add one with two or more values, or with a cut"
     )

@@ -542,10 +542,10 @@ BAD = [
     (lambda m: m(1, starts="wolf"), "starts is 'wolf'"),
     (lambda m: m(1, starts=[]), r"starts is \[\]; give a positive number"),
     (lambda m: m(1, starts=1.5), "starts is 1.5"),
-    (lambda m: m(1, starts=[["wolf"]]), "give a positive number of tests, or a list of attributes' names"),
+    (lambda m: m(1, starts=[["wolf"]]), "give a positive number of tests, or a list of attribute names"),
     (
         lambda m: m(1).plan(attrs.evolve(SCHEMA, attributes=[*SCHEMA, dpf.Boolean("starting test", view="left")])),
-        "'starting test' has the name of one that the miner derives",
+        "'starting test' has the name of an attribute that the miner derives",
     ),
     (lambda m: m(1, starts=["wolff"]).plan(SCHEMA), "did you mean 'wolf'"),
     (lambda m: m(1, starts=["wolf", "wolf"]).plan(SCHEMA), "starts names an attribute twice"),
@@ -591,7 +591,7 @@ def test_drawn_starts_are_those_of_a_public_seed_and_cost_nothing(miner):
     assert planned(starts=2, drawn=7) == planned(starts=names)
     assert planned(starts=2, drawn=7) != planned(starts=2)  # which pays for a selection
     assert miner(2, starts=names, drawn=3).named_starts(SCHEMA) == names
-    with pytest.raises(dpf.InputError, match="99 starts are to be drawn of"):
+    with pytest.raises(dpf.InputError, match="99 starts are to be drawn from"):
         miner(2, starts=99, drawn=1).plan(SCHEMA)
 
 

@@ -349,11 +349,11 @@ def test_the_regressor_is_private_with_a_public_schema_and_warns_without():
     assert ends.shape == (3_000, 2)
     assert ((ends[:, 0] <= model.predict(X)) & (model.predict(X) <= ends[:, 1])).all()
     assert model.feature_importances_.sum() == pytest.approx(1)
-    with pytest.warns(PrivacyWarning, match="its bounds are read off y"):
+    with pytest.warns(PrivacyWarning, match="its bounds come from y"):
         assert not DPAdditiveRegressor(epsilon=4, schema=SCHEMA.select(["size", "colour"])).fit(X, y).private_
     with pytest.raises(dpf.InputError, match="X has 3000 rows and y has 10"):
         DPAdditiveRegressor(schema=SCHEMA).fit(X, y[:10])
-    with pytest.raises(dpf.InputError, match="no numbers"), pytest.warns(PrivacyWarning):
+    with pytest.raises(dpf.InputError, match="not numbers"), pytest.warns(PrivacyWarning):
         DPAdditiveRegressor().fit(X, ["a"] * 3_000)
     with pytest.raises(dpf.InputError, match="'price' is boolean; a numeric one is needed"):
         DPAdditiveRegressor(schema=SCHEMA.replace(dpf.Boolean("price"))).fit(X, y > 20)

@@ -19,7 +19,7 @@ from dpframework_trees.sampling import (
     LOGARITHMS,
     ExactTrees,
     MarkovChainTrees,
-    levels,
+    depth_bound,
     log_share,
     on_lattice,
     scale_on_lattice,
@@ -215,8 +215,8 @@ def test_what_does_not_depend_on_the_scale_is_below_what_is_allowed_for_it():
 
 def test_the_depth_that_is_paid_for_is_not_below_the_real_one():
     for depth, tests in itertools.product(range(1, 8), (2, 3, 50, 604)):
-        assert depth <= levels(tests ** (2**depth - 1)) <= depth + 4
-    assert levels(None) == 15
+        assert depth <= depth_bound(tests ** (2**depth - 1)) <= depth + 4
+    assert depth_bound(None) == 15
 
 
 # --- whole trees ----------------------------------------------------------------------------------------------------
@@ -373,7 +373,7 @@ def test_what_is_paid_is_what_the_levels_of_a_tree_add_up_to():
     """Eight times the sum over levels of (K + 4 M + 3 M d) u R, and half a lattice step a node."""
     for depth in (1, 2, 3):
         facts = query(depth).facts()
-        known = levels(facts.answer_length)
+        known = depth_bound(facts.answer_length)
         one = UNIT_ROUNDOFF * 5001 * Fraction(1001, 1000)
         terms = sum(13 + 2 * 2 + 4 + 3 * d for d in range(1, known + 1)) * one
         nodes = Fraction(2**known - 1, 2) * ExactTrees(1).lattice_unit(facts)
@@ -437,7 +437,7 @@ def test_what_is_paid_for_rounding_is_exactly_what_the_module_derives(criterion)
         facts = query(depth, criterion).facts()
         declared, exact, walked = facts.sensitivity(dpf.queries.Norm.LINF), ExactTrees("0.3"), MarkovChainTrees(1)
         assert exact.lattice_unit(facts) == walked.lattice_unit(facts) == Fraction(1, 2**28)
-        most = levels(facts.answer_length)
+        most = depth_bound(facts.answer_length)
         # (K + 4 M + 3 M d) u R is at most (2 + 3/2 d) r, since r is at least (K + 2 M) u R
         of_levels = sum((2 + Fraction(3, 2) * d) * facts.rounding for d in range(1, most + 1))
         half_steps = [Fraction(1, 2**29)] * sum(2**d for d in range(most))

@@ -8,7 +8,7 @@ from dpframework_trees.additive import Design
 from dpframework_trees.additive.design import probabilities
 from dpframework_trees.additive.fitting import Rows, minimise
 from dpframework_trees.additive.perturbation import draw_noise
-from dpframework_trees.additive.shrinkage import factor_of, shrunk
+from dpframework_trees.additive.shrinkage import factor_of, shrink
 from dpframework_trees.additive.stretch import centre
 from dpframework_trees.additive.tuning import Tuned, expected_spread
 
@@ -56,7 +56,7 @@ def test_numbers_intercept_and_means_are_left(classes):
     design = design_of(classes, numeric=(1,))
     tuned = Tuned(design, Fraction(1, 10))
     w = centre(np.random.default_rng(0).normal(0, 0.01, (design.columns, design.outputs)))
-    found = shrunk(tuned, w)
+    found = shrink(tuned, w)
     of_two, numeric, rest = slice(0, 1), slice(1, 4), slice(4, 9)
     assert np.array_equal(found[numeric], w[numeric])
     assert np.array_equal(found[-1], w[-1])
@@ -79,7 +79,7 @@ def test_attributes_that_tell_nothing_cost_less():
     for seed in range(5):
         w = minimise(Rows(cells[:4_000], classes[:4_000], design), tuned, draw_noise(tuned, SeededRandomness(seed)))
         losses = []
-        for own in (w, shrunk(tuned, w)):
+        for own in (w, shrink(tuned, w)):
             p = probabilities((design.of_cells.T @ own)[cells[4_000:]].sum(axis=1))
             losses.append(-np.log(p[np.arange(4_000), classes[4_000:]]).mean())
         gained.append(losses[0] - losses[1])

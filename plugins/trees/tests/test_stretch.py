@@ -10,7 +10,7 @@ from dpframework_trees.additive.bands import expected_deviations
 from dpframework_trees.additive.design import probabilities
 from dpframework_trees.additive.fitting import Loss, Rows, minimise
 from dpframework_trees.additive.perturbation import draw_noise
-from dpframework_trees.additive.shrinkage import shrunk
+from dpframework_trees.additive.shrinkage import shrink
 from dpframework_trees.additive.stretch import MOST, _scores, centre, evidence_of, stretch_of
 from dpframework_trees.additive.tuning import Tuned
 
@@ -156,7 +156,7 @@ def test_a_model_has_the_scores_that_were_stretched():
     given = [Categorical(f"a{j}", ["x", "y", "z"]) for j in range(ATTRIBUTES)]
     model = AdditiveModel.of_fit(tuned, w, Boolean("ill"), given)
     of_terms = [term.values[rows.cells[:, j] - CELLS * j] for j, term in enumerate(model.terms)]
-    assert model.intercept + np.sum(of_terms, axis=0) == pytest.approx(factor * scores_of(rows, shrunk(tuned, w)))
+    assert model.intercept + np.sum(of_terms, axis=0) == pytest.approx(factor * scores_of(rows, shrink(tuned, w)))
     assert model.terms[0].deviations == pytest.approx(factor * expected_deviations(tuned)[:CELLS])
 
 

@@ -94,8 +94,8 @@ def test_a_model_says_what_it_adds_to_what_and_what_matters_most() -> None:
         "  [0, 60): +0.50 ± 0.20 to 0.80",
         "  [60, 80]: -0.50 ± 0.40 to 1.00",
         "  missing: +0.12 ± 0.60 to 1.20",
-        "±: 2 standard deviations of noise, from what even rows and unrelated attributes leave to the most that any",
-        "rows leave.",
+        "±: 2 standard deviations of noise. The smaller number is for evenly spread rows and unrelated attributes,",
+        "the larger one for any rows.",
     ]
     frame = MODEL.to_frame()
     assert frame.columns == ["attribute", "cell", "added to true", "noise_even", "noise_most"]

@@ -307,12 +307,12 @@ def test_the_association_of_two_tests_is_the_score_that_is_proved() -> None:
 def test_the_formulas_of_pairs_are_those_of_their_sums() -> None:
     """Half of G + H - N, and G (1 + H / n) / 2, for sums 5, 7 and 3 over 14 rows."""
     for name, value, bounds in (("gain", Fraction(9, 2), ("1", "1/2", "3/2")), ("product", Fraction(15, 4), "123")):
-        (claims,) = pair_score_named(name).scored
+        (claims,) = pair_score_named(name).formula_claims
         assert isinstance(claims.shape, Outer)
         sums = dict(zip([total.cell for total in claims.shape.totals], (5, 7, 3), strict=False))
         assert value_of(claims.shape.body, {**sums, formulas.table_rows: 14}, exact=True) == value
         assert [value_of(claim.bound, {}, exact=True) for claim in claims.claims] == list(map(Fraction, bounds))
-    assert pair_score_named("published").scored == ()
+    assert pair_score_named("published").formula_claims == ()
 
 
 def test_cross_tables_give_the_counts_of_every_query() -> None:

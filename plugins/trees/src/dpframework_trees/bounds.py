@@ -23,25 +23,25 @@ STOPPED = "a node ends where its noisy count is small, so that counts of such le
 def class_count_bounds(
     part: PlannedPart, paths: Iterable[str], leaves: int, classes: int, biases: Iterable[str], chosen: str
 ) -> list[ErrorBound]:
-    """Return the error bounds of all class counts of a tree, and of the steps beside them.
+    """Return the error bounds of all class counts of a tree, and of the steps that release other things.
 
-    A leaf's counts are released. A node above it has sums, up to the root with all leaves; so has a leaf of a tree that
-    was pruned.
+    The counts of leaves are released. The counts of an inner node are sums over the leaves below it, at most over all
+    leaves at the root. A leaf of a pruned tree may have been an inner node, so its counts may be such sums, too.
 
     Parameters
     ----------
     part
-        What is planned.
+        The part of the plan that releases the tree.
     paths
-        The steps that release the leaves' class counts.
+        The paths of the steps that release the leaves' class counts.
     leaves
-        How many there are at most.
+        The largest number of leaves.
     classes
-        How many counts each has.
+        The number of classes, so of the counts of each leaf.
     biases
-        What post-processing does besides cutting off at 0.
+        Sentences on how post-processing may bias the counts, besides setting negative ones to 0.
     chosen
-        What the steps beside them choose.
+        What the other steps choose, as a phrase for the report.
     """
     released = [*paths]
     found = []

@@ -12,23 +12,23 @@ LEAF_SHARE = Fraction(3, 10)
 COUNT_SHARE = Fraction(1, 10)
 BUDGETS = ("growing", "published")
 DEPTH = 5
-SHALLOW = ((100, 1), (300, 2), (1_500, 4))  # rows times epsilon below which a tree has that depth
+SHALLOW = ((100, 1), (300, 2), (1_500, 4))  # a bound on rows times epsilon, and the depth of a tree below it
 
 
 @attrs.frozen
 class TreeBudget:
-    """The epsilon of every kind of step of a tree, by level (the root's is 0).
+    """The epsilon of every kind of step of a tree, by level. The root has level 0.
 
     Attributes
     ----------
     select
-        The epsilon of the selection, one entry a level of inner nodes.
+        The epsilon of a node's selection of its split, with one entry for each level of inner nodes.
     threshold
-        The epsilon of each numeric attribute's split point, one entry a level of inner nodes.
+        The epsilon of each numeric attribute's split point, with one entry for each level of inner nodes.
     count
-        The epsilon of each node's noisy count; 0 if the tree does not stop on counts.
+        The epsilon of each node's noisy count. 0 if the tree does not stop on counts.
     leaf
-        The epsilon of a leaf's class counts, one entry a level at which a path may end.
+        The epsilon of a leaf's class counts, with one entry for each level at which a path may end.
     """
 
     select: tuple[Fraction, ...]
@@ -38,14 +38,29 @@ class TreeBudget:
 
 
 def tree_budget(kind: str, epsilon: Fraction, depth: int, *, thresholds: int, counts: bool) -> TreeBudget:
-    """Divide epsilon for a tree of a depth, with a number of split points a node, and noisy counts or not.
+    """Divide the epsilon of a tree between its steps.
 
-    `published` (Friedman and Schuster 2010) gives every step of a path the same: with counts and k split points
-    epsilon / ((2 + k) d + 2), which without numeric attributes is epsilon / (2 (d + 1)).
+    `published` (Friedman and Schuster 2010) gives every step of a path the same epsilon. With noisy counts, k split
+    points per node and depth d that is epsilon / ((2 + k) d + 2). Without numeric attributes, it is
+    epsilon / (2 (d + 1)).
 
-    `growing` gives the leaves 30 % and the levels 70 % in proportions 5 : 7 : 10 : 14 : 20 ... (a factor of about
-    the root of 2 a level), because deeper nodes hold fewer rows; noisy counts, if any, take 10 % from the levels.
-    A path that ends early hands what it has left to its leaf.
+    `growing` gives 30 % to the leaves and 70 % to the levels. Deeper nodes hold fewer rows, so the levels get shares in
+    the proportions 5 : 7 : 10 : 14 : 20 ..., which grow by a factor of about the square root of 2 per level. Noisy
+    counts, if there are any, get 10 % of the budget, and the levels 60 %. Where a path ends early, its leaf gets the
+    budget that is left for the levels below.
+
+    Parameters
+    ----------
+    kind
+        "published" or "growing".
+    epsilon
+        The budget of the whole tree.
+    depth
+        The number of levels of inner nodes.
+    thresholds
+        How many split points each node releases before its selection.
+    counts
+        Whether each node releases a noisy count.
 
     Raises
     ------
@@ -77,9 +92,10 @@ def tree_budget(kind: str, epsilon: Fraction, depth: int, *, thresholds: int, co
 
 
 def depth_for(rows: int | None, epsilon: Fraction) -> int:
-    """Return the depth that suits a public number of rows, or None if there is none.
+    """Return the depth that suits a public number of rows, or `DEPTH` if that number is not public (None).
 
-    A deep tree spends most of its budget on thin nodes. With few rows and a small epsilon that is worse than no tree.
+    A deep tree spends most of its budget on nodes of few rows. With few rows and a small epsilon it would predict worse
+    than no tree at all.
 
     Examples
     --------

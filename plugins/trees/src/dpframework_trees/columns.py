@@ -1,4 +1,4 @@
-"""The columns and classes that an estimator is given, with their public or inferred schema."""
+"""The columns X and the outcomes y that an estimator is given, with their public or inferred schema."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ CLASS, NUMBER = "class", "number"
 
 
 class PrivacyWarning(UserWarning):
-    """A fit whose result is not covered by its claim of differential privacy."""
+    """A warning that a fit is not covered by its claim of differential privacy, or costs more than it seems."""
 
 
 @attrs.frozen(eq=False, repr=False)
 class Outcomes:
-    """y, in which no cell decides how another one is read.
+    """The outcomes y, kept so that no cell decides how another cell is read.
 
     Attributes
     ----------
     cells
-        What a table reads: of a list or a series the container itself.
+        The cells, in a container that a table reads: a list, a series or an array.
     dtype
-        The type of the container, which is public; None for a list, which has none.
+        The type of the container that was given, which is public. None for a list, since it has no type.
     """
 
     cells: Any
@@ -39,12 +39,12 @@ class Outcomes:
 
     @classmethod
     def of(cls, y: Any) -> Outcomes:
-        """Return y, a sequence, or else anything that numpy reads in one dimension.
+        """Return the outcomes in y: a series, a sequence, or anything that numpy reads as one dimension.
 
         Raises
         ------
         InputError
-            If there is none.
+            If y is None.
         """
         if y is None:
             raise InputError("requires y to be passed, but the target y is None")
@@ -58,7 +58,7 @@ class Outcomes:
             return cls([_only(cell) for cell in y], None)
         with silenced(streams=True):
             given = np.asarray(y)
-        array = np.asarray(column_or_1d(given, warn=True))  # of y's shape, which is public
+        array = np.asarray(column_or_1d(given, warn=True))  # a warning is about y's shape, which is public
         return cls(array, array.dtype)
 
     def __len__(self) -> int:
@@ -67,32 +67,32 @@ class Outcomes:
 
     @property
     def array(self) -> NDArray[Any]:
-        """All cells in an array, whose type may follow from a single one: to infer a schema from."""
+        """All cells in an array, to infer a schema from. A single cell may decide the array's type."""
         with silenced(streams=True):
             return np.asarray(self.cells)
 
     @property
     def typed(self) -> Outcomes:
-        """The same with the type of the array, for a fit that is not private."""
+        """The same outcomes with the type of `array`, for a fit that is not private."""
         return attrs.evolve(self, dtype=self.array.dtype)
 
 
 def _only(cell: Any) -> Any:
-    """Return the cell of a row that is a list of one cell, as the rows of a column are written."""
+    """Return the only cell of a row that is written as a list, and any other cell as it is."""
     return cell[0] if isinstance(cell, list | tuple) and len(cell) == 1 else cell
 
 
-def each_by_itself(column: Any) -> Any:
+def keep_cells(column: Any) -> Any:
     """Return a column whose cells are read one by one, as its container holds them.
 
-    numpy would choose one type for all cells of a list, and for those of a series where some are null. Then one row
-    more could make two people's ids equal: floats do not tell 2**53 from 2**53 + 1.
+    numpy would choose one type for all cells of a list, or of a series with nulls. Then one more row could make two
+    people's ids equal, since floats do not tell 2**53 from 2**53 + 1.
     """
     return column if isinstance(column, list | tuple) or _as_series(column) is not None else column_or_1d(column)
 
 
 def _as_series(column: Any) -> Any:
-    """Return a series of polars, pandas or pyarrow for narwhals, None for anything else."""
+    """Return a series of polars, pandas or pyarrow as a narwhals series, and None for anything else."""
     import narwhals as nw
 
     found = nw.from_native(column, series_only=True, pass_through=True)
@@ -106,13 +106,13 @@ class InputColumns:
     Attributes
     ----------
     schema
-        The public schema; None if one is to be inferred.
+        The public schema. None if one is to be inferred.
     target
-        The schema's name of the class; None if that is to be found.
+        The schema's name for y. None if it is the only attribute that X has no column for.
     names
-        The columns' names.
+        The names of the columns of X.
     named
-        Whether they are the schema's: those of an array are by position.
+        Whether `names` are names of the schema. The columns of an array are matched to the schema by position instead.
     """
 
     schema: Schema | None
@@ -121,54 +121,56 @@ class InputColumns:
     named: bool
 
     def with_class(self, columns: list[Any], outcomes: Outcomes) -> tuple[Schema, str]:
-        """Return a schema of the columns, in their order, and the class, and the class's name.
+        """Return a schema of the columns, in their order, with the class last, and the name of the class.
 
-        Outcomes are looked at only if the schema does not have them.
+        The outcomes are looked at only if the schema has no attribute for the class.
 
         Raises
         ------
         InputError
-            If the schema does not describe them, or the classes are of no use.
+            If the schema does not describe the columns. If the class is to be inferred, also if y has missing values or
+            a single class.
         ValueError
-            If the classes are to be inferred, and are numbers with fractions, or not finite.
+            If the class is to be inferred, and y holds fractions or infinite numbers.
         """
         known, target = self._attributes_of(columns)
         if target is not None:
             return known, target
         if self.schema is not None:
-            _warn("the schema has no attribute for the class: its values are read off y, so this fit is not private", 4)
+            _warn("the schema has no attribute for the class; its values come from y, so this fit is not private", 4)
         name = _free_name(CLASS, known.names)
         return _with_class(known, name, outcomes.array), name
 
     def with_number(self, columns: list[Any], outcomes: Outcomes) -> tuple[Schema, str]:
-        """Return a schema of the columns, in their order, and the number that is predicted, and that one's name.
+        """Return a schema of the columns, in their order, with the predicted number last, and that number's name.
 
-        Outcomes are looked at only if the schema does not have y.
+        The outcomes are looked at only if the schema has no attribute for y.
 
         Raises
         ------
         InputError
-            If the schema does not describe them, or y is to be inferred and has values that are no numbers.
+            If the schema does not describe the columns, or if it has no attribute for y and y holds values that are not
+            numbers.
         """
         known, target = self._attributes_of(columns)
         if target is not None:
             return known, target
         if self.schema is not None:
-            _warn("the schema has no attribute for y: its bounds are read off y, so this fit is not private", 4)
+            _warn("the schema has no attribute for y; its bounds come from y, so this fit is not private", 4)
         try:
             numbers = np.asarray(outcomes.array, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError("y has values that are no numbers; a regression needs numbers") from None
+            raise InputError("y has values that are not numbers; a regression needs numbers") from None
         name, low, high = _free_name(NUMBER, known.names), float(numbers.min()), float(numbers.max())
         bounds = Numeric(name, low, high if high > low else low + 1, bins=1)
         inferred = tuple(dict.fromkeys((*known.inferred, "bounds of y: observed")))
         return attrs.evolve(known, attributes=(*known.attributes, bounds), inferred=inferred), name
 
     def _attributes_of(self, columns: list[Any]) -> tuple[Schema, str | None]:
-        """Return the schema's attributes of the columns and of y, and y's name; an inferred one has no such facts."""
+        """Return a schema of the columns, and of y if it has an attribute for y, with that attribute's name or None."""
         if self.schema is None:
             _warn(
-                "no schema was given: one is inferred from the data, so this fit is not private; "
+                "no schema was given, so one is inferred from the data and this fit is not private; "
                 "write a public schema and pass it as schema=",
                 5,
             )
@@ -182,7 +184,7 @@ class InputColumns:
         return self.schema.select(features if target is None else [*features, target]), target
 
     def _features(self, known: Schema) -> tuple[list[str], str | None]:
-        """Return the schema's names of X's columns, in their order, and of the class, if it has that."""
+        """Return the schema's names for the columns of X, in their order, and its name for y, or None."""
         if self.named:
             features = list(self.names)
         else:
@@ -196,22 +198,23 @@ class InputColumns:
                 raise InputError(f"column '{name}' of X is not in the schema; {nearest(name, known.names)}")
         others = [name for name in known.names if name not in features]
         if self.target is not None and self.target not in others:
-            raise InputError(f"target '{self.target}' must be an attribute of the schema, and no column of X")
+            raise InputError(f"target '{self.target}' must be an attribute of the schema, and not a column of X")
         if self.target is None and len(others) > 1:
             shown = ", ".join(map(repr, others[:4]))
             raise InputError(
-                f"the schema has more attributes than X has columns ({shown}); say by target= which is the class"
+                f"the schema has several attributes that are not columns of X ({shown}); "
+                "name the one that y holds with target="
             )
         return features, self.target or next(iter(others), None)
 
 
 def _warn(sentence: str, calls: int) -> None:
-    """Warn at the user's line that called `fit`, with so many calls from there to here."""
+    """Warn at the user's line that called `fit`, which is this number of calls above this function."""
     warnings.warn(sentence, PrivacyWarning, stacklevel=calls + 1)
 
 
 def _plain(column: Any) -> Any:
-    """Return a column for polars, with missing values as None and numbers among texts as texts."""
+    """Return a column for polars. Missing values become None, and numbers become texts if there are texts, too."""
     if hasattr(column, "to_native"):
         if column.dtype.is_numeric():
             return column.to_numpy()
@@ -237,9 +240,9 @@ def _free_name(name: str, taken: Any) -> str:
 
 
 def _with_class(schema: Schema, name: str, classes: NDArray[Any]) -> Schema:
-    """Add a class attribute whose values are those observed."""
-    if classes.dtype.kind in "fc":  # only these may be continuous; sorting texts to find out is slow
-        with silenced():  # it may warn of how many classes there are
+    """Add a class attribute whose values are the observed classes."""
+    if classes.dtype.kind in "fc":  # Only numbers can be continuous, and sorting texts to find out is slow.
+        with silenced():  # scikit-learn may warn that there are many classes.
             check_classification_targets(classes)
     if any(value is None or value != value for value in classes.tolist()):
         raise InputError("y has missing values; every row needs a class")
@@ -251,19 +254,22 @@ def _with_class(schema: Schema, name: str, classes: NDArray[Any]) -> Schema:
 
 
 def class_cells(target: Attribute, outcomes: Outcomes) -> tuple[Any, np.dtype[Any]]:
-    """Return classes as the schema's labels write them, and their type: whole numbers if Booleans are labelled so.
+    """Return classes as the schema's labels write them, and the type of the predicted classes.
+
+    That type is y's. It is int64 for a Boolean y whose classes the schema labels 0 and 1, and it follows from the
+    labels if y is a list.
 
     Raises
     ------
     InputError
-        If y is Boolean or numeric, and no label is. It is known by y's type alone, which is public.
+        If y is Boolean or numeric, and the schema's labels are not. This follows from y's type, which is public.
     """
     dtype = _dtype_of_labels(target) if outcomes.dtype is None else _dtype_in_labels(target, outcomes.dtype)
     return _booleans_as_texts(outcomes.cells), dtype
 
 
 def _dtype_of_labels(target: Attribute) -> np.dtype[Any]:
-    """Return the type of the classes of a y that has none: truths, numbers, or else texts."""
+    """Return the type of classes that are given in a list: Boolean or numeric if all labels are, or else text."""
     labels = [label.lower() for label in target.labels]
     if set(labels) <= {"false", "true"}:
         return np.dtype(np.bool_)
@@ -299,7 +305,7 @@ def _dtype_in_labels(target: Attribute, dtype: np.dtype[Any]) -> np.dtype[Any]:
 def ordered_classes(target: Attribute, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return the class values in y's type, sorted, and their positions among the target's labels.
 
-    Where a label has no value of that type (a bin, a missing class) the classes are the labels.
+    If some label has no value of that type, such as a bin or a missing class, all classes are the labels as texts.
     """
     labels = [label.lower() for label in target.labels]
     values: NDArray[Any] = np.array(target.cells)

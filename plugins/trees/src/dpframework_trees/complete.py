@@ -1,7 +1,7 @@
 """Complete trees of a fixed depth, with a public test at every node, in heap order.
 
-The children of node k are 2 k + 1, where its test holds, and 2 k + 2; after 2**depth - 1 tests come 2**depth leaves. A
-test on a missing value does not hold, so every row falls in one leaf.
+The child of node k where its test holds is 2 k + 1, and the other child is 2 k + 2. The 2**depth - 1 tests are followed
+by 2**depth leaves. A test on a missing value does not hold, so every row falls in one leaf.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class CompleteTree:
     Attributes
     ----------
     candidates
-        The tests that it may ask: binary ones, on the schema's grid.
+        The tests that nodes may have. All are binary, with thresholds on the schema's grid.
     tests
-        For each node, the position of its test, shape (2**depth - 1,).
+        For each node, the position of its test in `candidates`, shape (2**depth - 1,).
     """
 
     candidates: Candidates
@@ -34,7 +34,7 @@ class CompleteTree:
 
     @property
     def depth(self) -> int:
-        """The number of levels."""
+        """The number of tests on each path."""
         return int(len(self.tests) + 1).bit_length() - 1
 
     @property
@@ -49,7 +49,7 @@ class CompleteTree:
         return literal
 
     def path(self, leaf: int) -> Iterator[tuple[Literal, bool]]:
-        """Yield each test on the way to a leaf, from the root, and whether it holds there."""
+        """Yield each test on the path to a leaf, from the root, and whether it holds for the leaf's rows."""
         node, steps = leaf + len(self.tests), []
         while node:
             parent = (node - 1) // 2
@@ -58,7 +58,7 @@ class CompleteTree:
         yield from reversed(steps)
 
     def description(self, leaf: int) -> Description:
-        """Return the description of a leaf, without tests that follow from others on its way."""
+        """Return the description of a leaf's rows, in which no condition occurs twice."""
         schema = self.candidates.schema
         path = self.path(leaf)
         parts = tuple(dict.fromkeys(t if holds else otherwise(t, schema[t.attribute]) for t, holds in path))
@@ -66,7 +66,7 @@ class CompleteTree:
 
     @property
     def cases(self) -> Cases:
-        """The leaves as cells, the last one for the rows that are in no other."""
+        """The leaves as cells of a query. The last leaf holds the rows that are in no other one."""
         return Cases([self.description(leaf) for leaf in range(self.leaves - 1)])
 
     def leaf_codes(self, block: Block) -> NDArray[np.int64]:
@@ -87,7 +87,10 @@ def _leaves(
     below: NDArray[np.bool_],
     depth: int,
 ) -> NDArray[np.int64]:
-    """Return the leaf of each row, where node k tests attribute places[k] for codes[k], or for codes up to it."""
+    """Return the leaf of each row, shape (rows,).
+
+    Node k tests whether the code of attribute `names[places[k]]` equals codes[k], or is at most that where below[k].
+    """
     node, rows = np.zeros(block.rows, dtype=np.int64), np.arange(block.rows)
     columns = np.stack([block.codes(name) for name in names])
     for _ in range(depth):

@@ -1,8 +1,8 @@
 """Splitting criteria, as scores of a split whose sensitivity is known.
 
-The score of a split is the sum of f over its children, f a function of a child's class counts n. Adding a row
-changes one class count of one child by 1, so a score's sensitivity is that of f. Sources: Friedman and Schuster 2010
-for the criteria; the derivations are here, and tests check them by brute force.
+The score of a split is the sum of f over its children, where f is a function of a child's class counts n. Adding a row
+changes one class count of one child by 1, so the score has the sensitivity of f. The criteria are from Friedman and
+Schuster 2010. The derivations are here, and tests check them by brute force.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from dpframework.queries import Norm, Sensitivity, entropy_change
 if TYPE_CHECKING:
     from dpframework_trees.kernels import CriterionKernels
 
-MOST_ROWS = 2**31 - 1  # of a table: the kernels count in 32 bits
+MOST_ROWS = 2**31 - 1  # the most rows of a table, since the kernels count in 32 bits
 UNIT_ROUNDOFF = Fraction(1, 2**53)
-LIBRARY = 8  # unit roundoffs, 4 units in the last place: by which exp, log and log2 may be off
+LIBRARY = 8  # how many unit roundoffs exp, log and log2 may be off by, which are 4 units in the last place
 
 
 @attrs.frozen
@@ -52,15 +52,17 @@ class Criterion:
     Attributes
     ----------
     name
-        Its name in a study.
+        The criterion's name in a study.
     text
-        What f is.
+        The score in words.
     formula
-        The score.
+        The score as a formula.
     bounds
-        What one row moves it by: the rise, the fall, and the change when a row is replaced.
+        Bounds on how far one row moves the score: its rise and its fall when a row is added, and its change when a row
+        is replaced.
     costs
-        What an error costs in each class, for `max` alone: a row counts as often. Empty where all cost the same.
+        For `max` only, the cost of an error on a row of each class. A row counts as often as its error costs. Empty if
+        all errors cost the same.
     """
 
     name: str
@@ -71,26 +73,27 @@ class Criterion:
 
     @property
     def largest_cost(self) -> int:
-        """The largest cost of an error; 1 where all cost the same."""
+        """The largest cost of an error. 1 if all errors cost the same."""
         return max(self.costs, default=1)
 
-    def weighed(self, counts: NDArray[Any]) -> NDArray[Any]:
-        """Return class counts, shape (..., classes), in which a row counts as often as an error in its class costs."""
+    def weigh(self, counts: NDArray[Any]) -> NDArray[Any]:
+        """Return class counts, shape (..., classes), with each class's count multiplied by the cost of its errors."""
         return counts * np.array(self.costs, dtype=np.int64) if self.costs else counts
 
     @property
     def kernels(self) -> CriterionKernels:
-        """The kernels that score by it, compiled from the formula."""
+        """The kernels that compute scores, compiled from the formula."""
         from dpframework_trees.kernels import kernels_of
 
         return kernels_of(self.formula)
 
     @property
-    def scored(self) -> ScoreClaims:
+    def formula_claims(self) -> ScoreClaims:
         """The formula with its claims, which `dpframework prove` proves.
 
-        With costs w it is that of one child, the largest of its w_c n_c: a row is in one child of a split. A row moves
-        the number of its class by w_c, and a largest moves no further than what it is taken of.
+        With costs w, the formula scores one child only, by the largest of its w_c n_c. That is enough, since a row is
+        in one child of a split. The row moves the term of its class c by w_c, and a maximum moves by no more than its
+        terms do.
         """
         if self.costs:
             classes = cells(*(f"class_{k}" for k in range(len(self.costs))))
@@ -102,22 +105,22 @@ class Criterion:
         return score_claims(self.name, self.formula, *self.bounds, scorer=self._score)
 
     def _score(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
-        """Return the score of a table of parts by classes, as the kernels compute it."""
+        """Return the score of a table of children by classes, as the kernels compute it."""
         return float(sum(map(self.kernels.child_score, np.ascontiguousarray(counts, dtype=np.int64))))
 
     def _score_of_child(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
         """Return the score of one child's class counts with costs, as the queries compute it."""
-        return float(self.kernels.child_score(self.weighed(counts)))
+        return float(self.kernels.child_score(self.weigh(counts)))
 
     def sensitivity(
         self, row_bound: int | None, *, exact: bool = False, group: int = 1, classes: int = 2
     ) -> Sensitivity:
         """Return the linf sensitivity of the scores, given a public bound on the rows (None if there is none).
 
-        `group` is how many rows are added or removed, or how many leave while as many come; `classes` how many classes
-        there are, which matters for several rows only.
+        `group` is how many rows are added, removed or replaced. `classes` is the number of classes, which matters only
+        for several rows.
 
-        With `exact`, the bound is the table's public number of rows, and a neighbour with one row more exceeds it.
+        With `exact`, the bound is the table's public number of rows. A neighbour with added rows then exceeds it.
 
         `norm` and `max` are norms of n (the 3-norm, the infinity norm): on counts a norm grows when a count grows,
         and by the triangle inequality by at most the norm of a unit vector, 1. Monotonic; a replacement is a fall
@@ -127,27 +130,28 @@ class Criterion:
         splits. Adding a row of class c changes it by (2 n_c + 1 - f) / (N + 1), which lies in (-1, 1]: at most 1,
         and not monotonic. A replacement in a table of n rows changes it by at most 2 - 2/n.
 
-        For k rows of `gini`: it rises by at most k. Let k_c rows be added to n_c, T = N + k after. It falls by
+        If k rows are added, `gini` rises by at most k. Let k_c of them be added to n_c, and let T = N + k. It falls by
 
             (sum of n_c**2 k / N - 2 sum of n_c k_c - sum of k_c**2) / T.
 
-        Of all n_c that add up to N, those of one class make that largest, since it is convex in them: with j of the k
-        rows of that class, and m = k - j of others, it is (N m - N j - j**2 - q) / T, q being the sum of the others'
-        k_c**2. That is at most (N m - q) / (N + m) = m - (m**2 + q) / (N + m), and q is at least m, and m**2 / (C - 1)
-        for C classes. As m**2 / T is convex and homogeneous, the falls of several children add up to no more than that
-        of their sums: at most m - (m**2 + max(m, m**2 / (C - 1))) / R for some m up to k, with R rows at most. Of
-        tables that differ by up to k rows that leave and up to k that come, both are what they share with up to k rows
-        added: the scores differ by at most k and that fall.
+        This is convex in the n_c. Among all n_c that add up to N, it is therefore largest where all rows are of one
+        class. Let j of the k added rows be of that class, and m = k - j of others. Then the fall is
+        (N m - N j - j**2 - q) / T, where q is the sum of the other classes' k_c**2. That is at most
+        (N m - q) / (N + m) = m - (m**2 + q) / (N + m). For C classes, q is at least m and at least m**2 / (C - 1). As
+        m**2 / T is convex and homogeneous, the falls of several children add up to no more than the fall of one child
+        with their sums. So the fall is at most m - (m**2 + max(m, m**2 / (C - 1))) / R for some m up to k, where R is
+        the largest number of rows. If up to k rows are replaced, both tables are their shared rows with up to k rows
+        added, so the scores differ by at most k plus that fall.
 
-        `information-gain` is f = sum of n_c log2(n_c / N), minus N H of the class given the child. So it never rises
-        when rows are added, and falls by at most what `queries.entropies` derives, for k rows of at most R, and C
-        classes. Monotonic. Tables that differ by rows that leave and rows that come both lie below what they share, by
-        no more than that.
+        `information-gain` is f = sum of n_c log2(n_c / N). The score is minus N H(class given child). So it never rises
+        when rows are added, and it falls by at most what `queries.entropies` derives for k rows of at most R, and C
+        classes. Monotonic. If rows are replaced, the scores of both tables lie below the score of their shared rows, by
+        at most that fall each.
 
         Raises
         ------
         InputError
-            If the criterion needs a bound on the rows and there is none.
+            If the criterion needs a public bound on the rows and there is none.
         """
         with_more = None if row_bound is None else row_bound + (group if exact else 0)
         if self.name == "published-gini":
@@ -172,31 +176,32 @@ class Criterion:
     def for_group(
         self, row_bound: int | None, group: int, classes: int, *, exact: bool = False
     ) -> tuple[Sensitivity, ...]:
-        """Return the sensitivity for several rows where it is less than their sum, else nothing."""
+        """Return the sensitivity for `group` rows if it is less than the sum over single rows, else nothing."""
         if self.name in ("norm", "max", "published-gini") or row_bound is None:
             return ()
         return (self.sensitivity(row_bound, exact=exact, group=group, classes=classes),)
 
     def rounding(self, classes: int, row_bound: int | None, summed: int) -> Fraction:
-        """Return how far a computed sum of f over `summed` children of all rows may be from the true one.
+        """Return how far a computed sum of f over `summed` children, which share all rows, may be from the true sum.
 
         Let u = 2**-53, C the classes, and n the rows of a child. To first order in u:
 
-        - `norm` is the cube root of a sum of cubes. A cube is off by a share of 2 u, the sum by C - 1 more, its root
-          by a third of that. The root begins with the exponential of a third of a logarithm of at most 75, which is off
-          by 300 u. Newton's step leaves the square of that. In floating point it subtracts two numbers that are so near
-          to each other that their difference is exact, but for the 2 u of the cube, a third of which counts: with the
-          last subtraction, less than 2 u. (C + 1) / 3 + 2 is below 13 + 2 C, which is declared: the form before this
-          one needed it, and what a selection pays should not change.
-        - `max` is a count: exact.
-        - `gini`: a term is off by a share of 2 u, a sum of C by C - 1 more: C + 1.
-        - `information-gain`: a quotient is off by a share of u, its logarithm by u / ln 2 and a share of 8 u, its
-          product by one more, a sum of C by C - 1: n u / ln 2, and a share of C + 8 of abs(f), which is at most
-          n log2(C).
+        - `norm` is the cube root of a sum of cubes. A cube has a relative error of 2 u, and the sum adds C - 1 units u.
+          The root has a third of that. The root begins with the exponential of a third of a logarithm of at most 75,
+          which has an error of 300 u. Newton's step leaves the square of that. In floating point it subtracts two
+          numbers that are so near to each other that their difference is exact, except for the 2 u of the cube, a third
+          of which counts. With the last subtraction that is less than 2 u. (C + 1) / 3 + 2 is below 13 + 2 C, which is
+          declared. An earlier form of the computation needed 13 + 2 C, and the cost of a selection should not change.
+        - `max` is a count and exact.
+        - `gini`: a term has a relative error of 2 u, and a sum of C terms adds C - 1. Together that is C + 1.
+        - `information-gain`: a quotient has a relative error of u. Its logarithm is off by u / ln 2 and a relative 8 u,
+          the product adds one u, and a sum of C terms adds C - 1. Together that is n u / ln 2, plus C + 8 units u of
+          abs(f), which is at most n log2(C).
 
-        So f is off by at most K u n, and at most M n in size: M is log2(C) for `information-gain`, else 1. The children
-        share R rows (one more than a public number, which a neighbour may have). Adding up their scores costs a share
-        of u an addition: K u R + summed M u R in all. All terms of second order are covered by a thousandth more.
+        So f is off by at most K u n, and its size is at most M n, where M is log2(C) for `information-gain`, else 1.
+        The children share R rows, which is one more than the public number, since a neighbour may have one more. Each
+        addition of a child's score costs a relative u. In all that is K u R + summed M u R. Another thousandth covers
+        all terms of second order.
         """
         rows = ((MOST_ROWS if row_bound is None else row_bound) + 1) * self.largest_cost
         largest = Fraction(math.ceil(math.log2(classes)) if self.name == "information-gain" else 1)
@@ -211,7 +216,16 @@ class Criterion:
 
 
 def gini_fall(rows: int | None, group: int, classes: int) -> Fraction:
-    """Return the largest fall of `gini` when rows are added to a table, None for any size (see `Criterion`).
+    """Return the largest fall of the `gini` score when a group of rows is added (see `Criterion.sensitivity`).
+
+    Parameters
+    ----------
+    rows
+        The largest number of rows after the addition. None if there is no bound.
+    group
+        How many rows are added.
+    classes
+        The number of classes.
 
     Examples
     --------
@@ -221,8 +235,9 @@ def gini_fall(rows: int | None, group: int, classes: int) -> Fraction:
     if rows is None or rows < 2:
         return Fraction(group)
     others = max(classes, 2) - 1
-    # Concave in m: largest at `others`, where m**2 / others takes over from m, or beside its top above that. If the top
-    # lies below, at (rows - 1) / 2, the same numbers are beside it.
+    # The fall is concave in m. It is largest at m = `others`, where m**2 / others begins to exceed m, or at a whole
+    # number beside its top, if the top lies above that. If the top lies below, at (rows - 1) / 2, the numbers tried
+    # here are beside it as well.
     turns = {rows * others // (2 * (others + 1)), others}
     return max(
         m - (m**2 + max(Fraction(m), Fraction(m**2, others))) / rows
@@ -238,9 +253,9 @@ class KnownRows:
     Attributes
     ----------
     bound
-        The largest number, None if there is none.
+        The largest number of rows that a table may have. None if there is no public bound.
     exact
-        Whether the table has just so many.
+        Whether the table has exactly `bound` rows.
     """
 
     bound: int | None = None
@@ -248,7 +263,7 @@ class KnownRows:
 
     @classmethod
     def of(cls, schema: Schema) -> KnownRows:
-        """Return the facts of a schema."""
+        """Return what a schema says about the number of rows."""
         return cls(schema.row_bound, schema.rows is not None)
 
 
@@ -275,7 +290,7 @@ CRITERIA = {
     )
 }
 
-#: Gini as published: for comparison, not for use.
+#: Gini with the sensitivity that was published, which is twice too large. For comparison, not for use.
 PUBLISHED_GINI = Criterion("published-gini", CRITERIA["gini"].text, _GINI, (_2, _2, _2))
 
 
@@ -285,7 +300,7 @@ def criterion_named(name: str) -> Criterion:
     Raises
     ------
     InputError
-        If there is none of that name.
+        If there is no criterion of that name.
     """
     if name not in CRITERIA:
         raise InputError(f"criterion {name!r} is unknown; {nearest(str(name), CRITERIA)}")

@@ -1,22 +1,25 @@
-"""`dp-classifier`, the model that public facts favour, for users who do not want to choose.
+"""`dp-classifier`, which chooses a model by public facts, for users who do not want to choose one.
 
-Claim: pure epsilon under either neighbouring relation; no assumptions. The number of rows is the schema's, or a noisy
-count; then one branch of the plan runs, which that number chose (`either`). Nothing else of the rows decides.
+Claim: pure epsilon under either neighbouring relation; no assumptions. The number of rows is taken from the schema, or
+from a noisy count. That number alone decides which one branch of the plan runs (`either`).
 
-The rule, for n rows, k attributes, C classes and O outputs (1 for two classes, else C):
+This is the rule for n rows, k attributes, C classes and O outputs, where O is 1 for two classes, else C.
 
-- n epsilon / (k O) of 50 or more: the additive model. Below, its noise is more than most of its functions. With two
-  classes and n epsilon of 2,500 or more, a small tree has its part of the score (`dp-additive`'s interactions).
-- else a tree, sampled as a whole. Of T tests there are about T**(2**d - 1) trees of d levels, and the best of these is
-  found up to a number of rows in proportion to the logarithm of that, divided by epsilon. So it has the most levels,
-  from 2 to 5, for which n epsilon is at least c (2**d - 1) log(T), and which have at most four leaves a class. c is
-  30 / C, but at least 7: the more classes there are, the more a test tells.
+- If n epsilon / (k O) is at least 50, the model is additive, unless the schema allows no such model. Below 50, the
+  noise of an additive model would exceed most of its functions. With two classes and n epsilon of 2,500 or more, a
+  small tree adds its own part to the score (see the interactions of `dp-additive`).
+- Else the model is a tree that is sampled as a whole. With T tests there are about T**(2**d - 1) trees of d levels. The
+  sampled tree is worse than the best one by a number of rows proportional to the logarithm of that, divided by epsilon.
+  So the tree gets the most levels, from 2 to 5, for which n epsilon is at least c (2**d - 1) log(T), and never more
+  than four leaves per class. If no number of levels fulfils this, it gets 2. Here c is 30 / C, but at least 7, since a
+  test says more the more classes there are.
 
-A tree's budget is for its tests and for the counts of its leaves, C a leaf. Of L leaves the noise of counts adds up to
-L C / s, with s their share of the budget, and what choosing tests costs is in proportion to L log(T) / (1 - s). The sum
-of both, the latter times a, is least for s = sqrt(C) / (sqrt(C) + sqrt(a log(T))). With a = 9/8 that is about the share
-that `DPTree` has by default, 2/5, for two classes and 55 tests. With several classes a tree of two levels has this
-share: there rows are so few that counts matter most. Other trees have 2/5, since more would cost accuracy.
+The budget of a tree is divided between its tests and the counts of its leaves, C counts for each leaf. With L leaves,
+and the share s of the budget for counts, the noise of counts adds up to L C / s. The cost of choosing tests is
+proportional to L log(T) / (1 - s). The noise plus a times that cost is least for
+s = sqrt(C) / (sqrt(C) + sqrt(a log(T))). With a = 9/8, two classes and 55 tests, that is about 2/5, the share of
+`DPTree`. With more than two classes a tree of two levels gets this share, since it is used for so few rows that counts
+matter most. All other trees have a share of 2/5, since more would cost accuracy.
 """
 
 from __future__ import annotations
@@ -42,12 +45,12 @@ if TYPE_CHECKING:
     import polars as pl
 
 ADDITIVE = "additive"
-SAMPLED = "sampled-"  # a tree, then its levels
-ENOUGH = 50  # rows times epsilon, for each function and output of an additive model
-LEVELS = range(2, 6)  # of a tree
-LEAVES_OF_CLASS = 4  # at most
-COST_OF_TESTS = 9 / 8  # beside counts, of a tree of two levels
-ROWS_OF_CHOICE = (30.0, 7.0)  # times epsilon, for the logarithm of the number of trees: a class's part, and the least
+SAMPLED = "sampled-"  # the kind of a tree is this and its number of levels
+ENOUGH = 50  # the rows times epsilon that an additive model needs for each function and output
+LEVELS = range(2, 6)  # the numbers of levels that a tree may have
+LEAVES_OF_CLASS = 4  # the most leaves for each class
+COST_OF_TESTS = 9 / 8  # how much the cost of tests weighs against the noise of counts, called a above
+ROWS_OF_CHOICE = (30.0, 7.0)  # c above: its product with the number of classes, and its least value
 
 
 @final
@@ -58,7 +61,7 @@ class ChosenModel(Kept):
     Attributes
     ----------
     kind
-        "additive", or a tree's levels: "sampled-2" to "sampled-5".
+        "additive", or "sampled-2" to "sampled-5" for a tree with that number of levels.
     model
         The model.
     """
@@ -98,21 +101,21 @@ class ChosenModel(Kept):
         return self.model._repr_html_()
 
     def __str__(self) -> str:
-        """Write its kind and the model."""
+        """Write the kind, then the model."""
         return f"{self.kind}\n{self.model}"
 
 
 @final
 @attrs.frozen
 class DPClassifierMiner(Miner):
-    """A classifier of the kind that public facts favour, additive or a tree.
+    """A classifier that is an additive model or a tree, whichever public facts favour.
 
     Parameters
     ----------
     target
         The class attribute.
     epsilon
-        The budget of all.
+        The budget of the whole classifier.
     attributes
         The attributes to use; by default all but the target.
 
@@ -130,7 +133,7 @@ class DPClassifierMiner(Miner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return a schema on which any kind may be chosen, with witnesses of the additive one, and few public rows."""
+        """Return an example where any kind may be chosen, with additive witnesses, and one with few public rows."""
         of_kind = {"rows": 10_000}
         witnesses = [
             attrs.evolve(found, outputs={**of_kind, f"{ADDITIVE}/fit": found.outputs["fit"]})
@@ -150,11 +153,11 @@ class DPClassifierMiner(Miner):
         return sequential(plan_row_count(self.epsilon), either(*branches))
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return no attribute, since bins and cuts are made of the schema's."""
+        """Return no attribute: only codes are read, since bins and tests are made from the schema's bins and cuts."""
         return ()
 
     def mine(self, table: PrivateTable) -> ChosenModel:
-        """Count the rows if that is planned, and fit the kind that their number favours."""
+        """Count the rows if a count is planned, and fit the kind that their number favours."""
         schema, public = table.schema, table.schema.rows
         rows = float(table.release("rows") if public is None else public)
         kind = self.kind(schema, rows)
@@ -165,7 +168,7 @@ class DPClassifierMiner(Miner):
         return ChosenModel(kind, self._tree(schema, kind, epsilon).mine(part).tree)
 
     def kind(self, schema: Schema, rows: float) -> str:
-        """Return the favoured kind for a number of rows (see the module)."""
+        """Return the kind that a number of rows favours (see the module)."""
         kinds, budget = self._kinds(schema), rows * float(self.epsilon)
         if ADDITIVE in kinds:
             fit = self._fit(schema)
@@ -179,10 +182,10 @@ class DPClassifierMiner(Miner):
         return paid[-1] if paid else trees[0]
 
     def _kinds(self, schema: Schema) -> list[str]:
-        """Return the kinds that can be had on a schema, where a model may have too many columns."""
+        """Return the kinds that are possible on a schema, where the additive model may have too many coefficients."""
         most = LEAVES_OF_CLASS * schema[self.target].size
         trees = [f"{SAMPLED}{d}" for d in LEVELS if 2**d <= most]
-        self._branch(schema, trees[0], self.epsilon)  # says why, if there is nothing to mine
+        self._branch(schema, trees[0], self.epsilon)  # This raises an error if nothing can be mined.
         try:
             self._branch(schema, ADDITIVE, self.epsilon)
         except InputError:
@@ -210,7 +213,7 @@ class DPClassifierMiner(Miner):
 
 
 def share_of_counts(classes: int, tests: int) -> Fraction:
-    """Return the share of a tree's budget for the counts of its leaves, in 64 steps (see the module).
+    """Return the share of a tree's budget for the counts of its leaves, as a multiple of 1/64 (see the module).
 
     Examples
     --------

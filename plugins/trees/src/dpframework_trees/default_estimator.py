@@ -14,7 +14,7 @@ from dpframework_trees.private_estimator import sklearn_estimator
 @final
 @sklearn_estimator
 class DPClassifier(PrivateClassifier):
-    """Classifier of the kind that public facts favour (see `dpframework_trees.DPClassifierMiner` for the rule).
+    """Classifier that chooses its model by public facts (see `dpframework_trees.DPClassifierMiner` for the rule).
 
     Parameters
     ----------
@@ -24,7 +24,8 @@ class DPClassifier(PrivateClassifier):
     Attributes
     ----------
     kind_
-        What was chosen: "additive", or the kind of tree. `model_` is then an `AdditiveModel` or a `DecisionTree`.
+        The kind of the chosen model: "additive" if `model_` is an `AdditiveModel`, or "sampled-2" to "sampled-5" if it
+        is a `DecisionTree` with that number of levels.
 
     Examples
     --------

@@ -1,15 +1,16 @@
-"""A classification tree of fixed depth sampled as a whole, then counted.
+"""A classification tree of fixed depth, which is sampled as a whole before its leaves are counted.
 
-Source: Bai, Yao and Jiang (KDD 2017) for a tree drawn by the exponential mechanism on all trees of a depth, by a Markov
-chain; the exact sampler is ours (see `sampling`). Claim: pure epsilon under either neighbouring relation; the chain is
-assumed to have converged, the other samplers assume nothing.
+Source: Bai, Yao and Jiang (KDD 2017) draw a tree by the exponential mechanism on all trees of a depth, with a Markov
+chain. The exact sampler is ours (see `sampling`). Claim: pure epsilon under either neighbouring relation. The Markov
+chain is assumed to have converged; the other samplers assume nothing.
 
-All samplers have the same tests: public values and cuts. A test on a missing value does not hold.
+All samplers choose among the same tests, which compare with public values and cuts. A test on a missing value does not
+hold.
 
-Which sampler is the default follows from the numbers of tests and levels, which are public. Drawing three levels at
-once looks at about the cube of the number of tests, drawing two at its square. So with many tests a tree is drawn from
-the root with two levels in view: each test with its share of the weights of all trees of two levels, of which the last
-two levels are kept whole. That misses only what three tests tell together and no two of them do.
+The default sampler follows from the numbers of tests and levels, which are public. Drawing three levels at once takes
+time in proportion to the cube of the number of tests, drawing two levels to its square. So with many tests a tree is
+drawn from the root with two levels in view. At each node a whole tree of two levels is drawn, and only its root is
+kept, except that the last draws keep both levels. That misses only what three tests say together and no two of them do.
 """
 
 from __future__ import annotations
@@ -40,19 +41,19 @@ from dpframework_trees import witnesses
 from dpframework_trees.bounds import OF_TREE, PRUNED, class_count_bounds
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import Criterion, KnownRows, criterion_named
-from dpframework_trees.estimates import Grown, noise_variance, tree_result
+from dpframework_trees.estimates import ReleasedNode, noise_variance, tree_result
 from dpframework_trees.parameters import class_and_attributes, examples_of_grades, nothing_to_split, validate_criterion
 from dpframework_trees.queries import LeavesByClass, SplitScores, TreeScores
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 from dpframework_trees.splits import Candidates, Region, cut_of, names_in
 from dpframework_trees.tree import TreeResult
-from dpframework_trees.tree_counts import enough
+from dpframework_trees.tree_counts import counts_suffice
 from dpframework_trees.weights import exact_work, require_feasible
 
 AUTO = "auto"
 SAMPLERS = ("exact", "mcmc", "greedy", "lookahead")
-QUICK_WORK = 1 << 22  # pairs of tests that the default sampler may look at: about half a second
-AHEAD = 2  # levels that "lookahead" has in view
+QUICK_WORK = 1 << 22  # the most pairs of tests that the default sampler looks at, in about half a second
+AHEAD = 2  # how many levels "lookahead" has in view
 
 
 @final
@@ -69,13 +70,15 @@ class DPTree(Miner):
     max_depth
         The number of tests on each path, before pruning.
     sampler
-        "exact": draws from the exponential mechanism on all trees, for the depths and numbers of tests that it can;
-        "mcmc": walks towards that for a fixed number of steps (assumes that it has
-        converged); "greedy": selects test after test, every level with an equal share, siblings in parallel;
-        "lookahead": the same with the level below each test in view, and the last two levels drawn together; "auto":
-        "exact" for few tests, "lookahead" for more, "greedy" for very many, so that it takes about a second.
+        How the tests are chosen.
+        "exact" draws from the exponential mechanism on all trees. It is refused if depth and tests make that too slow.
+        "mcmc" walks towards the same distribution for a fixed number of steps, and assumes that it has converged.
+        "greedy" selects test after test. Each level gets an equal share of the budget, and siblings are disjoint.
+        "lookahead" does the same with the level below each test in view, and draws the last two levels together.
+        "auto" is "exact" for few tests, "lookahead" for more and "greedy" for very many, so that it takes about a
+        second.
     criterion
-        What a leaf scores: "norm" (the 3-norm of class counts), "max", "gini" (as purity), or "information-gain".
+        The score of a leaf: "norm" (the 3-norm of class counts), "max", "gini" (as purity), or "information-gain".
     attributes
         The attributes to split on; by default all but the target.
     iterations
@@ -106,7 +109,7 @@ class DPTree(Miner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return each sampler, the exact one at two depths, and each criterion with a sensitivity of its own."""
+        """Return an example of each sampler, a deeper one, and one of each criterion with a sensitivity of its own."""
         variants: dict[str, dict[str, Any]] = {
             "exact": {},
             "deeper": {"max_depth": 2},
@@ -129,11 +132,11 @@ class DPTree(Miner):
         return sequential(resolved.tree_plan(), leaves)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return no attribute, since codes are enough."""
+        """Return no attribute, since only codes are read."""
         return ()
 
     def tests(self, schema: Schema) -> Candidates:
-        """Return the tests that a tree may have, by the schema alone."""
+        """Return the tests that a tree may have, which follow from the schema alone."""
         return _TreeOnSchema.of(self, schema).tests
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
@@ -154,7 +157,7 @@ class DPTree(Miner):
 
 
 def default_sampler(tests: int, depth: int) -> str:
-    """Return the sampler for public numbers of tests and levels.
+    """Return the sampler that "auto" stands for, given the numbers of tests and of levels.
 
     Examples
     --------
@@ -214,12 +217,12 @@ class _TreeOnSchema:
         return self._levels(one, step("last", self._scores(last), ExactTrees(each * last)), miner.max_depth - last)
 
     def _scores(self, depth: int) -> TreeScores:
-        counted = self.sampler != "mcmc" and enough(len(self.tests), self.target.size, depth)
+        counted = self.sampler != "mcmc" and counts_suffice(len(self.tests), self.target.size, depth)
         of = (self.criterion, self.target, self.rows, self.tests, depth, counted)
         return TreeScores(*of, among=self.read)
 
     def _levels(self, split: Node, last: Node, levels: int) -> Node:
-        """Plan a split on each of some levels, siblings in parallel, and below these the last release."""
+        """Plan a split on each of `levels` levels, with siblings in parallel, and the last release below them."""
         node = last
         for _ in range(levels):
             node = sequential(split, parallel(node, by=FromRelease("split", attributes=self.read)))
@@ -234,7 +237,7 @@ class _TreeOnSchema:
         return CompleteTree(self.tests, table.release("tree"))
 
     def grow_with_lookahead(self, table: PrivateTable) -> CompleteTree:
-        """Release the tests of a tree from the root, the first test of each tree of two levels and all at the end."""
+        """Release trees of two levels from the root down, and keep the root of each, and all tests of the last ones."""
         depth = self.miner.max_depth
         chosen = np.zeros(2**depth - 1, dtype=np.int64)
         level = {0: table}
@@ -257,7 +260,8 @@ class _TreeOnSchema:
     def grow(self, table: PrivateTable) -> CompleteTree:
         """Release the tests of a tree, node by node from the root.
 
-        Where the path leaves no test with two outcomes, none matters: no release is made there or below.
+        A node's only possible test is taken without a release. Where no test has two possible outcomes, all tests have
+        the same effect, so no release is made there or below.
         """
         chosen = np.zeros(2**self.miner.max_depth - 1, dtype=np.int64)
         positions = {test: k for k, test in enumerate(self.tests)}
@@ -279,14 +283,14 @@ class _TreeOnSchema:
         return CompleteTree(self.tests, chosen)
 
 
-def _grow(tree: CompleteTree, counts: NDArray[np.float64], variance: float, region: Region, node: int) -> Grown:
-    """Return the tree below a node, without the tests that have one outcome on their path, and their other side."""
+def _grow(tree: CompleteTree, counts: NDArray[np.float64], variance: float, region: Region, node: int) -> ReleasedNode:
+    """Return the tree below a node, where a test with one possible outcome is replaced by the child on that side."""
     if node >= len(tree.tests):
-        return Grown(None, (), (counts[node - len(tree.tests)], variance), None)
+        return ReleasedNode(None, (), (counts[node - len(tree.tests)], variance), None)
     test = tree.test(node)
     children = [
         _grow(tree, counts, variance, part, 2 * node + 1 + side)
         for side, part in enumerate(region.children(test))
         if part.allows(test.attribute)
     ]
-    return children[0] if len(children) == 1 else Grown(test, tuple(children), None, None)
+    return children[0] if len(children) == 1 else ReleasedNode(test, tuple(children), None, None)

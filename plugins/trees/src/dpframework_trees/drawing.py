@@ -1,4 +1,4 @@
-"""A tree on matplotlib axes."""
+"""The drawing of a tree on matplotlib axes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ MOST_FONT, LEAST_FONT = 9, 4
 
 
 def draw_tree(tree: DecisionTree, axes: Any) -> None:
-    """Draw a tree on axes, level by level from the root, with each edge's part of the rows."""
+    """Draw a tree on axes, with the root on top, and label each edge with the outcome of its test."""
     axes.set_axis_off()
     size = max(LEAST_FONT, min(MOST_FONT, 60 // max(tree.leaves, 1)))
     used = 0
 
     def place(node: TreeNode, level: int) -> float:
-        """Draw a node and its subtree, and return its position."""
+        """Draw a node and its subtree, and return the node's horizontal position."""
         nonlocal used
         if isinstance(node, Leaf) or tree.schema is None:
             at, used = float(used), used + 1

@@ -1,7 +1,7 @@
-"""An upper limit of an error rate, from how many rows of a leaf are wrong.
+"""An upper limit of a leaf's error rate, from the numbers of its rows that are predicted wrongly and rightly.
 
-It is a quantile of a beta distribution, which scipy has too. Importing `scipy.special` takes twice as long as numpy,
-longer than to grow a tree on 1,000 rows.
+The limit is a quantile of a beta distribution. scipy has that as well, but importing `scipy.special` takes longer than
+growing a tree on 1,000 rows.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ import statistics
 
 LEVEL = 0.75
 _NORMAL = statistics.NormalDist().inv_cdf(LEVEL)
-_MOST_STEPS = 200  # with bisection, which halves the interval at least every other step
-_NEAR = 1e-4  # of a standard deviation: a step of so little leaves an error of about its cube
-_TINY = 1e-300
-_EXACT = 1e-15
+_MOST_STEPS = 200  # enough even for bisection, which halves the interval at least every other step
+_NEAR = 1e-4  # the last step, in standard deviations: the error that it leaves is about the cube of the step
+_TINY = 1e-300  # stands for 0 as a divisor in Lentz's method
+_EXACT = 1e-15  # the continued fraction ends at a factor that differs from 1 by at most this
 
 
 def upper_error_rate(wrong: float, right: float) -> float:
     """Return the error rate p at which `wrong` errors or fewer have the probability 1/4.
 
-    By Halley's method, from formula 26.5.22 of Abramowitz and Stegun (1964), with bisection where a step leaves the
+    Halley's method starts from formula 26.5.22 of Abramowitz and Stegun (1964), and bisects where a step leaves the
     interval. For a thousand rows or more, the formula is mostly so near that one step is enough.
 
     Parameters
     ----------
     wrong
-        How many rows of a leaf are wrong, at least 0. Neither needs to be a whole number.
+        How many rows of a leaf are predicted wrongly, at least 0. It need not be a whole number.
     right
-        How many are right, more than 0.
+        How many rows are predicted rightly, more than 0. It need not be a whole number.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def upper_error_rate(wrong: float, right: float) -> float:
 
 
 def _first_guess(a: float, b: float) -> float:
-    """Return about the 3/4 quantile of a beta distribution, by the formula if it holds, else the mean."""
+    """Return an approximate 3/4 quantile of a beta distribution: the formula's if it applies, else the mean."""
     if min(a, b) <= 1:
         return a / (a + b)
     of_a, of_b = 1 / (2 * a - 1), 1 / (2 * b - 1)
@@ -73,7 +73,7 @@ def _first_guess(a: float, b: float) -> float:
 
 def regularized_beta(a: float, b: float, x: float) -> float:
     """Return I_x(a, b), for 0 < x < 1, by the continued fraction of DLMF 8.17.22."""
-    if x > (a + 1) / (a + b + 2):  # there that of the other side converges sooner
+    if x > (a + 1) / (a + b + 2):  # Here the continued fraction of the other tail converges sooner.
         return 1 - regularized_beta(b, a, 1 - x)
     return math.exp(_log_power(a, b, x)) / a * _fraction(a, b, x)
 

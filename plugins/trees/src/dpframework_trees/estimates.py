@@ -19,7 +19,7 @@ from dpframework_trees.tree import DecisionTree, Inner, Leaf, TreeNode, TreeResu
 
 
 @attrs.frozen(eq=False)
-class Grown:
+class ReleasedNode:
     """A node as it was released.
 
     Attributes
@@ -27,22 +27,22 @@ class Grown:
     split
         The released split; None at a leaf.
     children
-        One a part; empty at a leaf.
+        The children, one for each outcome of the split; empty at a leaf.
     classes
-        A leaf's noisy class counts, shape (classes,), and their noise's variance; None at an inner node.
+        A leaf's noisy class counts, shape (classes,), and the variance of their noise; None at an inner node.
     rows
-        The node's noisy count and its noise's variance, if one was released.
+        The node's noisy number of rows and the variance of its noise; None if no such count was released.
     """
 
     split: Split | None
-    children: tuple[Grown, ...]
+    children: tuple[ReleasedNode, ...]
     classes: tuple[NDArray[np.float64], float] | None
     rows: tuple[float, float] | None
 
 
 def noise_variance(calibration: Calibration) -> float:
-    """Return the variance of the noise of a released count, which is never 0."""
-    return max(calibration.variance, 1e-12)  # a huge epsilon leaves no noise, and weights by variance need some
+    """Return the variance of the noise of a released count, or a tiny number in place of 0."""
+    return max(calibration.variance, 1e-12)  # A huge epsilon leaves no noise, but weights divide by the variance.
 
 
 Counts: TypeAlias = NDArray[np.float64]
@@ -52,27 +52,27 @@ Counts: TypeAlias = NDArray[np.float64]
 class _CountedNode:
     """A node with its estimated class counts, and the variance of each of them."""
 
-    grown: Grown
+    released: ReleasedNode
     children: tuple[_CountedNode, ...]
     counts: Counts
     variance: float
 
 
-def _upwards(grown: Grown) -> _CountedNode:
-    """Estimate class counts bottom-up, weighting a node's own count and its descendants' by inverse variance."""
-    children = tuple(_upwards(child) for child in grown.children)
-    if grown.classes is not None:
-        counts, variance = grown.classes
+def _upwards(released: ReleasedNode) -> _CountedNode:
+    """Estimate class counts from the leaves up, weighting a node's own count and those below it by inverse variance."""
+    children = tuple(_upwards(child) for child in released.children)
+    if released.classes is not None:
+        counts, variance = released.classes
     else:
         counts = np.sum([child.counts for child in children], axis=0)
         variance = sum(child.variance for child in children)
-    if grown.rows is not None:
-        own, own_variance = grown.rows
+    if released.rows is not None:
+        own, own_variance = released.rows
         total_variance = variance * len(counts)
         error = own - counts.sum()
-        # what the sum of the classes is off by is spread evenly: their variances are equal
+        # All classes have the same variance, so each takes an equal share of the correction of their sum.
         counts = counts + error * total_variance / (total_variance + own_variance) / len(counts)
-    return _CountedNode(grown, children, counts, variance)
+    return _CountedNode(released, children, counts, variance)
 
 
 def _downwards(node: _CountedNode, counts: Counts) -> _CountedNode:
@@ -85,19 +85,20 @@ def _downwards(node: _CountedNode, counts: Counts) -> _CountedNode:
     return attrs.evolve(node, children=children, counts=counts)
 
 
-def consistent(grown: Grown) -> _CountedNode:
+def make_consistent(released: ReleasedNode) -> _CountedNode:
     """Return the tree with counts that add up from the leaves to the root (Hay et al. 2010, on an uneven tree)."""
-    counted = _upwards(grown)
+    counted = _upwards(released)
     return _downwards(counted, counted.counts)
 
 
 def finish(root: _CountedNode) -> TreeNode:
     """Return the whole tree, with non-negative counts and with the probabilities of `posterior_shares`.
 
-    Those of an inner node are the means of its leaves', weighted by their estimated rows.
+    The probabilities of an inner node are means over its leaves, weighted by the estimated rows of the leaves.
     """
     leaves = list(_leaves_of(root))
-    counts, variances = zip(*(leaf.grown.classes for leaf in leaves if leaf.grown.classes is not None), strict=True)
+    noisy = [leaf.released.classes for leaf in leaves if leaf.released.classes is not None]
+    counts, variances = zip(*noisy, strict=True)
     totals = np.array([leaf.counts.sum() for leaf in leaves])
     rows = estimate_rows(totals, len(root.counts) * np.array([leaf.variance for leaf in leaves]))
     shares = posterior_shares(_branch(root, count()), NoisyLeaves(np.array(counts), np.array(variances), rows))
@@ -118,18 +119,18 @@ def _branch(node: _CountedNode, positions: Iterator[int]) -> Branch:
 
 
 def _finish(node: _CountedNode, expected: Iterator[Counts]) -> tuple[TreeNode, Counts]:
-    """Return a node with its subtree, and its expected rows by class, given those of the leaves in order."""
+    """Return a node with its subtree, and its expected rows by class, given the leaves' expected rows in order."""
     counts = np.maximum(node.counts, 0)
-    if node.grown.split is None:
+    if node.released.split is None:
         rows = next(expected)
         return Leaf(counts, rows / rows.sum()), rows
     children, below = zip(*(_finish(child, expected) for child in node.children), strict=True)
     rows = np.sum(below, axis=0)
-    return Inner(node.grown.split, children, counts, rows / rows.sum()), rows
+    return Inner(node.released.split, children, counts, rows / rows.sum()), rows
 
 
 def prune_tree(node: TreeNode) -> TreeNode:
-    """Return a tree whose subtrees are leaves where that is not expected to raise the error (C4.5's pruning)."""
+    """Return a tree in which a subtree is a leaf wherever that is not expected to raise the error (C4.5's pruning)."""
     if isinstance(node, Leaf):
         return node
     inner = attrs.evolve(node, children=tuple(map(prune_tree, node.children)))
@@ -138,12 +139,12 @@ def prune_tree(node: TreeNode) -> TreeNode:
     return inner
 
 
-def tree_result(grown: Grown, target: Attribute, schema: Schema, *, prune: bool) -> TreeResult:
+def tree_result(released: ReleasedNode, target: Attribute, schema: Schema, *, prune: bool) -> TreeResult:
     """Return the result of a tree miner, the released tree with consistent counts.
 
-    If it is pruned, that is what is shown; the whole tree predicts.
+    With `prune`, the pruned tree is shown, and the whole tree predicts.
     """
-    whole = finish(consistent(grown))
+    whole = finish(make_consistent(released))
     if not prune:
         return TreeResult(DecisionTree.over(whole, target, schema))
     return TreeResult(DecisionTree.over(prune_tree(whole), target, schema, whole=whole))
@@ -158,7 +159,7 @@ def _errors_below(node: TreeNode) -> float:
 def expected_errors(counts: Counts | Sequence[float], probabilities: Counts | Sequence[float]) -> float:
     """Return C4.5's pessimistic number of errors of a leaf, N times the upper 25 % limit of its error rate.
 
-    Source: Quinlan 1993, section 4.2: the binomial upper limit, here at counts that need not be integers.
+    Source: Quinlan 1993, section 4.2, for the binomial upper limit. Here the counts need not be integers.
 
     Examples
     --------

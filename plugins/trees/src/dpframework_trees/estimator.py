@@ -25,9 +25,9 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
     Attributes
     ----------
     classes_
-        The classes, sorted, in y's type, which is public; all of the schema's, if it has the class. A list has no
-        type: then classes are truths if the schema's labels are true and false, numbers if all labels are, or else
-        texts. Give an array or a series for classes of its type.
+        The classes, sorted, in the type of y, which is public. If the schema describes the class, these are all of its
+        values there. A list has no type, so its classes are Booleans if the schema's labels are true and false, numbers
+        if all labels are numbers, or else texts. For classes of a certain type, give an array or a series of that type.
     """
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -67,7 +67,7 @@ class TreeClassifier(PrivateClassifier):
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Return each row's leaf in the tree that is shown, shape (rows,), as a position in `tree_.rules()`.
 
-        A row whose path ends at an unknown cell is in no leaf: -1.
+        A row whose path ends at an unknown cell is in no leaf, and gets -1.
         """
         return np.asarray(self.tree_.apply(self._rows(X)))
 
@@ -80,7 +80,7 @@ class DPID3Classifier(TreeClassifier):
     Parameters
     ----------
     max_depth, criterion, selection, splits, numeric, stopping, budget, pruning, attributes
-        As for the miner; the others, and what a fit leaves, as for every `TreeClassifier`.
+        Parameters of the miner. Every `TreeClassifier` has the other parameters and the fitted attributes.
 
     Examples
     --------
@@ -114,16 +114,16 @@ class DPID3Classifier(TreeClassifier):
 class DPTreeClassifier(TreeClassifier):
     """A classifier by a tree of fixed depth sampled as a whole (parameters as in `dpframework_trees.DPTree`).
 
-    Choosing "mcmc" allows what it assumes: that the walk has converged.
+    If you choose the sampler "mcmc", you also accept its assumption that the walk has converged.
 
     Parameters
     ----------
     max_depth, sampler, criterion, iterations, counts_share, pruning, attributes
-        As for the miner; the others, and what a fit leaves, as for every `TreeClassifier`.
+        Parameters of the miner. Every `TreeClassifier` has the other parameters and the fitted attributes.
 
     Examples
     --------
-    Neither attribute tells anything of the class without the other, so that no first test is better than any.
+    Neither attribute says anything about the class without the other, so no first test is better than another.
 
     >>> import dpframework as dpf
     >>> schema = dpf.Schema([dpf.Boolean("a"), dpf.Boolean("b"), dpf.Boolean("class")])

@@ -1,33 +1,36 @@
 """The mechanism that draws a pair of trees exactly, by the exponential mechanism on all pairs of a depth.
 
-The first tree A is drawn test by test from the root, each with its share of the weights of all pairs that agree with
-what has been drawn; then the second tree B for the leaves of A, as `sampling` draws a tree. Probabilities multiply to
+The tests of the first tree A are drawn one after another from the root. The probability of each is its share of the
+weights of all pairs that agree with the tests drawn so far. Then the second tree B is drawn for the leaves of A, as
+`sampling` draws a tree. The probabilities multiply to
 
     W(A) / sum of W  times  exp(k(A) H(B; A) / scale) / Z_A  =  exp(score(A, B) / scale) / sum over all pairs,
 
-with W, k, H and Z_A of `pair_counts`: the exponential mechanism, whichever of its steps were drawn first.
+with W, k, H and Z_A of `pair_counts`. This is the exponential mechanism on all pairs.
 
 Claim: pure epsilon under either relation for the spread of the score (`PairScore.sensitivity`; McSherry and Talwar
 2007, Theorem 6); bounded range, so rho = epsilon**2 / 8 in zCDP (Cesar and Rogers 2021). Nothing is assumed.
 
-**Rounding.** As in `sampling`: at each node log-weights are rounded to a lattice and the draw is exact; with e how far
-a log-weight at a node may be off, in scores, eight times the sum of e over the nodes is added to the spread. Let
-a = `Criterion.rounding` of a sum over leaves, of which the query declares r = 7/2 a, R rows, u = 2**-53.
+**Rounding.** As in `sampling`, at each node log-weights are rounded to a lattice and the draw is exact. Let e be how
+far a log-weight at a node may be off, in units of the score. Eight times the sum of e over the nodes is added to the
+spread. Let a be `Criterion.rounding` of a sum over leaves, R the number of rows, and u = 2**-53. The query declares
+r = 7/2 a.
 
 - A node of A: c is off by a, or by a / 2 for the product, whose k costs a / 2 more and 2 u R; the leaves of a B by
   a / 2, since k is at most 1/2. Dividing by the scale, and adding c to log Z_A, are 3 u R. Each log-sum-exp adds a
   number and a logarithm, 3 u times its size: at most 3/2 u R for each of the two levels of B and the sum over its
   roots, 3 u R for each of up to two sums over tests of A. Subtracting the largest and multiplying: 2 u R. Together
   2 a + 18 u R. A sum over two leaves or more of a norm or purity has a >= 5 u R, so that is below 6 a, or 2 r.
-- A level of B: its nodes share the rows, so that they have a / 2 for the leaves, a / 2 for k, and 11 u R for all else:
-  less than 7/2 a = r.
+- A level of B: its nodes share the rows. Together they are off by a / 2 for the leaves, a / 2 for k, and 11 u R for all
+  else, which is less than 7/2 a = r.
 
-So the sum is at most 6 r + 2 r for three nodes of A and two levels of B; it is less for one level. What does not depend
-on the scale: a log-sum-exp of T terms is off by 20 (T + 1) u, its logarithm's size by less. The sum over roots and two
-sides of B makes three of these a node, those over tests of A two: for six nodes and up to `MOST_TESTS` tests, eight
-times their sum is 48 times 100 (T + 1) u < 2**-24. Half a lattice step a node is as in `sampling`.
+So the sum is at most 6 r + 2 r for three nodes of A and two levels of B, and less for trees of one level. Some errors
+do not depend on the scale. A log-sum-exp of T terms is off by 20 (T + 1) u, and the size of its logarithm by less. Each
+node needs three of these for the sum over roots and two sides of B, and two for the sums over tests of A. For six nodes
+and up to `MOST_TESTS` tests, eight times their sum is 48 times 100 (T + 1) u < 2**-24. Half a lattice step for each
+node is added as in `sampling`.
 
-Time and memory are those of `pair_counts`, and depend on the numbers of tests and levels alone.
+`pair_counts` decides time and memory, which depend on the numbers of tests and levels alone.
 """
 
 from __future__ import annotations
@@ -58,7 +61,7 @@ from dpframework_trees.sampling import (
 from dpframework_trees.tree_data import is_tree
 from dpframework_trees.weights import log_sum
 
-NODES = 2 * (2**MOST_EXACT_LEVELS - 1)  # of a pair of trees at most
+NODES = 2 * (2**MOST_EXACT_LEVELS - 1)  # the most nodes with tests that a pair of trees has
 
 
 @final
@@ -69,7 +72,7 @@ class ExactPairs(WholeTrees):
     name: ClassVar[str] = "exact-pairs"
 
     def rounding(self, facts: QueryFacts) -> Fraction:
-        """Return eight times the error of all log-weights on the way down (see the module)."""
+        """Return eight times the sum of the errors of log-weights over all nodes (see the module)."""
         return 64 * facts.rounding + Fraction(4 * NODES) * self.lattice_unit(facts)
 
     def change(self, facts: QueryFacts) -> ByRelation:
@@ -77,7 +80,7 @@ class ExactPairs(WholeTrees):
         return with_relative_error(super().change(facts), LOGARITHMS, self.epsilon)
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Tests:
-        """Draw test after test, and return the tests of both trees, shape (2, nodes)."""
+        """Draw one test after another, and return the tests of both trees, shape (2, nodes)."""
 
         def choose(side: int, node: int, lattice: Lattice) -> int:
             return randomness.noisy_max(lattice, calibration.lattice_scale, Noise.GUMBEL)
@@ -85,7 +88,7 @@ class ExactPairs(WholeTrees):
         return _choose_pair(_pair_counts(answer, calibration), calibration, choose)
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the sum of the log-probabilities of the tests, as they are drawn."""
+        """Return the sum of the log-probabilities with which the tests are drawn."""
         data = _pair_counts(answer, calibration)
         if len(output) != 2 or not all(is_tree(*of, data.depth) for of in zip(output, data.tests, strict=True)):
             return -math.inf
@@ -111,7 +114,7 @@ def _choose_pair(data: SplitPairCounts, calibration: Calibration, choose: Callab
     scale, threads = scale_on_lattice(calibration), useful_threads(data.tests[0])
     logs = data.log_weights(scale, threads)
     first: list[int] = []
-    while logs.ndim:  # the tests that are still to be drawn are the last axes
+    while logs.ndim:  # There is one axis for each test that is still to be drawn.
         summed = [log_sum(below) for below in logs] if logs.ndim > 1 else logs
         first.append(choose(0, len(first), on_lattice(np.asarray(summed), calibration)))
         logs = logs[first[-1]]

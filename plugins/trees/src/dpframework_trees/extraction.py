@@ -1,9 +1,9 @@
-"""Redescriptions from a pair of trees, as unions of leaves of one that nearly match unions of the other.
+"""Redescriptions from a pair of trees, where a union of leaves of one tree nearly matches a union of the other's.
 
-Source: Mihelčić and Miettinen 2023, section 4.5 (Algorithm 6). All supports come from one noisy table of leaves by
-leaves: leaves are disjoint, so a row is in one cell, and since every row falls in one leaf of either tree, the table's
-margins are the supports of the leaves. (The paper releases those again, at half the budget.) All of this is
-post-processing.
+Source: Mihelčić and Miettinen 2023, section 4.5 (Algorithm 6). All supports come from one noisy table of the leaves of
+one tree by the leaves of the other. Every row falls in one leaf of each tree, so it is in one cell of the table, and
+the table's margins are the supports of the leaves. (The paper releases these supports again, at half the budget.) All
+of this is post-processing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dpframework.redescriptions import Redescription, p_values
 from dpframework.results import Noisy
 from dpframework_trees.complete import CompleteTree
 
-MOST_ADDED = 3  # leaves, or rests without one leaf, that are joined to either side
+MOST_ADDED = 3  # how many leaves, or complements of leaves, may be joined to the first one on either side
 _ALWAYS, _NEVER = And(()), Or(())
 
 
@@ -38,9 +38,9 @@ class Constraints:
     min_jaccard
         The least Jaccard index.
     min_support
-        The fewest rows that both sides hold for.
+        The least number of rows that both sides hold for.
     max_support
-        The largest share of all rows that both sides hold for: tautologies hold for nearly all.
+        The largest share of all rows that both sides hold for. It keeps out near-tautologies, which nearly always hold.
     max_p_value
         The largest p-value.
     """
@@ -55,18 +55,18 @@ class Constraints:
 class LeafUnions:
     """The descriptions of unions of leaves of a tree.
 
-    A leaf whose path contradicts itself has no row on any table of the schema: its noisy counts are noise alone, and
-    it is left out.
+    A leaf whose path contradicts itself has no row in any table of the schema. Its noisy counts are noise alone, so it
+    is left out.
 
     Parameters
     ----------
     tree
-        The tree.
+        The tree whose leaves are joined.
 
     Attributes
     ----------
     possible
-        Which leaves a row may be in, shape (leaves,).
+        Whether a row may be in each leaf, shape (leaves,).
     """
 
     def __init__(self, tree: CompleteTree) -> None:
@@ -80,12 +80,12 @@ class LeafUnions:
         self._position = np.cumsum(self.possible) - 1
 
     def description(self, union: NDArray[np.bool_]) -> Description | None:
-        """Return the shortened description of some leaves, or None if it holds everywhere or nowhere.
+        """Return the shortened description of a union of leaves, or None if it holds everywhere or nowhere.
 
         Parameters
         ----------
         union
-            Which of the possible leaves, shape (possible leaves,).
+            Whether each of the possible leaves is in the union, shape (possible leaves,).
         """
         key = union.tobytes()
         if key not in self._described:
@@ -95,13 +95,16 @@ class LeafUnions:
         return self._described[key]
 
     def _below(self, node: int, union: NDArray[np.bool_]) -> Description | bool | None:
-        """Describe the leaves below a node, given the outcomes above it, or return None if no row can be there."""
+        """Describe the union's leaves below a node, given the outcomes above it. None if no row can be at the node.
+
+        True stands for all rows of the node, and False for none of them.
+        """
         if node >= len(self._tests):
             leaf = node - len(self._tests)
             return bool(union[self._position[leaf]]) if self.possible[leaf] else None
         test, other = self._tests[node], self._rests[node]
         held, rest = self._below(2 * node + 1, union), self._below(2 * node + 2, union)
-        if held is None or rest is None:  # the outcome follows from those above
+        if held is None or rest is None:  # The outcome of this test follows from the outcomes above it.
             return rest if held is None else held
         if held == rest:
             return held
@@ -118,21 +121,21 @@ class LeafUnions:
 def extract(
     trees: dict[View, CompleteTree], counts: NDArray[Any], variance: float, constraints: Constraints
 ) -> tuple[list[Redescription], int]:
-    """Return the redescriptions of a pair of trees, and how many were looked at.
+    """Return the redescriptions of a pair of trees, and how many candidates were looked at.
 
-    Every leaf or its negation on either side is a start; up to three more of a side's leaves, or negations, are joined
-    to it as long as that raises the Jaccard index, less two standard deviations of its noise.
+    A candidate starts with a leaf, or the complement of one, on each side. Up to three more leaves or complements are
+    joined to each side, as long as that raises the Jaccard index minus two standard deviations of its noise.
 
     Parameters
     ----------
     trees
-        One tree a view.
+        The tree of each view.
     counts
         Noisy counts, shape (leaves of the left tree, leaves of the right).
     variance
         The variance of the noise of one cell.
     constraints
-        What they must fulfil.
+        The conditions that a redescription must fulfil.
     """
     left, right = LeafUnions(trees[View.LEFT]), LeafUnions(trees[View.RIGHT])
     table = counts[np.ix_(left.possible, right.possible)].astype(np.float64)
@@ -145,7 +148,7 @@ def extract(
     floors = _shown_from(left_rows, right_rows, total, constraints)
     left_leaves, right_leaves = of_left.sum(axis=1), of_right.sum(axis=1)
     found = []
-    for k in np.flatnonzero(_fulfilling(both, left_rows, right_rows, total, constraints)):
+    for k in np.flatnonzero(_fulfil_constraints(both, left_rows, right_rows, total, constraints)):
         sides = left.description(of_left[k]), right.description(of_right[k])
         if sides[0] is None or sides[1] is None:
             continue
@@ -163,7 +166,7 @@ def extract(
 
 
 def _grow(table: NDArray[np.float64], variance: float, unions: NDArray[np.bool_]) -> int:
-    """Fill in the unions that grow from each start, and return the number of candidates (see `kernels.grow_unions`)."""
+    """Write the grown unions of each start to `unions`, and return how many were looked at (`kernels.grow_unions`)."""
     from dpframework_trees.kernels import Unions, grow_unions
 
     left, right = table.shape
@@ -183,7 +186,7 @@ def _grow(table: NDArray[np.float64], variance: float, unions: NDArray[np.bool_]
 
 
 def _distinct(unions: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return each row once."""
+    """Return the distinct rows, each once."""
     packed = np.packbits(unions, axis=1)
     order = np.lexsort(packed.T[::-1])
     first = np.ones(len(order), dtype=np.bool_)
@@ -191,14 +194,14 @@ def _distinct(unions: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return unions[order[first]]
 
 
-def _fulfilling(
+def _fulfil_constraints(
     both: NDArray[np.float64],
     left: NDArray[np.float64],
     right: NDArray[np.float64],
     rows: float,
     constraints: Constraints,
 ) -> NDArray[np.bool_]:
-    """Tell which redescriptions fulfil all constraints, from the noisy supports of both sides and of either one."""
+    """Tell which redescriptions fulfil all constraints, from the noisy supports of both sides and of each side."""
     shared, apart = np.maximum(both, 0), np.maximum(left + right - 2 * both, 0)
     jaccard = np.divide(shared, shared + apart, out=np.zeros(len(both)), where=shared > 0)
     return np.asarray(
@@ -212,10 +215,10 @@ def _fulfilling(
 def _shown_from(
     left: NDArray[np.float64], right: NDArray[np.float64], rows: float, constraints: Constraints
 ) -> NDArray[np.float64]:
-    """Return the noisy Jaccard index from which sides with these supports fulfil the constraints.
+    """Return the noisy Jaccard index from which on sides with these supports fulfil the constraints.
 
-    They do from a number of rows in both on: the least support, or the first number with a p-value that is small
-    enough.
+    They fulfil them once enough rows are in both sides. That number is the least support, or the first number whose
+    p-value is small enough, whichever is larger.
     """
     size = max(round(rows), 1)
     expected = np.prod([np.clip(np.rint(side), 0, size) / size for side in (left, right)], axis=0)
@@ -224,13 +227,13 @@ def _shown_from(
 
 
 def _first_below(p_value: float, size: int, expected: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the least number, at least 1, that a binomial variable reaches with at most that probability.
+    """Return the least number, at least 1, that a binomial variable reaches with probability `p_value` at most.
 
-    By bisection: `scipy.stats` has it, and takes half a second to import.
+    It is found by bisection, since importing `scipy.stats` takes half a second.
     """
     from scipy.special import betainc
 
-    low, high = np.ones(expected.shape), np.full(expected.shape, size + 1.0)  # no variable reaches more than the size
+    low, high = np.ones(expected.shape), np.full(expected.shape, size + 1.0)  # The variable never exceeds `size`.
     while (low < high).any():
         middle = (low + high) // 2
         fits = betainc(middle, size + 1 - middle, expected) <= p_value

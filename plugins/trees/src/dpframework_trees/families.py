@@ -1,4 +1,4 @@
-"""Estimators that are clones of one another, and their fits, so that a search by scores is noticed."""
+"""A record of what clones of one estimator did, so that a search by exact scores is noticed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from dpframework_trees.columns import PrivacyWarning
 class EstimatorFamily:
     """Estimators that are clones of one another.
 
-    scikit-learn's searches fit clones, compare their predictions with the classes, exactly, and fit one more clone with
-    the parameters that did best. What that last fit is asked for depends on the private rows in a way that no noise
-    covers, and its claim does not hold for it.
+    scikit-learn's searches fit clones, compare their predictions with the exact classes, and fit one more clone with
+    the best parameters. So the parameters of that last fit depend on the private rows without any noise, and the fit's
+    claim does not hold.
     """
 
-    looked_at: int | None = None  # the first of them that predicted, by identity
-    by_others_too: bool = False  # whether another one did
-    in_other_processes: bool = False  # whether one was sent away before it was fitted
-    fits: int = 0  # how many of them were fitted, each on a budget of its own
+    looked_at: int | None = None  # the `id` of the first estimator that predicted
+    by_others_too: bool = False  # whether another estimator predicted, too
+    in_other_processes: bool = False  # whether an estimator was pickled before it was fitted
+    fits: int = 0  # how many estimators were fitted without a shared accountant
 
     def note_prediction(self, estimator: Any) -> None:
         """Note that an estimator has predicted."""
@@ -32,30 +32,31 @@ class EstimatorFamily:
             self.by_others_too = True
 
     def note_pickling(self, *, fitted: bool) -> None:
-        """Note that an estimator was pickled, as it is for another process."""
+        """Note that an estimator was pickled, as happens when it is sent to another process."""
         self.in_other_processes |= not fitted
 
     def note_fit(self, estimator: Any, *, alone: bool) -> None:
-        """Note a fit, and warn once if several clones were fitted, each on a budget of its own."""
+        """Note an estimator's first fit on a budget of its own, and warn once if two clones have been fitted so."""
         if not alone or estimator.__dict__.get("_counted"):
             return
         estimator.__dict__["_counted"] = True
         self.fits += 1
         if self.fits == 2:
             warnings.warn(
-                "two clones of one estimator were fitted without a shared accountant: on the same people their budgets "
-                "add up; give the estimator one, such as accountant=dpf.PureAccountant('add-or-remove-one', epsilon=2)",
+                "two clones of one estimator were fitted without a shared accountant; on the same people their budgets "
+                "add up, so give the estimator one, such as "
+                "accountant=dpf.PureAccountant('add-or-remove-one', epsilon=2)",
                 PrivacyWarning,
                 stacklevel=3,
             )
 
     def may_choose_by_scores(self, estimator: Any) -> bool:
-        """Tell whether the parameters of a fit may have been chosen by scores of other clones, and warn if so."""
+        """Tell whether a fit's parameters may have been chosen by exact scores of other clones, and warn if so."""
         others = self.by_others_too or self.looked_at not in (None, id(estimator))
         if others or self.in_other_processes:
             warnings.warn(
-                "this fit follows predictions of other clones, as in a search by exact scores: its parameters may tell "
-                "of the rows, so it is not private; PrivateTreeSearch chooses privately",
+                "this fit follows predictions of other clones, as in a search by exact scores; its parameters may "
+                "reveal something about the rows, so it is not private; PrivateTreeSearch chooses privately",
                 PrivacyWarning,
                 stacklevel=3,
             )
@@ -63,5 +64,5 @@ class EstimatorFamily:
         return False
 
     def __deepcopy__(self, memo: dict[int, Any]) -> EstimatorFamily:
-        """Return itself, since a copy of an estimator is one of its clones."""
+        """Return the family itself, since a copy of an estimator is one of its clones."""
         return self

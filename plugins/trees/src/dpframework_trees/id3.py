@@ -8,8 +8,8 @@ What differs from the paper by default, and why (`DPID3.published` restores the 
 - binary tests of public values and cuts instead of multiway splits: fewer rows lost to thin nodes;
 - the 3-norm criterion: like `max` it is monotonic with sensitivity 1, so its exponent needs no factor 2, and like
   `gini` it tells apart splits whose children share a majority;
-- permute-and-flip instead of the exponential mechanism: never worse (McKenna and Sheldon 2020);
-- no noisy count at each node: depth and epsilons are fixed beforehand, and more of the budget goes to deep levels.
+- permute-and-flip instead of the exponential mechanism, since it is never worse (McKenna and Sheldon 2020);
+- no noisy count at each node, since depth and epsilons are fixed beforehand, and deep levels get more of the budget.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from dpframework_trees import witnesses
 from dpframework_trees.bounds import CONSISTENT, OF_SPLITS, PRUNED, STOPPED, class_count_bounds
 from dpframework_trees.budgets import DEPTH, TreeBudget, depth_for, tree_budget
 from dpframework_trees.criteria import Criterion, KnownRows
-from dpframework_trees.estimates import Grown, noise_variance, tree_result
-from dpframework_trees.node_requests import Asking, release_in_step
+from dpframework_trees.estimates import ReleasedNode, noise_variance, tree_result
+from dpframework_trees.node_requests import Requests, release_in_step
 from dpframework_trees.parameters import (
     class_and_attributes,
     costs_of_errors,
@@ -113,17 +113,17 @@ class DPID3(Miner):
         "candidates": every public cut is a candidate split; "grid": first a split point for each numeric attribute,
         selected among its public cuts; "density": the same, drawn from the public range.
     stopping
-        "none", or "noisy-count": a node ends where `N / (t k) < sqrt(2) / epsilon'` with its noisy count N, the
-        largest number t of children, k classes, and the epsilon' of its class counts.
+        "none", or "noisy-count": a node becomes a leaf if `N / (t k) < sqrt(2) / epsilon'`, where N is its noisy count,
+        t the largest number of children, k the number of classes, and epsilon' the epsilon of its class counts.
     budget
         "growing" with depth, or "published" (see `budgets.tree_budget`).
     pruning
         Whether the tree that is shown is pruned on its noisy counts (C4.5's error-based pruning). The whole tree
         predicts, so that rows of one class are still told apart by their probabilities.
     costs
-        For the criterion "max": what an error costs for rows of each class, in the order of its labels, as whole
-        numbers; by default 1 each. Splits then lower the cost and not the number of errors. Such a tree is not
-        pruned. Predict with `tree.predict(rows, costs=...)`.
+        For the criterion "max": the cost of an error on a row of each class, in the order of the target's labels, as
+        whole numbers; by default 1 each. Splits then lower the total cost, and not the number of errors. Such a tree is
+        not pruned. Predict with `tree.predict(rows, costs=...)`.
 
     Examples
     --------
@@ -148,12 +148,12 @@ class DPID3(Miner):
 
     @property
     def prunes(self) -> bool:
-        """Whether the final tree is pruned: pruning counts errors, not their costs."""
+        """Whether the tree that is shown is pruned. With costs it is not, since pruning counts errors, not costs."""
         return self.pruning and self.costs is None
 
     @classmethod
     def published(cls, target: str, epsilon: Any, **changes: Any) -> DPID3:
-        """Return the miner with the settings of Friedman and Schuster 2010, but for the parameters given."""
+        """Return the miner with the settings of Friedman and Schuster 2010, except for the parameters in `changes`."""
         return cls(target=target, epsilon=epsilon, **{"max_depth": DEPTH, **PUBLISHED, **changes})
 
     @classmethod
@@ -179,7 +179,7 @@ class DPID3(Miner):
         return node
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the attributes whose thresholds may lie off the grid."""
+        """Return the attributes whose values are read: all for "density", whose thresholds lie off the grid."""
         return schema.names if self.numeric == "density" else ()
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
@@ -226,7 +226,7 @@ class _ID3OnSchema:
         )
         if not len(candidates) and not (miner.numeric == "density" and numerics):
             raise nothing_to_split(target)
-        spent = miner.splits == "multiway" and not numerics  # each level uses an attribute up
+        spent = miner.splits == "multiway" and not numerics  # Then each level uses up one attribute.
         most = depth_for(schema.rows, miner.epsilon) if miner.max_depth is None else miner.max_depth
         depth = min(most, len(candidates.split_on)) if spent else most
         criterion = criterion_with_costs(miner.criterion, miner.costs, target)
@@ -252,27 +252,27 @@ class _ID3OnSchema:
 
     @property
     def stops(self) -> bool:
-        """Whether nodes release a count."""
+        """Whether nodes release a noisy count, and end where it is small."""
         return self.miner.stopping == "noisy-count"
 
     @property
     def points(self) -> bool:
-        """Whether numeric attributes get a split point each, before the selection."""
+        """Whether each numeric attribute gets a split point before the selection."""
         return self.miner.numeric != "candidates"
 
     def threshold_of_count(self, level: int, children: int) -> float:
-        """Return the count below which a node ends."""
+        """Return the count below which a node becomes a leaf."""
         return children * self.target.size * math.sqrt(2) / float(self.budget.leaf[level])
 
     def most_children(self, candidates: Candidates) -> int:
-        """Return the largest number of children that one of some candidates makes."""
+        """Return the largest number of children that any of the candidates makes."""
         sizes = [a.size for a in candidates.split_on if self.miner.splits == "multiway" and not isinstance(a, Numeric)]
         return max(sizes, default=2)
 
     @property
     def read(self) -> tuple[str, ...]:
         """The names of the attributes that a split may read, which are its candidates' attributes and the class."""
-        numerics = (a.name for a in self.numerics)  # of which "density" has no candidates
+        numerics = (a.name for a in self.numerics)  # "density" has no candidates on them
         return tuple(dict.fromkeys((*names_in(self.candidates), *numerics, self.target.name)))
 
     def count_step(self, level: int) -> Node:
@@ -311,7 +311,7 @@ class _ID3OnSchema:
         read = (attribute.name, self.target.name)
         return SplitScores(self.criterion, self.target, self.rows, most, among=read), self.selector(epsilon)
 
-    def grow(self, table: PrivateTable) -> Grown:
+    def grow(self, table: PrivateTable) -> ReleasedNode:
         """Grow the tree level by level, the releases of each level together."""
         root = _GrowingNode(table, Region.whole(table.schema), self.candidates)
         nodes = [root]
@@ -320,10 +320,10 @@ class _ID3OnSchema:
             nodes = [child for node in nodes for child in node.children]
         return root.grow()
 
-    def _release(self, node: _GrowingNode, level: int) -> Asking[None]:
-        """Make a node's releases, its class counts if it is a leaf, else its split, which cuts its rows."""
+    def _release(self, node: _GrowingNode, level: int) -> Requests[None]:
+        """Make a node's releases: its class counts if it is a leaf, else its split, which divides its rows."""
         table, region = node.table, node.region
-        del node.table  # what it holds of the rows goes once they are cut
+        del node.table  # so that its memory is freed once the rows are divided
         usable = node.candidates.possible(region)
         ends = level == self.depth or not self._splittable(usable, region)
         if self.stops:
@@ -346,19 +346,19 @@ class _ID3OnSchema:
     def _open(self, region: Region) -> list[Numeric]:
         return [a for a in self.numerics if region.bounds[a.name][0] < region.bounds[a.name][1]]
 
-    def split(self, table: PrivateTable, region: Region, usable: Candidates) -> Asking[Split]:
+    def split(self, table: PrivateTable, region: Region, usable: Candidates) -> Requests[Split]:
         """Release a node's split."""
         if self.miner.selection == "noisy-counts":
             return (yield from self._best_of_tables(table, usable))
         if self.points:
             usable = yield from self._with_points(table, region, usable)
         if len(usable) == 1:
-            return usable[0]  # a choice among one needs no release
+            return usable[0]  # A single candidate needs no release.
         chosen: list[Split] = yield [(table, "split", {"candidates": usable})]
         return chosen[0]
 
-    def _with_points(self, table: PrivateTable, region: Region, usable: Candidates) -> Asking[Candidates]:
-        """Release a split point for each numeric attribute, and keep that one only."""
+    def _with_points(self, table: PrivateTable, region: Region, usable: Candidates) -> Requests[Candidates]:
+        """Release a split point for each numeric attribute, and return candidates with no other threshold on it."""
         given: dict[Numeric, dict[str, Any]]
         if self.miner.numeric == "density":
             bounds = region.bounds
@@ -370,8 +370,8 @@ class _ID3OnSchema:
         released = {a.name: point for a, point in zip(given, points, strict=True)}
         return usable.with_thresholds(released) if self.miner.numeric == "density" else usable.with_one_cut(released)
 
-    def _best_of_tables(self, table: PrivateTable, usable: Candidates) -> Asking[Split]:
-        """Release a noisy table of each attribute left, and take the split that scores best on them."""
+    def _best_of_tables(self, table: PrivateTable, usable: Candidates) -> Requests[Split]:
+        """Release a noisy table of each usable attribute, and return the split that scores best on these tables."""
         released = yield [(table, "split", {"attribute": a}) for a in usable.split_on]
         tables = {a.name: np.maximum(one, 0) for a, one in zip(usable.split_on, released, strict=True)}
         return usable[int(np.argmax(table_scores(usable, tables, self.criterion)))]
@@ -379,7 +379,7 @@ class _ID3OnSchema:
 
 @attrs.define(eq=False)
 class _GrowingNode:
-    """A node that grows, with its rows, the region of its path, and its releases."""
+    """A node while the tree grows, with its rows, the region of its path, its candidates and its releases."""
 
     table: PrivateTable
     region: Region
@@ -389,9 +389,9 @@ class _GrowingNode:
     leaf: tuple[NDArray[np.float64], float] | None = None
     children: list[_GrowingNode] = attrs.field(factory=list)
 
-    def grow(self) -> Grown:
+    def grow(self) -> ReleasedNode:
         """Return the subtree."""
-        return Grown(self.split, tuple(child.grow() for child in self.children), self.leaf, self.rows)
+        return ReleasedNode(self.split, tuple(child.grow() for child in self.children), self.leaf, self.rows)
 
 
 def _point(attribute: Attribute) -> str:

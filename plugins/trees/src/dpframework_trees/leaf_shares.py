@@ -3,8 +3,8 @@
 This is post-processing. It reads the released counts, the variance of their noise and the released tree, so it costs
 no budget.
 
-A leaf's own counts may be mostly noise. The other leaves then show which shares are likely, those of the same branch
-more than the rest. How much leaves differ is not known either, and is estimated from the same counts. The estimates
+A leaf's own counts may be mostly noise. The other leaves then show which shares are likely, and leaves of the same
+branch show it best. How much leaves differ is not known either, and is estimated from the same counts. The estimates
 are posterior means, divided by their sum, under this model:
 
 - The share of a class among all rows is exponential with mean 1/C, where C is the number of classes. Exponential shares
@@ -12,8 +12,8 @@ are posterior means, divided by their sum, under this model:
 - A node's share of a class is gamma. Its mean is the parent's share g, and its variance is g / a. Gamma shares divided
   by their sum have a Dirichlet distribution around the parent's. All leaves have one concentration a, and all nodes
   between the root and the leaves have another.
-- A noisy count is Laplace. Its mean is the leaf's rows times the share. Its variance is the noise's plus that of a
-  Poisson number of rows, because the shares are used to predict other rows.
+- A noisy count is Laplace. Its mean is the leaf's rows times the share. Its variance is the sum of the noise's variance
+  and the variance of a Poisson number of rows, because the shares are used to predict other rows.
 
 Given both concentrations, classes are independent, and the shares of one class are a Markov chain from the root to the
 leaves. Belief propagation (Pearl 1988, chapter 4) sums over all shares exactly, on a grid of `CELLS` cells. First each
@@ -124,7 +124,7 @@ def _prior_of(leaves: NoisyLeaves) -> Reals:
 
 
 def _weigh_concentrations(likelihoods: Reals, prior: Reals) -> Reals:
-    """Return the posterior weights of all pairs of concentrations, shape (those of nodes, those of leaves).
+    """Return the posterior weights of all pairs of concentrations, shape (nodes' concentrations, leaves').
 
     Parameters
     ----------
@@ -181,8 +181,8 @@ def _integrals(start: Reals, end: Reals, b: Reals) -> tuple[Reals, Reals]:
 class _Messages:
     """The messages of belief propagation in a tree.
 
-    A message holds log-likelihoods of shape (concentrations of nodes, those of leaves, classes, cells). Where it is the
-    same for all concentrations of nodes, the first axis has length 1.
+    A message holds log-likelihoods of shape (nodes' concentrations, leaves' concentrations, classes, cells). If it is
+    the same for all concentrations of nodes, the first axis has length 1.
 
     Attributes
     ----------
@@ -232,7 +232,7 @@ class _Messages:
         elsewhere
             A message to the node: the prior and the likelihood of all counts that are not below it.
         weights
-            The posterior weights of the concentrations, shape (those of nodes, those of leaves).
+            The posterior weights of the concentrations, shape (nodes' concentrations, leaves').
         """
         all_counts = elsewhere + sum(self.sent[child] for child in node)
         for child in node:

@@ -1,6 +1,7 @@
-"""Releases of many nodes in step, with the next request of every node released together.
+"""Releases of many nodes in step, where the next requests of all nodes are released together.
 
-A node is a generator, so that it reads as if it were alone: it yields what it asks for, and is sent what was released.
+Each node is a generator, so its code reads as if it were the only node. It yields its requests, and is sent their
+releases.
 """
 
 from __future__ import annotations
@@ -11,21 +12,22 @@ from typing import Any, TypeAlias, TypeVar
 from dpframework.run import PrivateTable
 
 T = TypeVar("T")
-Asked: TypeAlias = "tuple[PrivateTable, str, Mapping[str, Any]]"
-Asking: TypeAlias = Generator[list[Asked], list[Any], T]
+Request: TypeAlias = "tuple[PrivateTable, str, Mapping[str, Any]]"
+Requests: TypeAlias = Generator[list[Request], list[Any], T]
 
 
-def release_in_step(nodes: Iterable[Asking[None]]) -> None:
-    """Make the releases that nodes ask for, the first of each together, then the second, and so on.
+def release_in_step(nodes: Iterable[Requests[None]]) -> None:
+    """Make the releases that nodes request: the first requests of all nodes together, then the second, and so on.
 
     Parameters
     ----------
     nodes
-        Each yields tables with steps and inputs, as `PrivateTable.release_many` takes them, and is sent their releases.
+        Generators that yield lists of tables, steps and inputs, as `PrivateTable.release_many` takes them, and are sent
+        the releases.
     """
-    sent: list[tuple[Asking[None], Any]] = [(node, None) for node in nodes]
+    sent: list[tuple[Requests[None], Any]] = [(node, None) for node in nodes]
     while sent:
-        asked: list[tuple[Asking[None], list[Asked]]] = []
+        asked: list[tuple[Requests[None], list[Request]]] = []
         for node, released in sent:
             try:
                 asked.append((node, node.send(released)))

@@ -1,17 +1,18 @@
 """Counts of sets of tests of two views, which give the score of every pair of trees of one or two levels.
 
-A leaf of a tree of two levels is made of sets of up to two tests (see `tree_counts`), so a leaf of the first tree and
-one of the second share what sets of either view share. These counts add up over blocks of rows.
+The number of rows in a leaf of a tree of two levels follows from sets of up to two tests (see `tree_counts`). So the
+number of rows that a leaf of the first tree shares with a leaf of the second follows from the numbers that such sets of
+the two views share. These counts add up over blocks of rows.
 
-**Sums of weights.** A pair of trees A and B has the score c(A) + k(A) H(B; A), where H is the sum over leaves of B of
-the criterion of their numbers of rows by leaves of A: for the gain c = (G - N) / 2 and k = 1/2, for the product of G
-and H over n rows c = G / 2 and k = G / (2 n). Given A, that is the score of a tree whose classes are the leaves of A.
-So the sum of weights over all B factorizes as in `weights`, with the scale over k for the scale:
+**Sums of weights.** A pair of trees A and B has the score c(A) + k(A) H(B; A). Here H is the sum, over the leaves of B,
+of the criterion on the leaf's numbers of rows in each leaf of A. For the gain, c = (G - N) / 2 and k = 1/2. For the
+product of G and H over n rows, c = G / 2 and k = G / (2 n). Given A, that is the score of a tree whose classes are the
+leaves of A. So the sum of weights over all B factorizes as in `weights`, with the scale divided by k as the scale:
 
     W(A) = exp(c(A) / scale) Z_A,    Z_A = sum over roots x of (sum over y of the leaves on the side of x) (the same).
 
-For one level x has no y below it. What A does to the score of a leaf of B does not factorize over the leaves of A (a
-norm is of all of them at once), so every A is looked at: T of one level, T**3 of two, where T tests are to be had.
+For one level x has no y below it. The score of a leaf of B does not factorize over the leaves of A, since a norm is
+taken over all of them at once. So every A is looked at. With T tests, there are T trees of one level and T**3 of two.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ if TYPE_CHECKING:
     from dpframework_trees.tree_pairs import PairScore
 
 Counts = NDArray[np.int64]
-MOST_CELLS = 1 << 23  # numbers of rows that are kept: 64 MiB
-MOST_PAIR_WORK = 1 << 31  # pairs of tests of the second view, for all first trees: some minutes
-MOST_TESTS = 50_000  # of a view, for which floating point is near enough (see `exact_pairs`)
+MOST_CELLS = 1 << 23  # the most counts that are kept, which take 64 MiB
+MOST_PAIR_WORK = 1 << 31  # the most pairs of tests of the second view, over all first trees: some minutes
+MOST_TESTS = 50_000  # the most tests of a view for which the bound on floating-point errors holds (see `exact_pairs`)
 MOST_EXACT_LEVELS = 2
-#: Leaves as sums of sets: of a test t and all rows; of t and u, t, v, t and v, and all rows.
+#: The number of rows in each leaf as a sum over sets. For one level the sets are (t, all rows). For two levels they are
+#: (t and u, t, v, t and v, all rows), with t at the root, u where t holds and v where it does not.
 LEAVES = {
     1: np.array([[1, 0], [-1, 1]]),
     2: np.array([[1, 0, 0, 0, 0], [-1, 1, 0, 0, 0], [0, 0, 1, -1, 0], [0, -1, -1, 1, 1]]),
@@ -42,7 +44,7 @@ LEAVES = {
 
 
 def sets_of_tests(tests: int, depth: int) -> int:
-    """Return how many sets are counted of a view, with the set of no test, which all rows are in.
+    """Return how many sets of a view's tests are counted, including the set of all rows.
 
     Examples
     --------
@@ -53,7 +55,7 @@ def sets_of_tests(tests: int, depth: int) -> int:
 
 
 def pair_work(first: int, second: int, depth: int) -> int:
-    """Return how many times a test, or a pair of tests, of the second view is looked at.
+    """Return how many times a test (for two levels, a pair of tests) of the second view is looked at.
 
     Examples
     --------
@@ -64,16 +66,16 @@ def pair_work(first: int, second: int, depth: int) -> int:
 
 
 def pairs_misfit(first: int, second: int, depth: int, work: int = MOST_PAIR_WORK) -> str | None:
-    """Return why pairs of trees cannot be drawn exactly with so much work, or None if they can.
+    """Return why pairs of trees cannot be drawn exactly within a limit of work, or None if they can.
 
     Parameters
     ----------
     first, second
-        The numbers of tests of either tree's view.
+        The numbers of tests of the two views.
     depth
-        The levels of either tree.
+        The number of levels of each tree.
     work
-        The most that may be looked at (see `pair_work`).
+        The largest `pair_work` that is allowed.
     """
     if depth > MOST_EXACT_LEVELS:
         return f"it draws pairs of trees of up to {MOST_EXACT_LEVELS} levels, not {depth}"
@@ -89,12 +91,12 @@ def pairs_misfit(first: int, second: int, depth: int, work: int = MOST_PAIR_WORK
 
 
 def require_feasible_pairs(first: int, second: int, depth: int) -> None:
-    """Refuse pairs of trees that the exact sampler would take too long for, or too much memory.
+    """Refuse pairs of trees for which the exact sampler would need too much time or memory.
 
     Raises
     ------
     InputError
-        With what it would take, and the limit.
+        If a limit is exceeded. The message says which.
     """
     misfit = pairs_misfit(first, second, depth)
     if misfit:
@@ -111,15 +113,16 @@ class SplitPairCounts:
     Attributes
     ----------
     cells
-        Numbers of rows in a set of tests of the first view (lines) and in one of the second, or of a class (columns,
-        classes last), shape (sets, sets + classes). For one level a set is one test; for two, tests t <= u, each t
-        with its u in turn. After them comes the set of all rows.
+        Numbers of rows, shape (sets of the first view, sets of the second view + classes). A row of the array is a set
+        of the first view, a column a set of the second view or, in the last columns, a class. For one level a set holds
+        the rows of one test. For two levels it holds the rows of two tests t <= u, ordered by t and then by u. The last
+        set of a view holds all rows.
     tests
-        The numbers of tests of either view.
+        The numbers of tests of the two views.
     depth
-        The depth of either tree.
+        The number of levels of each tree.
     pair_score
-        How a pair is scored.
+        The score of a pair.
     """
 
     cells: Counts
@@ -141,7 +144,7 @@ class SplitPairCounts:
         scale
             The scale of the exponential mechanism.
         threads
-            How many to use.
+            How many threads to use.
         """
         from dpframework_trees.kernels import PairScale
 
@@ -175,7 +178,7 @@ class SplitPairCounts:
         return float(constant), float(factor)
 
     def below(self, first: Counts, scale: float, threads: int) -> CountsBelow:
-        """Return all rows, whose classes are the leaves of a first tree, for the second tree to be drawn."""
+        """Return the counts for drawing the second tree: all rows, with the leaves of the first tree as classes."""
         second, (_, factor) = self.tests[1], self.terms(first)
         columns = sets_of_tests(second, self.depth)
         of_sets = self._leaves(first).T[:columns]
@@ -192,7 +195,7 @@ class SplitPairCounts:
         return float(self.scores(first[np.newaxis], second[np.newaxis]).item())
 
     def scores(self, first: Counts, second: Counts) -> NDArray[np.float64]:
-        """Return the scores of many pairs, the trees of either view of shape (pairs, nodes)."""
+        """Return the scores of many pairs, shape (pairs,). The trees of each view have the shape (pairs, nodes)."""
         columns, leaves = sets_of_tests(self.tests[1], self.depth), LEAVES[self.depth]
         lines, places = _sets_of_leaves(first, self.tests[0]), _sets_of_leaves(second, self.tests[1])
         shared = self.cells[lines[:, np.newaxis, :], places[:, :, np.newaxis]]
@@ -203,12 +206,12 @@ class SplitPairCounts:
         return np.array(found) / self.unit
 
     def _leaves(self, first: Counts) -> Counts:
-        """Return the numbers of `cells` in each leaf of a first tree."""
+        """Return the rows of `cells` for each leaf of a first tree, shape (leaves, columns of `cells`)."""
         return np.asarray(LEAVES[self.depth] @ self.cells[_sets_of_leaves(first, self.tests[0])])
 
 
 def _sets_of_leaves(trees: Counts, tests: int) -> Counts:
-    """Return the places of the sets that the leaves of trees are made of (see `LEAVES`), shape (..., sets)."""
+    """Return the positions of the sets from which the leaves of trees follow (see `LEAVES`), shape (..., sets)."""
     if trees.shape[-1] == 1:
         return np.stack([trees[..., 0], np.full(trees.shape[:-1], tests)], axis=-1)
     t, u, v = (trees[..., node] for node in range(3))

@@ -20,18 +20,18 @@ def validate_criterion(instance: Any, attribute: Any, value: str) -> None:
 
 
 def costs_of_errors(given: Any) -> Any:
-    """Return costs as they are kept, None for none."""
+    """Return costs as a tuple, or None if none are given."""
     return None if given is None else tuple(given)
 
 
 def validate_costs(instance: Any, attribute: Any, value: Any) -> None:
-    """Validate costs of errors, and that the criterion can have some."""
+    """Validate costs of errors, and that the criterion takes costs."""
     if value is None:
         return
     if not value or not all(is_whole_number(cost, 1, MOST_COST) for cost in value):
         raise InputError(f"costs are {list(value)}; whole numbers from 1 to {MOST_COST} are needed, one for each class")
     if instance.criterion != "max":
-        raise InputError(f"costs are for the criterion 'max', not for '{instance.criterion}'")
+        raise InputError(f"costs need the criterion 'max', not '{instance.criterion}'; set criterion = 'max'")
 
 
 def criterion_with_costs(name: str, costs: tuple[int, ...] | None, target: Attribute) -> Criterion:
@@ -40,7 +40,7 @@ def criterion_with_costs(name: str, costs: tuple[int, ...] | None, target: Attri
     Raises
     ------
     InputError
-        If there is not a cost for each class.
+        If the number of costs differs from the number of classes.
     """
     if costs is not None and len(costs) != target.size:
         labels = ", ".join(target.labels)
@@ -56,7 +56,7 @@ def class_and_attributes(
     Raises
     ------
     InputError
-        If the class has a single value, or is among those to split on, or one of them is named twice.
+        If the class has a single value, if it is among the attributes to split on, or if one of these is named twice.
     """
     of_class = schema[target]
     if of_class.size < 2:
@@ -70,7 +70,7 @@ def other_attributes(schema: Schema, target: Attribute, attributes: tuple[str, .
     Raises
     ------
     InputError
-        If the target is among them, or one of them is named twice.
+        If the target is among them, or one is named twice.
     """
     split_on = attributes if attributes is not None else tuple(n for n in schema.names if n != target.name)
     if target.name in split_on:
@@ -82,21 +82,21 @@ def other_attributes(schema: Schema, target: Attribute, attributes: tuple[str, .
 def nothing_to_split(target: Attribute) -> InputError:
     """Return the error for a schema without a candidate split."""
     return InputError(
-        f"no attribute can be split for target '{target.name}'; the schema needs one with two values or a cut"
+        f"no attribute can be split for target '{target.name}'; add one with two or more values, or with a cut"
     )
 
 
 def examples_of_grades(
     miner: type[Miner], variants: Mapping[str, Mapping[str, Any]], *, missing: bool = False
 ) -> dict[str, Example]:
-    """Return an example for each choice of parameters, one level deep unless it says otherwise.
+    """Return an example for each choice of parameters, with a tree of one level unless `max_depth` is among these.
 
     Parameters
     ----------
     miner
         A miner of trees.
     variants
-        Parameters by the example's name, but for the target and epsilon.
+        For each example's name, its parameters besides the target and epsilon.
     missing
         Whether one attribute may have missing values.
     """

@@ -17,10 +17,11 @@ from dpframework.facts import GROUPS, Attribute, InputError, PrivacyUnit, Relati
 from dpframework.run import Miner
 from dpframework.study import Study
 from dpframework.tables import NewRows, silenced, table_from_columns
-from dpframework_trees.columns import InputColumns, Outcomes, each_by_itself
+from dpframework_trees.columns import InputColumns, Outcomes, keep_cells
 from dpframework_trees.families import EstimatorFamily
 
-#: scikit-learn's `__init__`: every parameter by name, kept as it was given. Its own repr, and equal only to itself.
+#: Makes an `__init__` as scikit-learn wants it, which keeps every parameter as it was given, under its name. The repr
+#: stays scikit-learn's, and an estimator is equal only to itself.
 sklearn_estimator = attrs.define(slots=False, eq=False, repr=False)
 STEP = "model"
 
@@ -29,43 +30,44 @@ STEP = "model"
 class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     """The base of this plugin's estimators, with scikit-learn's conventions, schemas and budgets.
 
-    Each `fit` spends `epsilon`. Fits on the same people add up: give them one `accountant`, which clones share.
+    Each `fit` spends `epsilon`. The budgets of fits on the same people add up, so give these fits one `accountant`,
+    which clones share.
 
     Parameters
     ----------
     epsilon, delta
-        The budget of one fit. These models are of pure epsilon: a delta only serves to total several steps, or fits.
+        The budget of one fit. These models have pure epsilon, so a delta only helps to total several steps or fits.
     schema
-        Public facts about the columns of X, by name (by position, if X is an array), and about y. Without a
-        schema one is inferred from the data, which is not private: a `PrivacyWarning` says so.
+        Public facts about the columns of X, by name (by position, if X is an array), and about y. Without a schema, one
+        is inferred from the data. That is not private, and a `PrivacyWarning` says so.
     target
-        The schema's name of y; needed only if the schema has more attributes besides.
+        The schema's name for y. Needed only if X lacks more than one attribute of the schema.
     out_of_domain
-        What to do with values outside the schema's domains, at fit and at prediction: "clamp" moves numbers to the
-        nearest bound and makes others missing; "missing" makes all of them missing; "error" refuses them. A prediction
-        leaves cells out that are missing where the schema has no cell for that, and warns of their number.
+        What to do with values outside the schema's domains, at fit and at prediction. "clamp" moves numbers to the
+        nearest bound and makes other values missing; "missing" makes all of them missing; "error" refuses them. If the
+        schema does not allow missing values, a prediction leaves missing cells out, and warns of their number.
     relation
         The neighbouring relation of the claim.
     rows_per_unit
-        The most rows of each of the `groups` that a fit is given; 1 without groups.
+        The most rows of each of the `groups` that a fit uses; 1 without groups.
     accountant
-        A budget shared by several fits, such as `dpf.PureAccountant("add-or-remove-one", epsilon=2)`; a fit beyond it
-        is refused. None lets each fit stand for itself.
+        A budget shared by several fits, such as `dpf.PureAccountant("add-or-remove-one", epsilon=2)`. A fit beyond it
+        is refused. With None, each fit is charged on its own.
     random_state
-        For experiments only: makes the fit reproducible and not private. None draws cryptographic randomness.
+        For experiments only, since it makes the fit reproducible and not private. None draws cryptographic randomness.
 
     Attributes
     ----------
     model_
-        What the fit released: it predicts, prints and draws itself at no cost.
+        The released model. It predicts, prints and draws itself at no cost in privacy.
     plan_
         The plan of the fit.
     private_
-        Whether the fit is covered by its claim: a public schema, no random_state, and parameters that were not chosen
-        by exact scores: a fit after predictions of another clone, as in scikit-learn's searches, is not covered (see
-        `PrivateTreeSearch` for a search that is). The claim is about the table
-        that `fit` is given: a transformer that learnt from the private rows before (a scaler in a pipeline) is
-        outside of it. Public cuts make scaling needless.
+        Whether the fit is covered by its claim. This needs a public schema, no random_state, and parameters that were
+        not chosen by exact scores. So a fit after predictions of another clone, as in scikit-learn's searches, is not
+        covered; `PrivateTreeSearch` is a search that is. The claim is about the table that `fit` is given. It does not
+        cover a transformer that learnt from the private rows before, such as a scaler in a pipeline. With public cuts
+        you need no scaling.
     schema_
         The schema of the columns and y.
     """
@@ -83,34 +85,35 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     random_state: int | np.random.RandomState | None = attrs.field(default=None, kw_only=True)
 
     def fit(self, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
-        """Fit, and spend epsilon.
+        """Fit the model, which spends epsilon.
 
         Parameters
         ----------
         X
-            Dataframe or array, shape (rows, columns); numbers, Booleans and texts, missing where the schema allows. The
-            number of columns is public, and in a list the same in each row.
+            Dataframe or array, shape (rows, columns), of numbers, Booleans and texts, with missing values where the
+            schema allows them. The number of columns is public. In a list, every row must have this number of cells.
         y
             The outcome, shape (rows,).
         groups
-            Whose each row is, shape (rows,): then the fit protects one of them with all of their rows, of which
-            `rows_per_unit` at most are used. Rows without a group are left out. By default one row is protected.
+            The group, such as the person, that each row belongs to, shape (rows,). The fit then protects a group with
+            all of its rows, and uses at most `rows_per_unit` of them. Rows without a group are left out. By default
+            a single row is protected.
 
         Raises
         ------
         InputError
             If the data does not fit the schema, or a parameter cannot be used.
         PlanRefused
-            If the fit does not fit what is left of the accountant's budget.
+            If the fit costs more than what is left of the accountant's budget.
         """
         if self.accountant is not None:
-            self.accountant.require_process()  # before the rows are touched: a fork may hang in what reads them
+            self.accountant.require_process()  # Before the rows are read, since reading them may hang in a fork.
         chosen = self._family.may_choose_by_scores(self)
         with silenced(streams=True):
             columns = self._columns(X, reset=True)
         outcomes = Outcomes.of(y)
         if len(outcomes) != len(columns[0]):
-            raise InputError(f"X has {len(columns[0])} rows and y has {len(outcomes)}; they must have as many")
+            raise InputError(f"X has {len(columns[0])} rows and y has {len(outcomes)}; give the same number of both")
         told = InputColumns(self.schema, self.target, self._names, hasattr(self, "feature_names_in_"))
         unit, ids = self._unit(groups, len(outcomes))
         schema, target = self._describe_columns(told, columns, outcomes)
@@ -141,13 +144,13 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
     @silenced(streams=True)
     def _unit(self, groups: Any, rows: int) -> tuple[PrivacyUnit, dict[str, Any]]:
-        """Return whom a fit protects, and the column of their ids if there is one."""
+        """Return the unit that a fit protects, and the column of the units' ids if there are groups."""
         unit = unit_of_groups(groups, self.rows_per_unit)
         if groups is None:
             return unit, {}
-        ids = each_by_itself(groups)
+        ids = keep_cells(groups)
         if len(ids) != rows:
-            raise InputError(f"y has {rows} rows and groups has {len(ids)}; they must have as many")
+            raise InputError(f"y has {rows} rows and groups has {len(ids)}; give the same number of both")
         return unit, {GROUPS: ids}
 
     def _keep(self, result: Any) -> None:
@@ -161,10 +164,11 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """The information of each column of X on the class in the release, shape (columns,), with sum 1.
+        """How much each column of X matters in the released model, shape (columns,), with sum 1.
 
-        A tree's: by how much the splits on it lower the impurity (Gini) of the noisy counts. An additive model's: the
-        largest difference that it can make to a score.
+        In a tree, it is by how much the splits on the column lower the Gini impurity of the noisy counts. In an
+        additive model, it is the largest difference that the column can make to a score. If no column matters, all are
+        0.
         """
         check_is_fitted(self)
         known = self.model_.importances()
@@ -196,10 +200,10 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
                 )
             self._names = [str(name) for name in frame.columns]
             return list(frame.iter_columns())
-        given = np.array(X, dtype=object) if isinstance(X, list | tuple) else X  # each cell has its own type
-        if self.schema is not None and isinstance(X, list | tuple) and not X:  # no row says how many cells it has
+        given = np.array(X, dtype=object) if isinstance(X, list | tuple) else X  # Each cell keeps its own type.
+        if self.schema is not None and isinstance(X, list | tuple) and not X:  # There is no row to count the cells of.
             given = np.empty((0, len(self.schema) - 1), dtype=object)
-        finite: Any = "allow-nan" if self.schema is None else False  # with a schema all cells are read
+        finite: Any = "allow-nan" if self.schema is None else False  # With a schema, later code judges all cells.
         fewest = self._fewest_rows(reset=reset)
         array = validate_data(self, given, reset=reset, dtype=None, ensure_all_finite=finite, ensure_min_samples=fewest)
         if reset:
@@ -207,28 +211,31 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         return [array[:, k] for k in range(array.shape[1])]
 
     def _fewest_rows(self, *, reset: bool) -> int:
-        """Return the least number of rows: a fit by a schema takes none, since a refusal would tell of the last one."""
+        """Return the least number of rows that is accepted.
+
+        A fit with a schema accepts a table without rows. If it refused, that would reveal that no row is left.
+        """
         return 0 if reset and self.schema is not None else 1
 
     @abc.abstractmethod
     def _describe_columns(self, told: InputColumns, columns: list[Any], outcomes: Outcomes) -> tuple[Schema, str]:
-        """Return a schema of the columns and y, and y's name."""
+        """Return a schema of the columns and y, and the schema's name for y."""
 
     @abc.abstractmethod
     def _column(self, target: Attribute, outcomes: Outcomes) -> Any:
-        """Return y as a column of the table, as the schema writes it."""
+        """Return y as a column of the table, with values as the schema writes them."""
 
     def _miner(self, target: str) -> Miner:
-        """Return the miner of a fit for y's name, with the subclass's parameters."""
+        """Return the miner of a fit, with the subclass's parameters. `target` is the schema's name for y."""
         own = [a.name for a in attrs.fields(type(self)) if not a.inherited]
         return self.miner(target=target, epsilon=self.epsilon, **{name: getattr(self, name) for name in own})  # type: ignore[call-arg]
 
     @abc.abstractmethod
     def _list_assumptions(self) -> tuple[str, ...]:
-        """Return the assumptions that a choice of parameters makes, and that it therefore allows."""
+        """Return the assumptions of the chosen parameters. Choosing them accepts these assumptions."""
 
     def _list_allowed(self, schema: Schema) -> list[str]:
-        inferred = ["schema-inferred-from-data"] if schema.inferred else []  # of which there was a warning
+        inferred = ["schema-inferred-from-data"] if schema.inferred else []  # The user has been warned of this.
         return [*inferred, *self._list_assumptions()]
 
     def _seed(self) -> int | None:
@@ -243,14 +250,14 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         return family
 
     def __sklearn_clone__(self) -> Self:
-        """Return a clone, which remembers whose it is."""
+        """Return a clone, which belongs to the same family."""
         family = self._family
         twin: Self = super().__sklearn_clone__()
         twin.__dict__["_clones"] = family
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for a pickle. Nothing here knows how other processes use an estimator."""
+        """Return the state for a pickle, and note it, since other processes may predict with the copy unseen."""
         self._family.note_pickling(fitted=hasattr(self, "plan_"))
         state: dict[str, Any] = super().__getstate__()
         return state

@@ -1,31 +1,34 @@
 """Mechanisms that release a whole tree at once, by the exponential mechanism on all complete trees of a depth.
 
-`ExactTrees` draws a tree test by test from the root, each with its share of the sum of weights of all trees (see
-`weights`). `MarkovChainTrees` walks over trees instead (Bai et al. 2017), for depths and numbers of tests at which that
-sum is out of reach: its claim holds if the walk has converged, which nobody checks (`mcmc-converged`).
+`ExactTrees` draws the tests of a tree one after another from the root. The probability of each test is its share of the
+sum of weights of all trees (see `weights`). `MarkovChainTrees` walks over trees instead (Bai et al. 2017), for depths
+and numbers of tests for which that sum takes too long. Its claim holds if the walk has converged, which is assumed and
+not checked (`mcmc-converged`).
 
 Claim of both: pure epsilon; bounded range, so rho = epsilon**2 / 8 in zCDP (Cesar and Rogers 2021).
 
 **Rounding of exact draws.** At each node the log-weights of its tests, times the scale, are rounded to an integer
-lattice of 2**-28 of the sensitivity; then the draw is exact (OpenDP's noisy maximum with Gumbel noise). Let e be how
-far a log-weight at a node may be off, in scores. The log-probability of a test is off by 2 e at most: e of its own and
-e of the normalizer. That of a tree is off by twice the sum of e over its nodes, its change between neighbours by four
-times, and the range of two such changes by eight times that sum: so much is added to the spread.
+lattice of 2**-28 of the sensitivity. Then the draw is exact (OpenDP's noisy maximum with Gumbel noise). Let e be how
+far a log-weight at a node may be off, in units of the score. The log-probability of a test is off by 2 e at most: e of
+its own and e of the normalizer. The log-probability of a tree is off by twice the sum of e over its nodes, its change
+between neighbours by four times, and the range of two such changes by eight times that sum. This is added to the
+spread.
 
-The nodes of one level share the rows, so for D levels the sum of e over the nodes is at most, of what grows with the
-rows R (see `weights`; subtracting the largest log-weight and multiplying cost 2 u M n more),
+Some errors grow with the number of rows R. The nodes of one level share the rows, so for D levels the sum of these
+errors over the nodes is at most (see `weights`; subtracting the largest log-weight and multiplying cost another
+2 u M n)
 
     the sum over d = 1, ..., D of (K + 4 M + 3 M d) u R  =  (D (K + 4 M) + 3/2 D (D + 1) M) u R.
 
 The query declares r >= (K + 2 M) u R (`Query.rounding`), so (2 D + 3/4 D (D + 1)) r is enough. Rounding adds half a
-lattice step a node. All else does not depend on the scale: the sum over all nodes, with 2**(D - d) of them at level d,
-is at most D 2**D (20 (T + 1) + 3 D ln(T)) u. Within `weights.MOST_WORK` (T**2 (2 T)**(D - 2) pairs of tests) that is
-largest for 15 levels and 2 tests: 8 times it is below 2**-24.
+lattice step for each node. All other errors do not depend on the scale. With 2**(D - d) nodes at level d, their sum
+over all nodes is at most D 2**D (20 (T + 1) + 3 D ln(T)) u. Within `weights.MOST_WORK` (T**2 (2 T)**(D - 2) pairs of
+tests) that is largest for 15 levels and 2 tests, where 8 times the sum is below 2**-24.
 
-**Rounding of walks.** Each leaf's score is rounded to the lattice, so a tree's score is an exact sum, a function of the
-tree alone; proposals are uniform integers, and a proposal is accepted by an exact comparison of a uniform number with
-an exponential. So the walk is exactly reversible, and what it converges to is exactly the exponential mechanism of the
-rounded scores, each off by r and half a step a leaf. The range of two changes is off by four times that.
+**Rounding of walks.** Each leaf's score is rounded to the lattice, so a tree's score is an exact sum and a function of
+the tree alone. Proposals are uniform integers. A proposal is accepted by an exact comparison of a uniform number with
+an exponential. So the walk is exactly reversible. It converges to exactly the exponential mechanism on the rounded
+scores, each of which is off by r and half a step per leaf. The range of two changes is off by four times that.
 """
 
 from __future__ import annotations
@@ -59,13 +62,13 @@ from dpframework_trees.weights import RowsBelow, Weights, require_feasible
 
 Tests: TypeAlias = NDArray[np.int64]
 Lattice: TypeAlias = NDArray[np.int64]
-FEWEST_OF_THREAD = 16  # tests for which a thread is worth while
-WORDS_AT_ONCE = 1 << 8  # of the sets of a tree's nodes, which stay in the processor's cache
-STEPS_AT_ONCE = 1 << 13  # of a walk, whose proposals are drawn together
-FINER = 2**8  # than the core's lattice, since many nodes or leaves are rounded
-LOGARITHMS = Fraction(1, 2**24)  # what a tree's log-probabilities may be off, whatever the scale (see the module)
-MOST_LEVELS = 15  # that the exact sampler can do, with two tests
-LOWEST = -(2.0**62)  # of a score below the best, on the lattice: 2**31 rows reach 2**61
+FEWEST_OF_THREAD = 16  # the fewest tests for which another thread saves time
+WORDS_AT_ONCE = 1 << 8  # how many words of each node's set of rows are handled at once, to stay in the cache
+STEPS_AT_ONCE = 1 << 13  # how many steps of a walk have their proposals drawn together
+FINER = 2**8  # how much finer the lattice is than the core's, since many nodes or leaves are rounded
+LOGARITHMS = Fraction(1, 2**24)  # a bound on the errors of log-probabilities that do not depend on the scale
+MOST_LEVELS = 15  # the most levels that the exact sampler can do, reached with two tests
+LOWEST = -(2.0**62)  # the lowest score on the lattice, relative to the best: 2**31 rows reach 2**61
 
 
 @attrs.frozen
@@ -76,13 +79,13 @@ class WholeTrees(PureMechanism):
     chooses: ClassVar[bool] = True
 
     def misfit(self, facts: QueryFacts) -> str | None:
-        """Ask for a linf sensitivity."""
+        """Return a reason against queries that declare no sensitivity in the linf norm."""
         if facts.sensitivity(Norm.LINF) is None:
             return "needs a sensitivity in the linf norm, which the query does not declare"
         return None
 
     def lattice_unit(self, facts: QueryFacts) -> Fraction:
-        """Return a step that is small for many nodes too."""
+        """Return a step that stays small when it is added for each of many nodes."""
         return super().lattice_unit(facts) / FINER
 
     def change(self, facts: QueryFacts) -> ByRelation:
@@ -97,7 +100,7 @@ class WholeTrees(PureMechanism):
         """Return by how much rounding may widen the range of two changes of a log-probability, times the scale."""
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return spread / scale, and an eighth of its square as rho."""
+        """Return spread / scale as epsilon, and an eighth of its square as rho."""
         return bounded_range_losses(change, scale)
 
     def preview(self, calibration: Calibration) -> Preview:
@@ -118,30 +121,32 @@ def _tree_data(answer: Any, calibration: Calibration) -> TreeData:
     return answer
 
 
-def levels(trees: int | None) -> int:
-    """Return a bound on the depth of a number of trees, as T tests make T**(2**depth - 1) and one test makes one.
+def depth_bound(trees: int | None) -> int:
+    """Return an upper bound on the depth of complete trees, given how many there are.
+
+    With T > 1 tests there are T**(2**depth - 1) trees. With one test there is a single tree, so nothing is drawn.
 
     Examples
     --------
-    >>> levels(2**7), levels(2**7 - 1), levels(1)
+    >>> depth_bound(2**7), depth_bound(2**7 - 1), depth_bound(1)
     (3, 2, 0)
     """
     return MOST_LEVELS if trees is None else trees.bit_length().bit_length() - 1
 
 
 def scale_on_lattice(calibration: Calibration) -> float:
-    """Return the scale that divides the scores, exactly the scale of the noise on the lattice."""
+    """Return the scale that divides the scores, which is exactly the scale of the noise on the lattice."""
     return calibration.lattice_scale * float(calibration.unit)
 
 
 def on_lattice(logs: NDArray[np.float64], calibration: Calibration) -> Lattice:
-    """Return log-weights times the scale in lattice steps, the largest at 0."""
+    """Return log-weights times the scale, in lattice steps, shifted so that the largest is 0."""
     steps = (logs - logs.max()) * calibration.lattice_scale
     return np.asarray(np.rint(np.maximum(steps, LOWEST)).astype(np.int64))
 
 
 def log_share(lattice: Lattice, position: int, calibration: Calibration) -> float:
-    """Return the log-probability of a position, drawn by the noisy maximum of a lattice whose largest is 0."""
+    """Return the log-probability that the noisy maximum of `lattice`, whose largest entry is 0, is at a position."""
     logs = lattice / calibration.lattice_scale
     return float(logs[position] - np.log(np.exp(logs).sum()))
 
@@ -154,8 +159,8 @@ class ExactTrees(WholeTrees):
     name: ClassVar[str] = "exact-trees"
 
     def rounding(self, facts: QueryFacts) -> Fraction:
-        """Return eight times the error of all log-weights on the way down (see the module)."""
-        depth = levels(facts.answer_length)
+        """Return eight times the sum of the errors of log-weights over all nodes (see the module)."""
+        depth = depth_bound(facts.answer_length)
         of_rows = (2 * depth + Fraction(3, 4) * depth * (depth + 1)) * facts.rounding
         return 8 * of_rows + Fraction(4 * (2**depth - 1)) * self.lattice_unit(facts)
 
@@ -164,7 +169,7 @@ class ExactTrees(WholeTrees):
         return with_relative_error(super().change(facts), LOGARITHMS, self.epsilon)
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Tests:
-        """Draw test after test, from the root, each with its share of the sum of weights."""
+        """Draw one test after another from the root, each with its share of the sum of weights."""
 
         def choose(node: int, lattice: Lattice) -> int:
             return randomness.noisy_max(lattice, calibration.lattice_scale, Noise.GUMBEL)
@@ -172,7 +177,7 @@ class ExactTrees(WholeTrees):
         return _choose_tree(_exact_data(answer, calibration), calibration, choose)
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the sum of the log-probabilities of the tests, as they are drawn."""
+        """Return the sum of the log-probabilities with which the tests are drawn."""
         data = _exact_data(answer, calibration)
         if not is_tree(output, data.tests, data.depth):
             return -math.inf
@@ -187,12 +192,12 @@ class ExactTrees(WholeTrees):
 
 
 def useful_threads(tests: int) -> int:
-    """Return the number of threads to use, on which no result depends."""
+    """Return the number of threads to use. No result depends on it."""
     return max(1, min(os.cpu_count() or 1, tests // FEWEST_OF_THREAD))
 
 
 def _choose_tree(data: TreeData | TreeCounts, calibration: Calibration, choose: Callable[[int, Lattice], int]) -> Tests:
-    """Choose a tree by the weights of all trees."""
+    """Choose the tests of a tree by the weights of all trees."""
     require_feasible(data.tests, data.depth)
     scale, threads = scale_on_lattice(calibration), useful_threads(data.tests)
     whole = data.whole(scale, threads) if isinstance(data, TreeCounts) else Weights(data, scale, threads=threads).whole
@@ -202,7 +207,19 @@ def _choose_tree(data: TreeData | TreeCounts, calibration: Calibration, choose: 
 def choose_below(
     whole: RowsBelow | CountsBelow, depth: int, calibration: Calibration, choose: Callable[[int, Lattice], int]
 ) -> Tests:
-    """Choose test after test by the log-weights of all trees of a depth below, in lattice steps."""
+    """Choose one test after another from the root, by the log-weights of all trees that agree with those chosen.
+
+    Parameters
+    ----------
+    whole
+        The rows at the root.
+    depth
+        The number of levels.
+    calibration
+        The calibration of the mechanism, with its scale and lattice.
+    choose
+        Returns the test of a node, given the log-weights of all tests in lattice steps.
+    """
     tests = np.zeros(2**depth - 1, dtype=np.int64)
     below: dict[int, RowsBelow | CountsBelow] = {0: whole}
     for node in range(len(tests)):
@@ -220,13 +237,14 @@ def choose_below(
 class MarkovChainTrees(WholeTrees):
     """Walks over complete trees for a fixed number of steps, from a uniformly drawn one (Metropolis and Hastings).
 
-    A step proposes a uniformly drawn test for a uniformly drawn node, which is as likely as its reverse. (Mihelčić and
-    Miettinen 2023 print min(1, z/z') for the acceptance, z the old state: the inverse of what it must be.)
+    A step proposes a uniformly drawn test for a uniformly drawn node, which is as likely as its reverse. (For the
+    acceptance, Mihelčić and Miettinen 2023 print min(1, z/z') with z the old state, which is the inverse of the right
+    ratio.)
 
     Attributes
     ----------
     iterations
-        The number of steps; it does not depend on the rows, as a stop when scores settle would.
+        The number of steps. It is fixed, since a stop once scores settle would depend on the rows.
     """
 
     name: ClassVar[str] = "markov-chain-trees"
@@ -235,10 +253,10 @@ class MarkovChainTrees(WholeTrees):
 
     def rounding(self, facts: QueryFacts) -> Fraction:
         """Return four times the error of a score, with half a lattice step for each leaf."""
-        return 4 * facts.rounding + Fraction(2 * 2 ** levels(facts.answer_length)) * self.lattice_unit(facts)
+        return 4 * facts.rounding + Fraction(2 * 2 ** depth_bound(facts.answer_length)) * self.lattice_unit(facts)
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Tests:
-        """Walk."""
+        """Walk for `iterations` steps, and return the tests of the last tree."""
         from dpframework_trees.kernels import TreeTarget, WalkedTree
 
         data = _tree_data(answer, calibration)
@@ -271,7 +289,7 @@ class MarkovChainTrees(WholeTrees):
         return tests
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the exponential mechanism's log-density with rounded scores, as for a converged walk."""
+        """Return the log-density of a converged walk: the exponential mechanism's, with rounded scores."""
         data, unit = _tree_data(answer, calibration), float(calibration.unit)
         if not is_tree(output, data.tests, data.depth):
             return -math.inf
@@ -288,15 +306,21 @@ def walk(
     calibration: Calibration,
     randomness: Randomness,
 ) -> None:
-    """Take the steps of a walk, and decide those that floating point cannot.
+    """Take the steps of a walk, and decide exactly those that floating point cannot decide.
 
     Parameters
     ----------
     take
-        Takes given steps, from a first one on; returns the first that it could not decide, or how many there are, and
-        by how much that one would change the score, in lattice steps.
+        Takes the steps from a given one on. Returns the first step that it could not decide, and by how much this step
+        would change the score, in lattice steps. Returns the number of steps and 0 if it has taken all.
     proposed
-        Draws the nodes of so many steps, and the tests that are proposed for them.
+        Draws the nodes of a number of steps, and the tests that are proposed for these nodes.
+    iterations
+        The number of steps of the whole walk.
+    calibration
+        The calibration of the mechanism, with its scale on the lattice.
+    randomness
+        The source of random numbers.
     """
     from dpframework_trees.kernels import Steps
 

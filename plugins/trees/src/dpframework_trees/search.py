@@ -20,22 +20,22 @@ from dpframework_trees.tree_choice import TreeChoice
 class PrivateTreeSearch(TreeClassifier):
     """Grid search on one budget, where `epsilon` pays for every candidate's fit and for the choice.
 
-    Each candidate gets the same share of what the choice leaves; the tree with the most correct predictions on the
-    rows is selected privately (see `dpframework_trees.tree_choice`).
+    The candidates get equal shares of the budget that the choice leaves. The tree with the most correct predictions on
+    the rows is selected privately (see `dpframework_trees.tree_choice`).
 
     Parameters
     ----------
     estimator
-        A `DPID3Classifier` or `DPTreeClassifier`; its own epsilon, schema, accountant and random_state are not used.
+        A `DPID3Classifier` or `DPTreeClassifier`. Its own epsilon, schema, accountant and random_state are not used.
     param_grid
-        Lists of values to try, by the estimator's parameters, as scikit-learn's searches take them.
+        For each of the estimator's parameters, a list of values to try, as scikit-learn's searches take them.
     choice_share
-        The share of the budget that the choice gets.
+        The share of the budget that the choice gets, between 0 and 1.
 
     Attributes
     ----------
     best_params_
-        The parameters that were chosen.
+        The chosen parameters.
 
     Examples
     --------

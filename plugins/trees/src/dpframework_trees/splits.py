@@ -16,7 +16,7 @@ EQUALS, BELOW, MULTIWAY, OFF_GRID = 0, 1, 2, 3
 
 @attrs.frozen
 class Multiway:
-    """A split into one child a value of an attribute.
+    """A split into one child for each value of an attribute.
 
     Examples
     --------
@@ -31,12 +31,12 @@ class Multiway:
         return f"each {self.attribute}"
 
 
-#: A test with a child for each value, or with two.
+#: A split with a child for each value, or a test with two children.
 Split: TypeAlias = "Multiway | Literal"
 
 
 def cut_of(split: Split) -> str | Cases:
-    """Return the cut for `PrivateTable.partition`, with a part for each child in the order of `child_labels`."""
+    """Return the cut for `PrivateTable.partition`, with one part for each child in the order of `child_labels`."""
     return split.attribute if isinstance(split, Multiway) else Cases([split])
 
 
@@ -44,18 +44,18 @@ def cut_of(split: Split) -> str | Cases:
 class Region:
     """The values that the path to a node leaves possible.
 
-    It is public, since the path was released.
+    A region is public, since the path was released.
 
     Attributes
     ----------
     schema
         The table's schema.
     starts
-        Where each attribute's codes start in `possible`, shape (attributes + 1,).
+        The position in `possible` at which each attribute's codes start, and the end, shape (attributes + 1,).
     possible
         For each code of each attribute, whether a row of the node may have it, shape (codes of all attributes,).
     bounds
-        For each numeric attribute, the interval that thresholds off the grid leave.
+        For each numeric attribute, the interval that the path's thresholds off the grid leave.
     """
 
     schema: Schema
@@ -92,12 +92,12 @@ class Region:
         return [attrs.evolve(self, bounds={**self.bounds, attribute.name: interval}) for interval in intervals]
 
     def allows(self, name: str) -> bool:
-        """Whether any value of an attribute is left."""
+        """Tell whether any value of an attribute is left."""
         k = self.schema.index(name)
         return bool(self.possible[self.starts[k] : self.starts[k + 1]].any())
 
     def _within(self, start: int, size: int, first: int, end: int) -> Region:
-        """Leave, of the attribute at `start`, the codes from `first` up to `end`."""
+        """Return the region in which the attribute at `start` has only the codes from `first` to `end` - 1."""
         possible = self.possible.copy()
         possible[start:first] = False
         possible[end : start + size] = False
@@ -105,9 +105,9 @@ class Region:
 
 
 def code_starts(schema: Schema) -> NDArray[np.int64]:
-    """Return where each attribute's codes start when all attributes' codes are put in one line, and the end.
+    """Return the position at which each attribute's codes start if all attributes' codes form one array, and the end.
 
-    An open attribute has none there, since nobody lists its values.
+    An open attribute has no codes there, since its values are not listed.
     """
     sizes = [0 if isinstance(a, Open) else a.size for a in schema]
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes, dtype=np.int64)])
@@ -115,7 +115,7 @@ def code_starts(schema: Schema) -> NDArray[np.int64]:
 
 @attrs.frozen(eq=False)
 class Candidates(Sequence[Split]):
-    """Candidate splits as arrays with one entry each, a sequence of splits made on demand.
+    """A sequence of candidate splits, stored as arrays with one entry for each. Splits are made when asked for.
 
     Attributes
     ----------
@@ -124,15 +124,15 @@ class Candidates(Sequence[Split]):
     attributes
         Positions, in the schema, of the attributes that occur, shape (k,).
     sizes
-        Their numbers of codes, shape (k,).
+        The number of codes of each of these attributes, shape (k,).
     owner
-        Position in `attributes` of each candidate's attribute.
+        The position in `attributes` of each candidate's attribute, shape (candidates,).
     kinds
-        EQUALS, BELOW, MULTIWAY, or OFF_GRID (a threshold that is no public cut).
+        The kind of each candidate: EQUALS, BELOW, MULTIWAY, or OFF_GRID (a threshold that is not a public cut).
     codes
-        The code of an EQUALS, the last code on the true side of a BELOW; 0 otherwise.
+        For an EQUALS candidate its code, for a BELOW candidate the last code on its true side; 0 otherwise.
     thresholds
-        The threshold of an OFF_GRID; NaN otherwise.
+        The threshold of an OFF_GRID candidate; NaN otherwise.
     """
 
     schema: Schema
@@ -167,7 +167,7 @@ class Candidates(Sequence[Split]):
             elif multiway:
                 tests, kind = range(1), MULTIWAY
             else:
-                # with two codes the two tests are one; for a Boolean the one to read is "true"
+                # With two codes both tests make the same split. For a Boolean, the test of "true" reads better.
                 first = {1: 1, 2: 1}.get(attribute.size, 0)
                 tests, kind = range(first, attribute.size), EQUALS
             owner += [k] * len(tests)
@@ -189,7 +189,7 @@ class Candidates(Sequence[Split]):
         return tuple(self.schema.attributes[self.attributes[k]] for k in sorted(set(self.owner.tolist())))
 
     def possible(self, region: Region) -> Candidates:
-        """Return the candidates with at least two children that a row of the region may fall in."""
+        """Return the candidates with at least two children that rows of the region may fall in."""
         position = self.attributes[self.owner]
         first, end = region.starts[position], region.starts[position + 1]
         before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(region.possible)])
@@ -199,12 +199,15 @@ class Candidates(Sequence[Split]):
         return self._at(np.where(self.kinds == MULTIWAY, left >= 2, (held > 0) & (held < left)))
 
     def without(self, split: Split) -> Candidates:
-        """Return the candidates on other attributes than a multiway split's."""
+        """Return the candidates that do not split on the attribute of a multiway split."""
         position = self.schema.index(split.attribute)
         return self._at(self.attributes[self.owner] != position) if len(self.owner) else self
 
     def without_tests(self, taken: Sequence[Literal]) -> Candidates:
-        """Return the candidates other than those, and on other attributes than theirs if there are any."""
+        """Return the candidates on attributes that no taken test is on. If there are none, all but the taken tests.
+
+        If all candidates are taken, return all of them.
+        """
         positions = [self.schema.index(test.attribute) for test in taken]
         others = ~np.isin(self.attributes[self.owner], positions)
         if others.any():
@@ -251,7 +254,7 @@ class Candidates(Sequence[Split]):
         )
 
     def position(self, test: Literal) -> int:
-        """Return the position of a test of a value or a public cut that is a candidate."""
+        """Return the position of a candidate, a test of a value or of a public cut."""
         if isinstance(test, Below):
             code = test.numeric(self.schema).interior_cuts.index(test.threshold)
         else:
@@ -271,7 +274,7 @@ class Candidates(Sequence[Split]):
     def __getitem__(self, position: slice) -> Sequence[Split]: ...
 
     def __getitem__(self, position: int | slice) -> Split | Sequence[Split]:
-        """Return one split (or several)."""
+        """Return one split, or several for a slice."""
         if isinstance(position, slice):
             return [self[k] for k in range(*position.indices(len(self)))]
         attribute = self.schema.attributes[self.attributes[self.owner[position]]]
@@ -287,12 +290,12 @@ class Candidates(Sequence[Split]):
 
 
 def names_in(*tests: Candidates) -> tuple[str, ...]:
-    """Return the names of the attributes of some candidates, which a query of their scores may read."""
+    """Return the names of the candidates' attributes, which a query for their scores may read."""
     return tuple(dict.fromkeys(attribute.name for some in tests for attribute in some.split_on))
 
 
 def child_labels(split: Split, schema: Schema) -> tuple[str, ...]:
-    """Return one text a child of a split, in order.
+    """Return one text for each child of a split, in order.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A decision tree made of releases, which predicts, prints as rules, draws as text and Graphviz, exports to JSON."""
+"""Decision trees made of releases, which predict, print as rules, draw as text and in Graphviz, and export to JSON."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 @final
 @attrs.frozen(eq=False)
 class Leaf:
-    """An end of a path.
+    """A leaf, where a path ends.
 
     Attributes
     ----------
     counts
-        Estimated rows of each class, non-negative, shape (classes,): from noisy counts, not exact.
+        Estimated rows of each class, shape (classes,). They follow from noisy counts and are not negative.
     probabilities
         Estimated class probabilities, shape (classes,).
     """
@@ -51,7 +51,17 @@ class Leaf:
 @final
 @attrs.frozen(eq=False)
 class Inner:
-    """A node that splits, with counts and probabilities like a leaf in its place."""
+    """A node with a split, and with the counts and probabilities that it would have as a leaf.
+
+    Attributes
+    ----------
+    split
+        The released split.
+    children
+        The nodes below, one for each outcome of the split.
+    counts, probabilities
+        Estimated rows and probabilities of each class, as in `Leaf`.
+    """
 
     split: Split
     children: tuple[TreeNode, ...]
@@ -59,14 +69,26 @@ class Inner:
     probabilities: NDArray[np.float64]
 
 
-#: What a tree is made of.
+#: A node of a tree.
 TreeNode: TypeAlias = "Leaf | Inner"
 OfNode: TypeAlias = Callable[["TreeNode"], Any]
 
 
 @attrs.frozen
 class TreeRule:
-    """A path of the tree as a rule, description -> class."""
+    """A path of the tree as a rule, description -> class.
+
+    Attributes
+    ----------
+    description
+        The conditions on the path.
+    label
+        The most probable class.
+    probability
+        The estimated probability of this class.
+    rows
+        The estimated rows of the leaf.
+    """
 
     description: Description
     label: str
@@ -83,19 +105,19 @@ class TreeRule:
 class DecisionTree(Drawn):
     """A decision tree over a schema's attributes.
 
-    It is made of releases: to predict with it, print it or keep it costs no privacy.
+    It is made of releases, so predicting with it, printing it and keeping it costs no privacy.
 
     Attributes
     ----------
     root
-        The top node of the tree that is shown: its rules, drawings and depth.
+        The top node of the tree that is shown, which gives the rules, the drawings and the depth.
     target
         The class attribute; its labels are the classes, in order.
     schema
-        The attributes that the tree tests.
+        The attributes that the tree tests. None if it tests none.
     whole
-        The top node of the tree that predicts, where the one that is shown has been pruned; None if it is the same.
-        A leaf that pruning takes away tells rows apart that have the same class, but not the same probabilities.
+        The top node of the tree that predicts, if the tree that is shown was pruned; None if both are the same. The
+        leaves that pruning removes predict the same class with different probabilities.
     """
 
     called = "a tree"
@@ -108,7 +130,7 @@ class DecisionTree(Drawn):
 
     @classmethod
     def over(cls, root: TreeNode, target: Attribute, schema: Schema, *, whole: TreeNode | None = None) -> DecisionTree:
-        """Return a tree that keeps, of a schema, only the attributes that it tests."""
+        """Return a tree that keeps only the attributes of the schema that it tests."""
         tested = {node.split.attribute for node in nodes_of(whole or root) if isinstance(node, Inner)}
         names = [name for name in schema.names if name in tested]
         return cls(root, target, attrs.evolve(schema.select(names), rows=None) if names else None, whole)
@@ -121,9 +143,9 @@ class DecisionTree(Drawn):
     def predict(
         self, rows: Any, *, out_of_domain: str = "error", costs: Sequence[float] | None = None
     ) -> NDArray[np.str_]:
-        """Return the most probable class of each row, as text; with costs, the one that is expected to cost least.
+        """Return the most probable class of each row as text, or with costs the class with the least expected cost.
 
-        A path ends at the first test of an unknown cell (see `NewRows`): the node there answers by its own counts.
+        A path ends at the first test of an unknown cell (see `NewRows`). The node there predicts by its own counts.
 
         Parameters
         ----------
@@ -132,12 +154,13 @@ class DecisionTree(Drawn):
         out_of_domain
             What to do with values of a dataframe outside the schema (see `NewRows.read`).
         costs
-            What an error costs for rows of each class, in the order of the target's labels.
+            The cost of an error on a row of each class, in the order of the target's labels.
 
         Raises
         ------
         InputError
-            If a tested attribute is missing, or has values outside its domain, or there is not a cost for each class.
+            If a tested attribute is missing, if it has values outside its domain and these are refused, or if the
+            number of costs differs from the number of classes.
         """
         labels, found = np.array(self.target.cells), self.predict_proba(rows, out_of_domain=out_of_domain)
         if costs is not None:
@@ -155,7 +178,7 @@ class DecisionTree(Drawn):
     def apply(self, rows: Any, *, out_of_domain: str = "error") -> NDArray[np.int64]:
         """Return each row's leaf in the tree that is shown, shape (rows,), as a position in `rules()`.
 
-        A row whose path ends at an unknown cell is in no leaf: -1.
+        A row whose path ends at an unknown cell is in no leaf, and gets -1.
         """
         numbers = {id(leaf): k for k, leaf in enumerate(n for n in nodes_of(self.root) if isinstance(n, Leaf))}
         found = np.empty(_length(rows), dtype=np.int64)
@@ -170,7 +193,7 @@ class DecisionTree(Drawn):
         _route(root, given.block, given.unknown, found, of_node)
 
     def importances(self) -> dict[str, float]:
-        """Return the number of rows' Gini impurity that the splits on each attribute remove, by noisy counts."""
+        """Return by how much the splits on each attribute lower the Gini impurity, in rows, by noisy counts."""
         found: dict[str, float] = {}
         for node in nodes_of(self.predicting):
             if isinstance(node, Inner):
@@ -185,7 +208,7 @@ class DecisionTree(Drawn):
         return np.asarray(found[block.index].argmax(axis=1))
 
     def leaf_codes(self, block: Block) -> NDArray[np.int64]:
-        """Return each row's leaf in the tree that predicts, by its place in tree order, shape (rows,)."""
+        """Return each row's leaf in the tree that predicts, by its position in tree order, shape (rows,)."""
         numbers = {id(leaf): k for k, leaf in enumerate(n for n in nodes_of(self.predicting) if isinstance(n, Leaf))}
         found = np.empty(block.length, dtype=np.int64)
         _route(self.predicting, block, {}, found, lambda node: numbers[id(node)])
@@ -197,7 +220,7 @@ class DecisionTree(Drawn):
         return np.array([node.probabilities for node in nodes_of(self.predicting) if isinstance(node, Leaf)])
 
     def rules(self) -> list[TreeRule]:
-        """Return one rule a leaf, in tree order."""
+        """Return one rule for each leaf, in tree order."""
         return list(_rules(self.root, (), self.target, self.schema))
 
     def patterns(self) -> tuple[Pattern, ...]:
@@ -217,11 +240,11 @@ class DecisionTree(Drawn):
 
     @property
     def depth(self) -> int:
-        """The longest path's number of splits."""
+        """The number of splits on the longest path."""
         return _depth(self.root)
 
     def __str__(self) -> str:
-        """Draw the tree as text, a line for each branch, with class, probability and estimated rows at leaves."""
+        """Draw the tree as text with one line for each branch, and class, probability and estimated rows at leaves."""
         from dpframework_trees.tree_views import tree_text
 
         return tree_text(self)
@@ -232,13 +255,13 @@ class DecisionTree(Drawn):
         return tree_table(self).html()
 
     def to_frame(self) -> pl.DataFrame:
-        """Return one row a leaf, in the order of `rules`: rule, class, probability, rows, and rows of each class."""
+        """Return one row per leaf, in the order of `rules`: rule, class, probability, rows, and rows of each class."""
         from dpframework_trees.tree_views import tree_frame
 
         return tree_frame(self)
 
     def draw(self, axes: Any) -> None:
-        """Draw the tree that is shown, tests above and leaves below, each with its class and its noisy share."""
+        """Draw the tree that is shown, with the root on top, and each leaf with its class, probability and rows."""
         from dpframework_trees.drawing import draw_tree
 
         draw_tree(self, axes)
@@ -271,7 +294,7 @@ class DecisionTree(Drawn):
 class TreeResult(Kept):
     """The result of a tree miner.
 
-    It is kept as the tree and its rules, so that the rules can be read without this package.
+    Its stored form holds the tree and its rules, so that the rules can be read without this package.
 
     Attributes
     ----------
@@ -312,7 +335,7 @@ class TreeResult(Kept):
 
 
 def nodes_of(node: TreeNode) -> Iterator[TreeNode]:
-    """Go through a node and all nodes below it, in tree order."""
+    """Yield a node and all nodes below it, in tree order."""
     yield node
     if isinstance(node, Inner):
         for child in node.children:
@@ -340,7 +363,7 @@ def _impurity(node: TreeNode) -> float:
 def _route(
     node: TreeNode, block: Block, unknown: Mapping[str, NDArray[np.bool_]], found: NDArray[Any], of_node: OfNode
 ) -> None:
-    """Fill in the number of each row's last node, a leaf or the first node whose test meets an unknown cell."""
+    """Write `of_node` of each row's last node to `found`: a leaf, or the first node that tests an unknown cell."""
     index = block.index
     if isinstance(node, Leaf):
         found[index] = of_node(node)

@@ -1,9 +1,9 @@
 """A private choice among tree miners, with one budget for all of them and for the choice.
 
-A search that compares exact scores on the private rows chooses by what no noise covers: one row more can change which
-parameters win. Here each candidate releases its tree at its share of the budget, and the tree with the most correct
-predictions is selected by permute-and-flip. Claim: pure epsilon by sequential composition (McSherry 2009, Theorem 3);
-trees that cost no rows of their own are compared on the rows that they were grown from.
+A search that compares exact scores on the private rows is not private, since one more row can change which parameters
+win. Here each candidate releases its tree at its share of the budget, and the tree with the most correct predictions is
+selected by permute-and-flip. Claim: pure epsilon by sequential composition (McSherry 2009, Theorem 3). No rows are set
+aside for the choice: the trees are compared on the rows that they were grown from.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 @final
 @attrs.frozen
 class CorrectPredictions(ReadsAmong, CandidateScores):
-    """For each of some released trees, the number of rows whose class it predicts.
+    """For each released tree, the number of rows whose class it predicts correctly. Trees are given at run time.
 
     Attributes
     ----------
     target
-        The class.
+        The class attribute.
     answer_length
-        How many trees there are.
+        The number of trees.
     """
 
     name = "correct-predictions"
@@ -57,7 +57,7 @@ class CorrectPredictions(ReadsAmong, CandidateScores):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """The sensitivity. A row raises each number by 0 or 1, and a replaced row moves it by at most 1."""
+        """1 in the linf norm. An added row raises each number by 0 or 1, and a replaced row moves it by at most 1."""
         return (Sensitivity(Norm.LINF, 1, 1, fall=0, source="a row is predicted correctly or not"),)
 
     def candidates(self, **inputs: Any) -> Sequence[int]:
@@ -86,7 +86,7 @@ class CorrectPredictions(ReadsAmong, CandidateScores):
 
 
 def _leaves(tree: DecisionTree) -> Cases:
-    """Return the leaves of the tree that predicts, in tree order, as cells; no row is in the last one."""
+    """Return the leaves of the tree that predicts, in tree order, as cells. The cell after them holds no row."""
     return Cases(rule.description for rule in attrs.evolve(tree, root=tree.predicting).rules())
 
 
@@ -98,7 +98,7 @@ class ChosenTree(Kept):
     Attributes
     ----------
     position
-        Which of the candidates it is.
+        The position of its miner among the candidates, from 0.
     tree
         The tree.
     """
@@ -128,7 +128,7 @@ class ChosenTree(Kept):
         return tree_table(self.tree, f"Candidate {self.position + 1}. ").html()
 
     def __str__(self) -> str:
-        """Write which of the candidates it is, and the tree."""
+        """Write the candidate's number, from 1, then the tree."""
         return f"candidate {self.position + 1}\n{self.tree}"
 
 
@@ -142,16 +142,16 @@ def _miners(given: Iterable[Miner]) -> tuple[Miner, ...]:
 @final
 @attrs.frozen
 class TreeChoice(Miner):
-    """Several tree miners on one budget, and of their trees the one with the most correct predictions.
+    """Several tree miners on one budget, of which the tree with the most correct predictions is kept.
 
     Parameters
     ----------
     target
-        The class attribute of all of them.
+        The class attribute of all miners.
     miners
         The candidates, each with its own epsilon.
     choice_epsilon
-        The budget of the choice, besides theirs.
+        The epsilon of the choice, which is spent in addition to the miners' epsilon.
     """
 
     name = "tree-choice"
@@ -162,10 +162,10 @@ class TreeChoice(Miner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return a choice among two miners."""
+        """Return an example that chooses between two miners."""
         schema = Schema([Numeric("size", 0, 8, cuts=[4]), Boolean("ripe"), Categorical("grade", ["good", "bad"])])
         candidates = [
-            DPID3("grade", 1, max_depth=1, pruning=False),  # what predicts is the same, and is finished sooner
+            DPID3("grade", 1, max_depth=1, pruning=False),  # Pruning takes time and does not change predictions.
             DPTree("grade", 1, max_depth=1, sampler="greedy", pruning=False),
         ]
         return {"default": Example(schema, cls("grade", candidates, Fraction(1, 5)))}
@@ -179,19 +179,19 @@ class TreeChoice(Miner):
         )
 
     def values_read(self, schema: Schema) -> Collection[str] | None:
-        """Return the attributes whose values any candidate reads."""
+        """Return the attributes whose values some candidate reads. None stands for all."""
         each = [miner.values_read(schema) for miner in self.miners]
         return None if None in each else {name for names in each if names is not None for name in names}
 
     def mine(self, table: PrivateTable) -> ChosenTree:
-        """Grow each tree, and choose."""
+        """Grow the trees, and choose one."""
         trees = [miner.mine(table.scope(_scope(k))).tree for k, miner in enumerate(self.miners)]
         chosen = int(table.release("choice", trees=trees))
         return ChosenTree(chosen, trees[chosen])
 
 
 def _read(grown: Iterable[Node]) -> tuple[str, ...]:
-    """Return the names of the attributes that some trees may test and their releases read."""
+    """Return the names of the attributes that the candidates' releases read, or nothing if one may read all."""
     each = [node.query.attributes for part in grown for node in walk(part) if isinstance(node, Step)]
     return () if () in each else tuple(dict.fromkeys(name for names in each for name in names))
 

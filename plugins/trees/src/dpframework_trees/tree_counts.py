@@ -1,10 +1,10 @@
-"""Counts of sets of tests, which give every leaf of every tree of up to three levels without the rows.
+"""Counts of sets of tests, from which the rows of every leaf of every tree of up to three levels follow.
 
-Let n_tu be the number of rows of a class that tests t and u both hold for, n_t that of t, and n that of all. With t at
-the root and u below it, the four leaves hold n_tu, n_t - n_tu, n_u - n_tu and n - n_t - n_u + n_tu rows: those where t
-holds first. With a third level, the same is said of the rows that t holds for by n_tuv in the place of n_uv, and of the
-others by n_uv - n_tuv. A set of tests is counted once, for all trees that ask them in any order. These counts add up
-over blocks of rows, so that no row needs to be gathered.
+Let n_tu be the number of rows of a class that tests t and u both hold for, n_t the number that t holds for, and n the
+number of all rows. If t is at the root and u below it on both sides, the four leaves hold n_tu, n_t - n_tu, n_u - n_tu
+and n - n_t - n_u + n_tu rows. In a tree of three levels, take n_tuv in place of n_uv for the rows that t holds for, and
+n_uv - n_tuv for the others. A set of tests is counted once, for all trees that have these tests on a path in any order.
+These counts add up over blocks of rows, so the rows need not be gathered.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from dpframework_trees.criteria import Criterion
 from dpframework_trees.tree_data import Bits
 from dpframework_trees.weights import in_threads, log_sum, log_weights_of_stumps, log_weights_of_two
 
-MOST_COUNTS = 1 << 22  # of sets of tests: 16 MiB
-TILE = 1 << 17  # rows, whose sets for a hundred tests stay in the processor's cache
+MOST_COUNTS = 1 << 22  # the most counts of sets of tests, which take 16 MiB
+TILE = 1 << 17  # how many rows are counted at once, so that the sets of a hundred tests stay in the processor's cache
 
 
-def enough(tests: int, classes: int, depth: int) -> bool:
-    """Return whether counts suffice for the depth, and fit in memory.
+def counts_suffice(tests: int, classes: int, depth: int) -> bool:
+    """Tell whether trees of a depth can be scored from counts of sets of tests that take little memory.
 
     Examples
     --------
-    >>> enough(128, 2, 3), enough(129, 2, 3), enough(1000, 2, 2), enough(2, 2, 4)
+    >>> counts_suffice(128, 2, 3), counts_suffice(129, 2, 3), counts_suffice(1000, 2, 2), counts_suffice(2, 2, 4)
     (True, False, True, False)
     """
     return depth <= 2 or (depth == 3 and tests**3 * classes <= MOST_COUNTS)
@@ -43,13 +43,14 @@ class TreeCounts:
     Attributes
     ----------
     cells
-        Numbers of rows by class: at [t, u], t <= u < tests, those that both tests hold for, shape (tests + 1, tests,
-        classes); for three levels at [t, u, v], t <= u <= v; where the first is `tests`, and others 0, those of all
-        rows; else 0.
+        Numbers of rows by class. For one or two levels, entry [t, u] with t <= u counts the rows that both tests hold
+        for, shape (tests + 1, tests, classes). For three levels, entry [t, u, v] with t <= u <= v counts the rows that
+        all three hold for, shape (tests + 1, tests, tests, classes). The entry with `tests` as its first position and 0
+        as all others counts all rows. All other entries are 0.
     depth
-        The depth of the trees.
+        The number of levels of the trees.
     criterion
-        What scores a leaf.
+        The criterion that scores a leaf.
     """
 
     cells: NDArray[np.int32]
@@ -62,7 +63,7 @@ class TreeCounts:
         return len(self.cells) - 1
 
     def whole(self, scale: float, threads: int) -> CountsBelow:
-        """Return all rows, as the set at the root."""
+        """Return the counts of all rows, which are at the root."""
         t = np.arange(self.tests)
         alone = (t,) * (self.cells.ndim - 1)
         everyone = self.cells[(-1, *(0,) * (self.cells.ndim - 2))]
@@ -90,8 +91,11 @@ class TreeCounts:
         return [[child_score(counts) for counts in tree] for tree in np.stack(leaves, axis=1)]
 
     def _rows_where(self, tests: list[NDArray[np.int64]], holds: list[bool]) -> NDArray[np.int64]:
-        """Return the rows by class that some tests hold for, and others not, each of many trees' tests."""
-        if not all(holds):  # n where t does not hold is n less n where it does
+        """Return the rows by class where each test holds or does not hold, shape (trees, classes).
+
+        `tests` has an array for each test on the path, with one entry for each of many trees.
+        """
+        if not all(holds):  # The rows where a test does not hold are all rows minus those where it holds.
             k = holds.index(False)
             fewer = self._rows_where(tests[:k] + tests[k + 1 :], holds[:k] + holds[k + 1 :])
             return fewer - self._rows_where(tests, [*holds[:k], True, *holds[k + 1 :]])
@@ -99,7 +103,7 @@ class TreeCounts:
         if not tests:
             place: Any = (-1, *(0,) * (axes - 1))
         else:
-            least = np.minimum.reduce(tests)  # a test that is named again changes no set
+            least = np.minimum.reduce(tests)  # repeating a test does not change the set
             place = tuple(np.sort([*tests, *[least] * (axes - len(tests))], axis=0))
         return np.asarray(self.cells[place], dtype=np.int64)
 
@@ -111,13 +115,15 @@ class CountsBelow:
     Attributes
     ----------
     counts
-        Those that each test holds for, and in the last row all, shape (tests + 1, classes).
+        The rows that each test holds for, and in the last row of the array all rows, shape (tests + 1, classes).
     sets
-        Those that two or three tests hold for, as in `TreeCounts`; None where they are not known.
-    criterion, scale
-        What weighs leaves.
+        The rows that two or three tests hold for, as in `TreeCounts.cells`. None if they are not known.
+    criterion
+        The criterion that scores a leaf.
+    scale
+        The scale of the exponential mechanism, by which scores are divided.
     threads
-        How many to use.
+        How many threads to use.
     """
 
     counts: NDArray[np.int64]
@@ -127,7 +133,7 @@ class CountsBelow:
     threads: int
 
     def log_weights(self, depth: int) -> NDArray[np.float64]:
-        """Return the log of the sum of weights of all trees of that depth, for each test at the root."""
+        """Return, for each test at the root, the log of the sum of weights of all trees of a depth."""
         if depth == 1:
             return log_weights_of_stumps(self.counts, self.criterion, self.scale)
         assert self.sets is not None
@@ -146,17 +152,17 @@ class CountsBelow:
 
     @property
     def _pairs(self) -> NDArray[np.int64]:
-        """Those that tests t <= u both hold for."""
+        """The rows that tests t <= u both hold for, shape (tests, tests, classes)."""
         assert self.sets is not None
         sets = self.sets
         if sets.ndim == 4:
             t = np.arange(len(sets))
-            sets = sets[t, t]  # with t twice, any u above it
+            sets = sets[t, t]  # The set of t, t and u is that of t and u.
         return sets.astype(np.int64)
 
     def side(self, test: int, holds: bool) -> CountsBelow:
         """Return the rows on one side of a test."""
-        if self.sets is None:  # only the number of rows is asked of them
+        if self.sets is None:  # Then only the rows of this test's sides are known, and no test below it is asked for.
             held = self.counts[test] if holds else self.counts[-1] - self.counts[test]
             return attrs.evolve(self, counts=held[np.newaxis])
         held_sets = _with(self.sets, test)
@@ -170,7 +176,7 @@ class CountsBelow:
 
 
 def _with(sets: NDArray[np.integer], test: int) -> NDArray[np.integer]:
-    """Return the rows of one test by all other tests, from the counts of increasing sets of tests."""
+    """Return the counts of sets among the rows that a test holds for, from counts whose sets name tests in order."""
     held = np.zeros(sets.shape[1:], dtype=sets.dtype)
     if sets.ndim == 3:
         held[:test], held[test:] = sets[:test, test], sets[test, test:]
@@ -187,12 +193,12 @@ def count_cells(tiles: Iterable[tuple[Bits, list[int]]], tests: int, classes: in
     Parameters
     ----------
     tiles
-        One bit a row for each test, rows sorted by class, each class starting with a word; and how many rows are of
-        each class.
+        For each tile of rows, one bit per row for each test, with rows sorted by class and each class starting with a
+        new word; and the number of rows of each class.
     tests, classes
-        Their numbers.
+        The numbers of tests and of classes.
     depth
-        The levels of the trees.
+        The number of levels of the trees.
     """
     from dpframework_trees.kernels import add_pairs
 

@@ -1,4 +1,4 @@
-"""The rows in the form that a tree sampler reads, one bit a row for each test and each class."""
+"""The rows in the form that a tree sampler reads, with one bit per row for each test and each class."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class TreeData(OfClasses):
     Attributes
     ----------
     bits
-        One bit a row for each test that holds, shape (tests, words).
+        For each test, one bit per row, which is 1 where the test holds, shape (tests, words).
     class_bits
-        One bit a row for each class, shape (classes, words).
+        For each class, one bit per row, shape (classes, words).
     depth
-        The depth of the trees.
+        The number of levels of the trees.
     criterion
-        What scores a leaf.
+        The criterion that scores a leaf.
     """
 
     bits: Bits
@@ -55,7 +55,7 @@ class TreeData(OfClasses):
 
     @property
     def starts(self) -> NDArray[np.int64]:
-        """Where the words of each class start, and the end."""
+        """The position at which the words of each class start, and the end, shape (classes + 1,)."""
         return np.concatenate([[0], np.cumsum((self.class_bits != 0).sum(axis=1))]).astype(np.int64)
 
     def score(self, tests: NDArray[np.int64]) -> float:
@@ -77,13 +77,13 @@ class TreeData(OfClasses):
 
 
 def is_tree(output: Any, tests: int, depth: int) -> bool:
-    """Tell whether an output is a complete tree of a depth, as numbers below a number of tests; kernels rely on it."""
+    """Tell whether an output is a complete tree: a test's position for each node. Kernels rely on it."""
     nodes = np.asarray(output)
     return nodes.shape == (2**depth - 1,) and bool(((nodes >= 0) & (nodes < tests)).all())
 
 
 def place_rows(bits: Bits, tests: NDArray[np.int64], rows: Bits, *, leaves: bool = True) -> Bits:
-    """Return the rows of every node of a tree, or of those with tests only, shape (nodes, words)."""
+    """Return the rows of every node of a tree, shape (nodes, words). Without `leaves`, only of the nodes with tests."""
     from dpframework_trees.kernels import route
 
     members = np.zeros((2 * len(tests) + 1 if leaves else len(tests), len(rows)), dtype=np.uint64)

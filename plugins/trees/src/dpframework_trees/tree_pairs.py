@@ -1,7 +1,7 @@
-"""Pairs of trees sampled together, with known sensitivities of their scores and the walk over them.
+"""Pairs of trees that are sampled together: their scores, the scores' sensitivities, and a walk over pairs.
 
-Source: Mihelčić and Miettinen 2023, section 4.4. The first tree is scored by the classes of a starting attribute, the
-second by the leaves of the first.
+Source: Mihelčić and Miettinen 2023, section 4.4. The first tree is scored by the classes of a starting attribute, and
+the second tree by the leaves of the first.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dpframework_trees.criteria import Criterion, criterion_named
 from dpframework_trees.sampling import WholeTrees, walk
 from dpframework_trees.tree_data import Bits, OfClasses, is_tree, place_rows
 
-MOST_PAIRS = 50_000  # whose weights are added up for a log-density
-EVERY, NEAR = 5_000, 200  # rows below which all ways to split them are tried, and beyond which so many on either side
+MOST_PAIRS = 50_000  # the most pairs whose weights are added up for a log-density
+EVERY, NEAR = 5_000, 200  # below `EVERY` rows all splits of them are tried, else `NEAR` on each side of the likely one
 
 Tests = NDArray[np.int64]
 
@@ -33,16 +33,16 @@ Tests = NDArray[np.int64]
 @final
 @attrs.frozen
 class PairScore:
-    """How the scores G of the first and H of the second tree make the score of the pair.
+    """A score of pairs of trees, which combines the scores G of the first tree and H of the second.
 
     Attributes
     ----------
     name
         "gain", "product" or "published".
     criterion
-        What scores a leaf.
+        The criterion that scores a leaf.
     text
-        What it is.
+        The score in words.
     """
 
     name: str
@@ -51,24 +51,24 @@ class PairScore:
 
     @property
     def product(self) -> bool:
-        """Whether it is the published product rather than the gain."""
+        """Whether the score is the published product, normalised or not, rather than the gain."""
         return self.name != "gain"
 
     @property
     def normalised(self) -> bool:
-        """Whether it is divided by the number of rows."""
+        """Whether the score is divided by the number of rows."""
         return self.name == "published"
 
     def sensitivity(self, rows: int | None) -> Sensitivity:
         """Return the linf sensitivity of the scores. `rows` is the public number of rows, if there is one.
 
-        `gain` is (G + H - N) / 2 with N the norm of the sizes of the first tree's leaves: what H is without a second
-        tree. (Without N the best first tree would be one that puts all rows in one leaf.) G, H and N are norms of
-        counts, or sums of them in each of which a row is counted once: a row that is added changes each by something
-        in [0, 1], and the score by something in [-1/2, 1]; one that is replaced, by 3/2 at most.
+        `gain` is (G + H - N) / 2, where N is the norm of the sizes of the first tree's leaves. N is the H of a second
+        tree that has only one leaf. (Without N the best first tree would be one that puts all rows in one leaf.) G, H
+        and N are norms of counts, or sums of norms in which a row is counted once. So an added row changes each by
+        something in [0, 1], and the score by something in [-1/2, 1]. A replaced row changes the score by at most 3/2.
 
-        `product` is n times the published score, G (1 + H / n) / 2 with purities G and H of n rows. Let a row that is
-        added change them by g and h in (-1, 1]; with a = G / n and b = H / n in [0, 1] the score changes by
+        `product` is n times the published score: G (1 + H / n) / 2 with purities G and H of n rows. Let an added row
+        change them by g and h in (-1, 1]. With a = G / n and b = H / n in [0, 1] the score changes by
 
             g / 2 + (n (a h + b g - a b) + g h) / (2 (n + 1)),
 
@@ -76,24 +76,25 @@ class PairScore:
         a h + b g - a b > -3. A replacement changes it by less than 3: for n rows by n times the largest, over
         k + m = n - 1, of 1 - (1 - 2 m / ((m + 1) n)) (1 - k / ((k + 1) n)), found and confirmed by brute force.
 
-        `published` is the paper's: normalised to [0, 1], so 1 under either relation (its Lemma 1). Valid, and useless:
-        no single row moves it by more than 3 / n. Two scores of n rows move apart by 1 at most: one that is replaced
-        moves each by 1/2 at most (`largest_replacement`, attained at n = 2). One that is added to n moves a score s by
-        something in ((-2 - s) / (n + 1), (1 - s) / (n + 1)], so two apart by 4 / (n + 1) at most; of 0 and 1 rows all
-        scores are equal, and 2 rows that become 3 move two apart by 11/18.
+        `published` is the score of the paper. It is normalised to [0, 1], so its sensitivity is 1 under either relation
+        (its Lemma 1). That is valid but far too large, since a row moves the score by at most 3 / n. Two scores of n
+        rows move apart by at most 1. Replacing a row moves each by at most 1/2 (`largest_replacement`, attained at
+        n = 2). Adding a row to n moves a score s by something in ((-2 - s) / (n + 1), (1 - s) / (n + 1)], so two scores
+        move apart by at most 4 / (n + 1). With 0 and 1 rows all scores are equal, and from 2 to 3 rows two scores move
+        apart by 11/18.
         """
-        source = f"{self.text}: derived in pairing.py"
+        source = f"{self.text}: derived in tree_pairs.py"
         if self.name == "gain":
             return Sensitivity(Norm.LINF, 1, Fraction(3, 2), rise=1, fall=Fraction(1, 2), source=source)
         if self.name == "published":
             return Sensitivity(Norm.LINF, 1, 1, source="Mihelčić and Miettinen 2023, Lemma 1: scores lie in [0, 1]")
-        # one row scores 1 whatever it is, but a mechanism's noise needs a positive sensitivity
+        # A table of one row always scores 1, but a mechanism's noise needs a positive sensitivity.
         replaced = Fraction(3) if rows is None else rational_above(max(rows, 2) * largest_replacement(max(rows, 2)))
         return Sensitivity(Norm.LINF, 2, replaced, rise=1, fall=2, source=source)
 
     @property
-    def scored(self) -> tuple[ScoreClaims, ...]:
-        """The score as a formula of its sums, which move as the criterion does; none of the normalised one."""
+    def formula_claims(self) -> tuple[ScoreClaims, ...]:
+        """The score as a formula of G, H and N, which move as the criterion does. Empty for the normalised score."""
         first, second, sizes = cells("first", "second", "sizes")
         rise, fall = (bound_at(bound, None) for bound in self.criterion.bounds[:2])
         totals = [Total(cell, rise, fall, 1) for cell in (first, second, sizes)]
@@ -107,10 +108,11 @@ class PairScore:
     def rounding(self, classes: int, leaves: int, rows: int | None) -> Fraction:
         """Return how far a computed score may be from the true one.
 
-        Each sum over leaves is off by `Criterion.rounding`, a; their sizes are at most R, and u R is at most a. `gain`
-        is half of three sums, and two additions of numbers of up to 2 R: 3/2 a + 2 u R. In `product` the second sum is
-        divided by the rows, and three more operations follow: half of 2 a + 5 u R. `published` is that by rows, which
-        costs another u, as if of one row. 7/2 a is enough for each.
+        Each sum over leaves is off by a, which is `Criterion.rounding`. The sums are at most R, and u R is at most a.
+        `gain` is half of three sums, with two additions of numbers of up to 2 R, so it is off by 3/2 a + 2 u R. In
+        `product` the second sum is divided by the rows, and three more operations follow, so it is off by half of
+        2 a + 5 u R. `published` divides that by the rows, which costs another u, as if there were one row. 7/2 a is
+        enough for each.
         """
         of_sum = self.criterion.rounding(max(classes, leaves), 0 if self.normalised else rows, leaves)
         return Fraction(7, 2) * of_sum
@@ -130,7 +132,7 @@ def largest_replacement(rows: int) -> float:
         m = n - 1 - k
         return 1 - (1 - 2 * m / ((m + 1) * n)) * (1 - k / ((k + 1) * n))
 
-    # the largest is where m + 1 = sqrt(2) (k + 1), but for rounding and terms that vanish with n
+    # The largest change is where m + 1 = sqrt(2) (k + 1), apart from rounding and terms that vanish as n grows.
     near = round(n / (1 + math.sqrt(2)))
     return max(change(k) for k in (range(n) if n < EVERY else range(near - NEAR, near + NEAR)))
 
@@ -148,7 +150,7 @@ def pair_score_named(name: str) -> PairScore:
 
 
 def some_pairs(tests: tuple[int, int], depth: int, most: int) -> Iterator[tuple[Tests, Tests]]:
-    """Yield every pair of trees if they are `most` or fewer, else as many of them, always the same."""
+    """Yield every pair of trees if there are at most `most`, else `most` random pairs, the same in each call."""
     nodes, (first, second) = 2**depth - 1, tests
     if (first * second) ** nodes <= most:
         trees = [[np.array(t) for t in itertools.product(range(number), repeat=nodes)] for number in tests]
@@ -166,13 +168,13 @@ class PairData(OfClasses):
     Attributes
     ----------
     first_bits, second_bits
-        One bit a row for each test of either tree's view that holds, shape (tests, words).
+        For each test of the tree's view, one bit per row, which is 1 where the test holds, shape (tests, words).
     class_bits
-        One bit a row for each class, shape (classes, words).
+        For each class, one bit per row, shape (classes, words).
     depth
-        The depth of either tree.
+        The number of levels of each tree.
     pair_score
-        How a pair is scored.
+        The score of a pair.
     """
 
     first_bits: Bits
@@ -216,7 +218,7 @@ class PairData(OfClasses):
 class MarkovChainPairs(WholeTrees):
     """Walks over pairs of complete trees for a fixed number of steps (Metropolis and Hastings).
 
-    A step proposes a uniformly drawn test for a uniformly drawn node of either tree: as likely as its reverse.
+    A step proposes a uniformly drawn test for a uniformly drawn node of either tree, which is as likely as its reverse.
 
     Attributes
     ----------
@@ -273,12 +275,12 @@ class MarkovChainPairs(WholeTrees):
         return trees
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the exponential mechanism's log-density, by adding up all pairs, as for a converged walk.
+        """Return the log-density of a converged walk: the exponential mechanism's, with the weights of all pairs.
 
         Raises
         ------
         InputError
-            If there are too many pairs.
+            If there are more than `MOST_PAIRS` pairs.
         """
         data, unit = _pair_data(answer, calibration), float(calibration.unit)
         tests = (len(data.first_bits), len(data.second_bits))

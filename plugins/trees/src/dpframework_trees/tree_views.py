@@ -1,4 +1,4 @@
-"""A tree as text, as a table for notebooks, as a dataframe and in Graphviz's DOT."""
+"""Views of a tree: text, a table for notebooks, a dataframe, and Graphviz's DOT."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BLANK = "\u00a0"  # a space that HTML keeps
 
 
 def tree_table(tree: DecisionTree, note: str = "") -> TextTable:
-    """Return a tree with a row for each outcome of a test, and the class there. `note` begins the line below."""
+    """Return a table with one row for each outcome of a test, and the class there. `note` begins the line below it."""
     heads = (f"{tree.target.name}, if", "class", "probability", "rows")
     legend = "Rows and probabilities are estimates from noisy counts."
     return TextTable(heads, list(_rows(tree.root, "", tree.target, tree.schema)), legend=f"{note}{legend}")
@@ -42,7 +42,7 @@ def _cells(node: TreeNode, target: Attribute) -> tuple[str, str, str]:
 
 
 def tree_frame(tree: DecisionTree) -> pl.DataFrame:
-    """Return one row a leaf (see `DecisionTree.to_frame`)."""
+    """Return one row per leaf (see `DecisionTree.to_frame`)."""
     import polars as pl
 
     rules, counts = tree.rules(), tree.leaf_counts()

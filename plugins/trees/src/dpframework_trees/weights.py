@@ -1,26 +1,28 @@
-"""Sums of the weights of all complete trees below a test, and how far floating point may put them from the truth.
+"""Sums of the weights of all complete trees below a test, and bounds on their floating-point errors.
 
-A tree's score is a sum over leaves, so the sum of weights over all trees factorizes: with w(S) = exp(f(S) / scale) for
+A tree's score is a sum over leaves, so the sum of weights over all trees factorizes. With w(S) = exp(f(S) / scale) for
 the rows S of a leaf,
 
     Z(S, 0) = w(S),    Z(S, d) = sum over tests t of Z(S and t, d - 1) Z(S and not t, d - 1).
 
 **The error of a log-weight.** `Weights.of_tests` computes L_t = log Z(S and t, d - 1) + log Z(S and not t, d - 1). Let
-u = 2**-53, n the rows of S, T the number of tests, and, as in `Criterion.rounding`, K u n the error of f and M n its
-size. All library functions are off by 8 u at most. To first order in u, L_t is off by the sum of:
+u = 2**-53, n the rows of S and T the number of tests. As in `Criterion.rounding`, let K u n be the error of f and M n
+its size. All library functions have a relative error of at most 8 u. To first order in u, the error of L_t is the sum
+of these.
 
-- leaves: K u n / scale, since the leaves below share the rows of S; adding two and dividing: 2 u M n / scale;
-- each log-sum-exp, of T terms, which is kept as exp(top) total, total in [1, T]. A term e**-x, x >= 0 its distance to
-  the top, is off by 8 u e**-x and by u x e**-x, for which u (e**-x + 1/e) is enough; whenever the top moves up, what
-  has been added is multiplied by such an exponential: at most T times. With the T additions the total is off by a share
-  of 12 (T + 1) u, its logarithm by that and by 8 u ln(T), at most 8 T u more: 20 (T + 1) u in all, whatever the scale;
-- adding top and log(total), then the two sides: 3 u times the size of the log of a sum of weights, which is at most
-  M n / scale plus the log of the number of trees; once a level.
+- Leaves: K u n / scale, since the leaves below share the rows of S. Adding two scores and dividing: 2 u M n / scale.
+- Each log-sum-exp of T terms, which is kept as exp(top) total, with total in [1, T]. Let x >= 0 be the distance of a
+  term e**-x to the top. The term is off by 8 u e**-x and by u x e**-x, for which u (e**-x + 1/e) is enough. Whenever
+  the top moves up, the total is multiplied by such an exponential, which happens at most T times. With the T additions,
+  the total has a relative error of 12 (T + 1) u. Its logarithm is off by that and by 8 u ln(T), at most 8 T u more. In
+  all that is 20 (T + 1) u, whatever the scale.
+- Adding top and log(total), then the two sides: 3 u times the size of the log of a sum of weights, once for each level.
+  That size is at most M n / scale plus the log of the number of trees.
 
-The log-weights of the d levels below a test add up to: (K + 2 M + 3 M d) u n / scale from the rows, and from all else,
-with m = 2**d - 1 tests, at most (20 (T + 1) m + 3 d m ln(T)) u.
+For the d levels below a test, the errors from the rows add up to (K + 2 M + 3 M d) u n / scale. All other errors add up
+to at most (20 (T + 1) m + 3 d m ln(T)) u, with m = 2**d - 1 tests.
 
-**What a whole tree pays** is derived in `sampling`.
+**The allowance for a whole tree** is derived in `sampling`.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ from dpframework_trees.tree_data import Bits, TreeData
 
 Counts: TypeAlias = NDArray[np.int64]
 T = TypeVar("T")
-MOST_WORK = 4 * 10**8  # pairs of tests that the exact sampler may look at: minutes
+MOST_WORK = 4 * 10**8  # the most pairs of tests that the exact sampler looks at, which takes minutes
 
 
 def exact_work(tests: int, depth: int) -> int:
@@ -49,12 +51,12 @@ def exact_work(tests: int, depth: int) -> int:
 
 
 def require_feasible(tests: int, depth: int) -> None:
-    """Refuse trees that the exact sampler would take too long for.
+    """Refuse trees for which the exact sampler would take too long.
 
     Raises
     ------
     InputError
-        With the work and the limit.
+        If the sampler would look at more than `MOST_WORK` pairs of tests.
     """
     work = exact_work(tests, depth)
     if work > MOST_WORK:
@@ -66,13 +68,21 @@ def require_feasible(tests: int, depth: int) -> None:
 
 @attrs.frozen(eq=False)
 class RowsBelow:
-    """The rows below a node, as a set."""
+    """The rows below a node, as a set.
+
+    Attributes
+    ----------
+    weights
+        The sums of weights that the rows are part of.
+    rows
+        The set, with one bit per row.
+    """
 
     weights: Weights
     rows: Bits
 
     def log_weights(self, depth: int) -> NDArray[np.float64]:
-        """See `Weights.of_tests`."""
+        """Return, for each test at the root, the log of the sum of weights of all trees of a depth."""
         return self.weights.of_tests(self.rows, depth)
 
     def side(self, test: int, holds: bool) -> RowsBelow:
@@ -88,11 +98,11 @@ class Weights:
     Parameters
     ----------
     data
-        The rows.
+        The rows with their tests and classes.
     scale
         The scale of the exponential mechanism.
     threads
-        How many to use.
+        How many threads to use.
     """
 
     def __init__(self, data: TreeData, scale: float, *, threads: int = 1) -> None:
@@ -101,11 +111,11 @@ class Weights:
 
     @property
     def whole(self) -> RowsBelow:
-        """All rows."""
+        """The set of all rows, which are at the root."""
         return RowsBelow(self, self.data.rows)
 
     def of_tests(self, rows: Bits, depth: int) -> NDArray[np.float64]:
-        """Return, for each test, the log of the sum of weights of all trees of that depth with that test at the root.
+        """Return, for each test at the root, the log of the sum of weights of all trees of a depth.
 
         `rows` is a set of rows of `data`.
         """
@@ -132,26 +142,26 @@ class Weights:
         return count_pairs(self.data.bits, rows, self._starts)
 
     def _roots(self, rows: Bits, depth: int, counts: Counts, pairs: Counts) -> NDArray[np.float64]:
-        """Do `of_tests` for a depth of two or more, from counts for `rows`."""
+        """Return `of_tests` for a depth of two or more, given counts of `rows`."""
         if depth == 2:
             return log_weights_of_two(counts, pairs, self.data.criterion, self._scale)
         return np.array([*map(self._of_test(rows, depth, counts, pairs), range(len(pairs)))])
 
     def _of_test(self, rows: Bits, depth: int, counts: Counts, pairs: Counts) -> Callable[[int], float]:
-        """Return `of_tests` for one test, for a depth of three or more."""
+        """Return the function that computes an entry of `of_tests`, for a depth of three or more."""
 
         def of_test(t: int) -> float:
             held = rows & self.data.bits[t]
             held_counts, held_pairs = self._counts(held), self._pairs(held)
             of_held = self._roots(held, depth - 1, held_counts, held_pairs)
-            # what is counted for the rows on one side need not be counted for those on the other
+            # The counts of the other side follow, so they need not be made.
             rest = self._roots(rows & ~held, depth - 1, counts - held_counts, pairs - held_pairs)
             return log_sum(of_held) + log_sum(rest)
 
         return of_test
 
     def _roots_of_two(self, rows: Bits, counts: Counts) -> NDArray[np.float64]:
-        """Count each pair once and store none, so that memory grows with the tests and not with their pairs."""
+        """Return `of_tests` for depth 2. Pairs are counted but not stored, so memory grows with the number of tests."""
         from dpframework_trees.kernels import add_pairs
 
         data, threads = self.data, self._threads
@@ -172,7 +182,7 @@ class Weights:
 
 
 def count_pairs(bits: Bits, rows: Bits, starts: NDArray[np.int64]) -> Counts:
-    """Return, for each class, the rows of a set that tests t <= u both hold for, shape (tests, tests, classes)."""
+    """Return how many rows of a set, by class, tests t <= u both hold for, shape (tests, tests, classes)."""
     from dpframework_trees.kernels import add_pairs
 
     pairs = np.zeros((len(bits), len(bits), len(starts) - 1), dtype=np.int64)
@@ -200,9 +210,9 @@ def log_weights_of_two(counts: Counts, pairs: Counts, criterion: Criterion, scal
     Parameters
     ----------
     counts
-        Rows that each test holds for, by class; in the last row, all.
+        Rows that each test holds for, by class, and all rows in the last row, shape (tests + 1, classes).
     pairs
-        Rows that tests t <= u both hold for, by class.
+        Rows that tests t <= u both hold for, by class, shape (tests, tests, classes).
     """
     top, total = _empty_sums(len(pairs))
     criterion.kernels.add_log_weights(pairs, 0, _weighing(counts, criterion, scale), top, total)
@@ -218,12 +228,12 @@ def in_threads(function: Callable[[int], T], numbers: Iterable[int], threads: in
 
 
 def _empty_sums(tests: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the empty sums of weights for either side of each root, exp(top) total."""
+    """Return empty sums of weights exp(top) total, for both sides of each root, as their top and total."""
     return np.full((2, tests), -np.inf), np.zeros((2, tests))
 
 
 def _log_products(top: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the logs of products over the sides of each root of sums exp(top) total."""
+    """Return, for each root, the log of the product of the sums exp(top) total of its two sides."""
     return np.asarray((top + np.log(total)).sum(axis=0))
 
 

@@ -1,14 +1,14 @@
-"""Tables and outputs on which a tree loses nearly all that it claims, of rows and of units of several.
+"""Tables and outputs for which a tree loses nearly all of the epsilon that it claims, on single rows and larger units.
 
-What loses most is a row, or several equal ones, that change nearly all candidates' scores by as much as is declared,
-and the score of the one that is put out the other way, or not at all. Such rows are bad among good ones: nearly all
-tests must tell them from the others, and the one that is put out must not.
+The loss is largest if a row, or several equal rows, changes nearly all candidates' scores by as much as is declared,
+and changes the score of the released candidate the other way, or not at all. Such rows have the grade "bad" among
+good ones. Nearly all tests must separate them from the good rows, and the released test must not.
 
-- Split points off the grid: bad rows of an extreme size raise the score of each threshold between them and the good
-  ones, and not beyond. A row that they take the place of was told from the good ones by the threshold that is put out
-  alone. Some more bad rows make the tests that tell them as likely as all others together.
-- Information gain of a tree: k rows lower a test's score most where they share a child with all other rows, and not at
-  all where they have a child of their own. So the test that is put out is the one boolean of a schema with many cuts.
+- Split points off the grid: bad rows of an extreme size raise the scores of all thresholds between them and the good
+  rows, and of no others. The row that such a bad row replaces is separated from the good rows by the released threshold
+  only. Some more bad rows make the thresholds that separate them as likely as all others together.
+- Information gain of a tree: k rows lower a test's score most if they share a child with all other rows, and not at all
+  if they have a child of their own. So the released test is the only Boolean of a schema with many cuts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dpframework.run import Example, Witness
 BLUE = {"colour": "blue", "size": 0, "ripe": "true", "grade": "good"}
 RED = {"colour": "red", "size": 7.9, "ripe": "false", "grade": "bad"}
 SMALL, LARGE_BLUE = {**RED, "size": 0}, {**BLUE, "size": 7.8}
-#: A red row more; one in place of a blue one, with all sizes the other way round.
+#: An added red row; and, with sizes reversed, a red row in place of a bad blue one.
 SPLIT_POINTS = (
     Witness(((RED, 7), (BLUE, 32)), None, RED),
     Witness(((SMALL, 7), (LARGE_BLUE, 32)), {**BLUE, "size": 7.9, "grade": "bad"}, SMALL),
@@ -37,18 +37,18 @@ MANY_CUTS = Schema(
 )
 GOOD = {"size": 0, "ripe": "true", "grade": "good"}
 LARGE, UNRIPE = {**GOOD, "size": 8, "grade": "bad"}, {**GOOD, "ripe": "false", "grade": "bad"}
-RIPE = 7  # the test's position, behind those of the size
-#: A bad row that the size tells from all others, against none, and in place of one that only ripeness tells.
+RIPE = 7  # the position of the test of ripeness, after seven tests of the size
+#: A bad row that only the size separates from the good rows: added, and in place of one that only ripeness separates.
 INFORMATION_GAIN = tuple(
     Witness(((GOOD, 39),), one, LARGE, outputs={"tree": np.array([RIPE])}) for one in (None, UNRIPE)
 )
 
 #: Why the published settings lose less than they claim.
 PUBLISHED = (
-    "under replace-one no more than 0.8 of it can be lost, since a fifth is for the count of all rows, which a row in "
-    "place of another does not change"
+    "under replace-one at most 0.8 of the claim can be lost, since a fifth of it is for the count of all rows, which "
+    "does not change if a row is replaced"
 )
-#: A large, likely size of bad rows, and a few of another size. The row leaves those, and joins the many.
+#: Many bad rows of size 0 and a few of size 8. The row leaves the few and joins the many.
 FEW_ELSEWHERE = Witness(
     (
         ({"colour": "green", "size": 0, "ripe": "true", "grade": "bad"}, 17),
@@ -59,13 +59,14 @@ FEW_ELSEWHERE = Witness(
     {"colour": "green", "size": 0, "ripe": "true", "grade": "bad"},
 )
 
-FOUND = "grades.witnesses.json"  # by `dpframework verify MINER --seconds 200 --json`, the worst pair of each example
+#: The worst pair of tables of each example, found by `dpframework verify MINER --seconds 200 --json`.
+FOUND = "grades.witnesses.json"
 
 
 def with_found_tables(name: str, examples: Mapping[str, Example]) -> dict[str, Example]:
-    """Return examples with the tables on which long searches found the largest losses of each.
+    """Return examples with the tables on which long searches found the largest loss of each example.
 
-    A search begins where those before it ended, so that it comes near the claim in little time.
+    A search begins with these tables, so that it comes near the claim in little time.
     """
     known = parsed_json((files(__package__) / FOUND).read_text(encoding="utf-8")).get(name, {})
     found = {}

@@ -1,4 +1,4 @@
-"""The common base of additive models, whatever they predict: functions that are named, ranked, drawn and printed."""
+"""The base class of additive models of classes and of numbers, which names, ranks, draws and prints their functions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dpframework_trees.additive.terms import Term, term_named
 if TYPE_CHECKING:
     import polars as pl
 
-SHOWN = 6  # attributes in a drawing of all
+SHOWN = 6  # the most functions in a drawing of the model
 LEGEND = (
-    f"±: {BAND} standard deviations of noise, from what even rows and unrelated attributes leave to the most that any\n"
-    "rows leave."
+    f"±: {BAND} standard deviations of noise. The smaller number is for evenly spread rows and unrelated attributes,\n"
+    "the larger one for any rows."
 )
 
 
@@ -31,12 +31,12 @@ class AdditiveSum(Drawn):
 
         @property
         def terms(self) -> tuple[Term, ...]:
-            """The functions of attributes, in the schema's order: a field of each model."""
+            """The functions of attributes, in the schema's order. Each model has them as a field."""
 
     @property
     @abc.abstractmethod
     def outputs(self) -> tuple[str, ...]:
-        """The sum that each output of a function is a part of, as drawings name it."""
+        """The name of each output in drawings. A function adds a value to each output."""
 
     @property
     @abc.abstractmethod
@@ -46,7 +46,7 @@ class AdditiveSum(Drawn):
     @property
     @abc.abstractmethod
     def added_to(self) -> str:
-        """The sum that the values of functions are parts of, in words."""
+        """The sum to which the functions add their values, in words."""
 
     @property
     def schema(self) -> Schema:
@@ -55,28 +55,28 @@ class AdditiveSum(Drawn):
 
     @property
     def most_important(self) -> list[Term]:
-        """The functions that are shown, those that make the largest differences first."""
+        """The functions that are shown, with those that make the largest differences first."""
         return sorted(self.shown_terms, key=lambda term: term.importance, reverse=True)
 
     def term(self, name: str) -> Term:
-        """Return the function of an attribute, or of another part that is shown, as it is shown.
+        """Return one of `shown_terms` by the name of its attribute, or by "the tree's part".
 
         Raises
         ------
         InputError
-            If the model has none of that name.
+            If the model has no function of that name.
         """
         return term_named(self.shown_terms, name)
 
     def draw(self, axes: Any) -> None:
-        """Draw the functions of the attributes that matter most, each with the band that noise leaves it."""
+        """Draw the most important functions, each with its band of noise."""
         draw_terms(self.most_important[:SHOWN], self.outputs, f"added to {self.added_to}", axes)
 
     def to_frame(self) -> pl.DataFrame:
-        """Return a polars dataframe, a row for each cell of each function, those that matter most first.
+        """Return a polars dataframe with one row for each cell of each function, the most important functions first.
 
-        Its columns are `attribute`, `cell`, a number for each output (`added to NAME`), and the two ends of the band
-        that noise leaves it (`noise_even`, `noise_most`).
+        Its columns are `attribute`, `cell`, the value for each output (`added to NAME`), and the noise on either side
+        of it, for evenly spread rows (`noise_even`) and at most (`noise_most`).
         """
         import polars as pl
 
@@ -99,7 +99,7 @@ class AdditiveSum(Drawn):
         return "".join(tables)
 
     def plot_term(self, name: str, ax: Any | None = None) -> Any:
-        """Draw the function of one attribute, with the band that noise leaves it, and return the matplotlib axes."""
+        """Draw the function of one attribute with its band of noise, and return the matplotlib axes."""
         axes = axes_or_new(ax, layout="constrained")
         draw_term(self.term(name), self.outputs, axes)
         axes.set_ylabel(f"added to {self.added_to}")

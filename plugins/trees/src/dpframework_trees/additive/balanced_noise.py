@@ -1,22 +1,24 @@
-"""Integer noise of rows that add up to 0, whose size is the largest positive part of some blocks, drawn exactly.
+"""Exact draws of integer noise, in rows of numbers that add up to 0.
 
-A row has K numbers with the sum 0; its *depth* is the sum of those above 0, half of its l1 norm. A block of m rows has
-the sum of its rows' depths as its own, and a group of blocks the largest of these. `balanced_noise` draws a group's
-rows with probability in proportion to exp(-depth / scale).
+A row has K numbers with the sum 0. Its *depth* is the sum of its positive numbers, which is half of its l1 norm. The
+depth of a block of m rows is the sum of its rows' depths, and the depth of a group is the largest depth of its blocks.
+`balanced_noise` draws a group's rows with probability in proportion to exp(-depth / scale).
 
-**Exact, over integers.** A point comes from a radius T, as in the core's `block-norm`, and is uniform among those of
-depth T at most.
+**Exact, over integers.** First a radius T is drawn, as in the core's `block-norm`. The point is then uniform among the
+points of depth at most T.
 
 - There are c(n) rows of depth n (`layer_size`). The generating function of c is the sum over p of C(K-1, p)**2 x**p,
   divided by (1-x)**(K-1) (Conway and Sloane 1997, of the lattice A). So c(n) is at most B C(n+K-2, K-2), with B the sum
   of C(K-1, p)**2, which is C(2K-2, K-1).
-- Proposed are a radius T, of D + 1 geometric numbers, D the sum of all blocks' d = m (K - 1), so that its probability
-  is in proportion to (T+1) ... (T+D) q**T; then for each block d + 1 whole numbers that add up to T, uniformly. K - 1
-  of them add up to the depth of each row, and one is left over. So depths n come with a probability in proportion to
-  q**T (T+1) ... (T+D) times, over blocks, the product of C(n+K-2, K-2) over rows, divided by C(T+d, d).
-- They are accepted with the product of c(n) / (B C(n+K-2, K-2)) over all rows, times the product of (T+1) ... (T+d)
-  over blocks divided by (T+1) ... (T+D): each is 1 at most, and near 1 where depths are large. That leaves q**T times
-  the product of c(n), which is the number of points with these depths.
+- A proposal begins with a radius T, which is a sum of D + 1 geometric numbers. D is the sum of d = m (K - 1) over all
+  blocks, so the probability of T is in proportion to (T+1) ... (T+D) q**T. For each block, d + 1 whole numbers that add
+  up to T are drawn uniformly. The depth of each row is the sum of K - 1 of them, and one number is left over. So depths
+  n are proposed with a probability in proportion to q**T (T+1) ... (T+D) times, over blocks, the product of
+  C(n+K-2, K-2) over rows, divided by C(T+d, d).
+- A proposal is accepted with a probability that is a product of two factors. One is the product of
+  c(n) / (B C(n+K-2, K-2)) over all rows. The other is the product of (T+1) ... (T+d) over blocks, divided by
+  (T+1) ... (T+D). Each is at most 1, and near 1 if depths are large. What remains is q**T times the product of c(n),
+  which is the number of points with these depths.
 - A row of a given depth is uniform (`draw_layer`).
 """
 
@@ -34,18 +36,18 @@ from dpframework.mechanisms import Randomness, WholeNumbers, draw_layer, geometr
 
 
 def balanced_noise(blocks: Sequence[int], outputs: int, scale: float, randomness: Randomness) -> NDArray[np.int64]:
-    """Draw noise of a group, shape (rows, outputs).
+    """Draw the noise of a group, shape (rows, outputs).
 
     Parameters
     ----------
     blocks
         The number of rows of each block.
     outputs
-        The number of integers of a row, 2 or more.
+        The number of integers in a row, at least 2.
     scale
-        Of the depth.
+        The scale of the depth.
     randomness
-        Where it is drawn from.
+        The source of random numbers.
     """
     numbers = WholeNumbers(randomness.words)
     while True:
@@ -57,7 +59,7 @@ def balanced_noise(blocks: Sequence[int], outputs: int, scale: float, randomness
 def _propose(
     blocks: Sequence[int], outputs: int, scale: float, randomness: Randomness, numbers: WholeNumbers
 ) -> list[int] | None:
-    """Propose the depth of each row, and return them if they are accepted."""
+    """Propose a depth for each row. Return the depths if the proposal is accepted, else None."""
     dimensions = [rows * (outputs - 1) for rows in blocks]
     radius = geometric_sum(sum(dimensions) + 1, scale, randomness)
     above = math.prod(math.prod(range(radius + 1, radius + d + 1)) for d in dimensions)
@@ -75,11 +77,12 @@ def _propose(
 
 @functools.lru_cache(maxsize=1024)
 def balanced_square(rows: int, outputs: int) -> float:
-    """Return the mean square of a linear function with the sum 0 over outputs, of a block's point of depth 1 at most.
+    """Return the mean square of a linear function of a block's point, which is uniform among depths of at most 1.
 
-    Depths of rows are Dirichlet distributed (see the module), each with K - 1 of d + 1 parts. Of a row of depth n
-    with p numbers below 0, these and the others are uniform on simplices, and the mean of the sum of squares of k
-    numbers that add up to n is 2 n**2 / (k + 1).
+    The function has length 1, and its coefficients add up to 0 over outputs. The depths of rows are Dirichlet
+    distributed (see the module), each with K - 1 of d + 1 parts. In a row of depth n, the p negative numbers and all
+    others are uniform on simplices. If k such numbers have the sum n, the mean of their sum of squares is
+    2 n**2 / (k + 1).
     """
     k, d = outputs, rows * (outputs - 1)
     ways = [math.comb(k, p) * math.comb(k - 2, p - 1) for p in range(1, k)]

@@ -1,28 +1,28 @@
 """The expected and the largest change that noise makes to the functions of an additive model.
 
 Noise b in the gradient moves the minimiser by about - (H + R)**-1 b, with R the ridge and H the Hessian of the rows'
-loss. The covariance B of b is known: in the directions of an attribute's function it is the same, and beside these
-there is only what a group's columns share. H is private: it depends on how many rows each cell has, and on
-which attributes tell the same.
+loss. The covariance B of b is known. It is the same in all directions of an attribute's function. Besides these there
+are only the directions that a group's columns share. H is private, since it depends on how many rows each cell has, and
+on which attributes say the same.
 
-- **As expected** H is taken as that of rows which are spread evenly over cells (`Tuned.curvatures`), and its entries
-  between columns as 0. Real rows leave more noise: a cell with few rows has a small h, and where two attributes tell
-  the same, the ridge alone decides how they share what they tell.
+- **As expected:** H is taken as if rows were spread evenly over cells (`Tuned.curvatures`), and its entries between
+  columns as 0. Real rows leave more noise. A cell with few rows has a small h. If two attributes say the same, the
+  ridge alone decides how they share it.
 - **At most:** H is positive semidefinite, whatever the rows. For a linear function c of the coefficients let
-  u = R**-1/2 c and N = R**1/2 (H + R)**-1 R**1/2, which has 0 <= N <= I. The variance of c is v'R**-1/2 B R**-1/2 v,
-  with v = N u. Let beta be what that matrix has in the directions of an attribute's function, and beta_max its largest
-  eigenvalue. From N**2 <= N follows v'v <= u'v: v lies in the ball between 0 and u. If u is in the directions of one
-  attribute, let a be v's part along u: then the rest has a squared length of at most a (abs(u) - a), so the variance is
-  at most
+  u = R**-1/2 c and N = R**1/2 (H + R)**-1 R**1/2, so that 0 <= N <= I. The variance of c is v'R**-1/2 B R**-1/2 v, with
+  v = N u. Let beta be the eigenvalue of R**-1/2 B R**-1/2 in the directions of an attribute's function, and beta_max
+  its largest eigenvalue. From N**2 <= N follows v'v <= u'v, so v lies in the ball whose diameter is from 0 to u. If u
+  is in the directions of one attribute, let a be v's part along u. The rest of v has a squared length of at most
+  a (abs(u) - a), so the variance is at most
 
       max over a of beta a**2 + beta_max a (abs(u) - a)
           = u'u beta                                          if beta_max <= 2 beta,
             u'u beta_max**2 / (4 (beta_max - beta))           otherwise.
 
-  No rows at all in a block attain the first.
+  The first bound is attained by a block without rows.
 
-Both are about the fit with the same ridge and no noise, to the first order in the noise. Both leave out `shrinkage`: it
-takes off most of a function that is mostly noise, and may add some noise to one that is about half of each.
+Both compare with the fit that has the same ridge and no noise, to first order in the noise. Both leave out `shrinkage`.
+It removes most of a function that is mostly noise, and may add some noise to a function that is about half noise.
 """
 
 from __future__ import annotations
@@ -37,21 +37,23 @@ from dpframework_trees.additive.tuning import Tuned
 
 
 def expected_deviations(tuned: Tuned) -> Reals:
-    """Return about the standard deviation of each cell's value, shape (cells,), for even rows (see the module)."""
+    """Return the approximate standard deviation of each cell's value for evenly spread rows, shape (cells,)."""
     of_columns = tuned.deviations / (tuned.curvatures + tuned.ridge)
     return np.asarray(np.abs(tuned.design.of_cells.T) @ of_columns)
 
 
 def most_deviations(tuned: Tuned, given: Sequence[Attribute]) -> Reals:
-    """Return the standard deviation of each cell's value for the rows that leave it most noise, shape (cells,).
+    """Return the largest standard deviation of each cell's value for any rows, shape (cells,) (see the module).
+
+    A cell's value is what it adds, minus the mean over all cells of the attribute except the cell of missing values.
+    For a leaf of a tree, it is what the leaf adds.
 
     Parameters
     ----------
     tuned
-        Columns, noise and ridge.
+        The columns, the noise and the ridge.
     given
-        The attributes: a cell's value is what it adds more than the mean of the cells that are not missing. What a
-        leaf of a tree adds is compared with 0.
+        The attributes.
     """
     design, ridge = tuned.design, tuned.ridge
     beta = tuned.deviations**2 / ridge

@@ -1,9 +1,9 @@
 """Merge bins of numeric attributes, by public facts or by noisy counts, until few are left.
 
-More bins need more noise, so an attribute keeps `most_bins`. Often a few of its bins hold nearly all rows, whether they
-are of equal width or between cut points that somebody chose. So counts of bins are released with noise, and bins are
-merged by these (`even_cells`): post-processing. Where the noise would hide even a merged bin, nothing is counted
-(`counts_tell`), and as many neighbours are merged everywhere.
+More bins need more noise, so an attribute keeps at most `most_bins`. Often a few of its bins hold nearly all rows,
+whether the bins have equal widths or cut points that somebody chose. So counts of bins are released with noise, and
+bins are merged by these counts (`even_cells`), which is post-processing. If the noise would hide even a merged bin,
+nothing is counted (`counts_tell`), and equally many neighbouring bins are merged everywhere.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from dpframework.facts import Attribute, Numeric
 Reals = NDArray[np.float64]
 
 FEWEST_BINS, MOST_BINS = 4, 64
-ROOT_OF_ROWS = 16  # sqrt(rows epsilon) / 16 bins: more are merged
-SHARE_OF_BINS, MOST_FOR_BINS = Fraction(1, 200), Fraction(1, 10)  # of epsilon: for each attribute, and for all
+ROOT_OF_ROWS = 16  # an attribute keeps about sqrt(rows epsilon) / 16 bins
+SHARE_OF_BINS, MOST_FOR_BINS = Fraction(1, 200), Fraction(1, 10)  # the shares of epsilon for an attribute, and for all
 
 
 def most_bins(row_budget: float) -> int:
-    """Return how many bins a numeric attribute keeps at most, for rows times epsilon.
+    """Return the most bins that a numeric attribute keeps, given rows times epsilon.
 
     Examples
     --------
@@ -35,17 +35,17 @@ def most_bins(row_budget: float) -> int:
 
 
 def too_fine(attribute: Attribute, most: int) -> bool:
-    """Whether an attribute has more bins than it may keep."""
+    """Tell whether an attribute is numeric and has more bins than `most`, apart from missing values."""
     return isinstance(attribute, Numeric) and attribute.size - attribute.missing > most
 
 
 def share_of_counts(attributes: int) -> Fraction:
-    """Return the share of epsilon for the counts of `attributes` attributes."""
+    """Return the share of epsilon for the counts of bins of a number of attributes."""
     return min(SHARE_OF_BINS * attributes, MOST_FOR_BINS)
 
 
 def counts_tell(attributes: int, rows: float, epsilon: float) -> bool:
-    """Whether the noise of a bin's count is at most the rows of a merged bin.
+    """Tell whether the noise of a bin's count has a standard deviation of at most the mean rows of a merged bin.
 
     Examples
     --------
@@ -79,15 +79,15 @@ def merge_by_counts(attribute: Numeric, most: int, counts: Reals, variance: floa
     Parameters
     ----------
     attribute
-        One that is `too_fine`.
+        An attribute that is `too_fine`.
     most
-        How many cells there may be, missing's aside: 3 or more.
+        The most cells, at least 3, without the cell of missing values.
     counts
-        A noisy count of each code, missing's last, shape (codes,).
+        A noisy count of each code, with missing values last, shape (codes,).
     variance
         The variance of a count's noise.
     rows
-        About how many rows there are.
+        The approximate number of rows.
     """
     bins = attribute.size - attribute.missing
     cells = even_cells(cumulative_shares(counts[:bins], variance, max(rows, 1.0)), most)
@@ -95,12 +95,13 @@ def merge_by_counts(attribute: Numeric, most: int, counts: Reals, variance: floa
 
 
 def cumulative_shares(counts: Reals, variance: float, rows: float) -> Reals:
-    """Return about the share of the rows that lie in the first k bins, for each k, in increasing order.
+    """Return an estimate of the share of rows in the first k bins, for k = 1 to b, the number of bins.
 
-    The counts, scaled to the number of rows, add up with noise of variance k (b - k) / b times that of one, b the
-    number of bins. Without them any share is as likely in the middle: a variance of 1/12, and 4 k (b - k) / b^2 times
-    that elsewhere, around k / b. What is returned is the mean of the two, weighted by the inverses of their variances:
-    by one weight for all k, since k (b - k) / b is in both.
+    Shifted so that they add up to the number of rows, the first k counts have a sum whose noise has the variance
+    k (b - k) / b times a count's variance. Before the counts are known, the share is expected around k / b. In the
+    middle any share is equally likely, which is a variance of 1/12, and elsewhere it has 4 k (b - k) / b^2 times that.
+    The estimate is the mean of both, weighted by the inverses of their variances. The weight is the same for all k,
+    since k (b - k) / b is in both variances.
     """
     b = len(counts)
     k = np.arange(1, b + 1)
@@ -112,10 +113,10 @@ def cumulative_shares(counts: Reals, variance: float, rows: float) -> Reals:
 
 
 def even_cells(shares: Reals, most: int) -> tuple[int, ...]:
-    """Return the cell of each bin by the place of its rows' middle, with `most` cells or fewer.
+    """Return the cell of each bin, by the middle of its shares, with at most `most` cells.
 
-    They are two or more: the first bin's middle is 1/2 at most, the last one's at least, and with three cells or more
-    both are in one cell only if both are at 1/2, which they are not if shares end with 1.
+    There are at least two cells if `most` is 3 or more. The first bin has its middle at 1/2 or below, the last bin at
+    1/2 or above. Both are in one cell only if both middles are at 1/2, which cannot be if the shares end with 1.
 
     Examples
     --------

@@ -1,12 +1,13 @@
 """The columns of an additive model, from public facts.
 
-The scores of a row are the sum of one function of each attribute, and an intercept. A function is a value for each cell
-of its attribute, and its columns are these: one for each cell (1 in a row of that cell, else 0), but a single one for
-an attribute of two cells (-1 or 1). The intercept is a column of 1. So a row has an l1 norm of 1 in the columns of each
-attribute: its block.
+The scores of a row are the sum of one function of each attribute, and an intercept. A function has a value for each
+cell of its attribute. It has one column for each cell, which is 1 in a row of that cell and else 0. If there are only
+two cells, it has a single column, which is -1 or 1. The intercept is a column of 1. The columns of an attribute are a
+block, and a row has an l1 norm of 1 in each block.
 
-With two classes a released tree may be one more attribute, of its leaves. It has a single column, the leaf's log-odds
-by the tree as a multiple of 1 / `GRAIN` in [-1, 1], and beside that the score has a part that is not fitted: `offsets`.
+With two classes a released tree may be one more attribute, whose values are the tree's leaves. It has a single column:
+the leaf's log-odds by the tree, as a multiple of 1 / `GRAIN` in [-1, 1]. The score then also has a part that is not
+fitted (`offsets`).
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from dpframework_trees.additive.grouping import groups_by_noise, parts_of_norm
 
 Reals = NDArray[np.float64]
 
-MOST_COLUMNS = 2_000  # times outputs: the Hessian has so many rows
-GRAIN = 16  # steps of a leaf's value from 0 to 1: a power of two, so that a leaf's part of a score is exact
-LOG_ODDS = 4.0  # that are 1 in a leaf's value, and beyond which they are cut off
-OFFSET = 0.5  # of a leaf's log-odds is not fitted
-FINE = 256  # steps of a centre in 1
-MOST_WHOLE = 1 << 15  # steps of an outcome from 0 to 1, so that 16 bits hold it
+MOST_COLUMNS = 2_000  # the most columns times outputs, which is the number of the Hessian's rows
+GRAIN = 16  # the steps of a leaf's value from 0 to 1: a power of two, so that a leaf's part of a score is exact
+LOG_ODDS = 4.0  # the log-odds that are 1 in a leaf's value, beyond which log-odds are cut off
+OFFSET = 0.5  # the share of a leaf's log-odds that is an offset and not fitted
+FINE = 256  # the steps of a centre from 0 to 1
+MOST_WHOLE = 1 << 15  # the most steps of an outcome from 0 to 1, so that 16 bits hold it
 
 
 def _bins(given: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
@@ -44,22 +45,22 @@ class Design:
     Attributes
     ----------
     bins
-        For each attribute the cell of each of its codes, from 0: two cells or more.
+        For each attribute, the cell of each of its codes. Cells are numbered from 0, and there are at least two.
     classes
-        How many there are. Two have one output, the log-odds of the second; more have one output each.
+        The number of classes. Two classes have one output, the log-odds of the second. More have one output each.
     rows
-        About how many rows there are: a public or noisy number, for the ridge.
+        The approximate number of rows, public or noisy, by which the ridge is chosen.
     most_rows
         A public bound on the number of rows.
     leaves
-        For a released tree, the value of each leaf, as a multiple of 1 / `GRAIN` in [-1, 1]; none without a
-        tree.
+        The value of each leaf of a released tree, as a multiple of 1 / `GRAIN` in [-1, 1]. Empty without a tree.
     whole
-        What the outcome 1 is counted in: 1 for classes, and a power of two for numbers in [0, 1].
+        How many units an outcome of 1 counts: 1 for classes, and a power of two for numbers in [0, 1].
     centre
-        What every score has beside what is fitted, as a multiple of 1 / `FINE`: with numbers, from their released mean.
+        An offset of every score that is not fitted, as a multiple of 1 / `FINE`. For numbers it follows from their
+        released mean.
     numeric
-        The positions of the attributes that are numeric.
+        The positions of the numeric attributes.
     """
 
     bins: tuple[tuple[int, ...], ...] = attrs.field(converter=_bins)
@@ -72,14 +73,14 @@ class Design:
     numeric: tuple[int, ...] = ()
 
     def __attrs_post_init__(self) -> None:
-        """Refuse more columns than a fit can have, and a tree that the claim does not cover."""
+        """Refuse more columns than a fit can have, and leaves, outcomes or a centre that the claim does not cover."""
         if self.leaves and (self.classes != 2 or max(map(abs, self.leaves)) > GRAIN):
-            raise InputError("a tree can be part of a fit of two classes only, with leaves' values in [-1, 1]")
+            raise InputError("a tree needs a fit of two classes, and values of its leaves in [-1, 1]; leave it out")
         several = self.classes != 2 and self.whole != 1
         if several or self.whole & (self.whole - 1) or not 0 < self.whole <= MOST_WHOLE:
-            raise InputError(f"a number's steps are a power of two up to {MOST_WHOLE}, and it has one output")
+            raise InputError(f"whole is {self.whole}; give 1, or with one output a power of two up to {MOST_WHOLE}")
         if self.centre and self.whole == 1:
-            raise InputError("only a number's scores have a centre")
+            raise InputError("a fit to classes has no centre; set centre = 0")
         if self.columns * self.outputs > MOST_COLUMNS:
             raise InputError(
                 f"an additive model would have {self.columns * self.outputs} coefficients, more than {MOST_COLUMNS}; "
@@ -94,17 +95,17 @@ class Design:
 
     @property
     def outputs(self) -> int:
-        """How many numbers a column adds to."""
+        """The number of scores of a row, each of which has a coefficient for every column."""
         return 1 if self.classes == 2 else self.classes
 
     @property
     def swing(self) -> int:
-        """The l1 norm of a row's probabilities less its outcome, over outputs, as a multiple of 1 - p of its class."""
+        """The l1 norm, over outputs, of a row's probabilities minus its outcome, divided by 1 - p of its class."""
         return 1 if self.classes == 2 else 2
 
     @property
     def units_of_row(self) -> int:
-        """By how many units of 2**-53 floats may miss a row's residual (see `fitting`)."""
+        """The largest floating-point error of a row's residual, in units of 2**-53 (see `fitting`)."""
         return 28 + self.classes + 2 * len(self.leaves) + 2 * (self.whole > 1)
 
     @functools.cached_property
@@ -120,17 +121,17 @@ class Design:
 
     @functools.cached_property
     def starts(self) -> tuple[int, ...]:
-        """The first column of each attribute, then of the intercept."""
+        """The first column of each attribute, of the tree, if there is one, and of the intercept."""
         return tuple(int(n) for n in np.cumsum([0, *self.widths[:-1]]))
 
     @functools.cached_property
     def first_cells(self) -> tuple[int, ...]:
-        """The first cell of each attribute, then of the intercept."""
+        """The first cell of each attribute, of the tree, if there is one, and of the intercept."""
         return tuple(int(n) for n in np.cumsum([0, *self.sizes]))
 
     @functools.cached_property
     def of_cells(self) -> Reals:
-        """The entries of a row of each cell, shape (columns, cells), read-only."""
+        """The entries of the columns in a row of each cell, shape (columns, cells), read-only."""
         table = np.zeros((self.columns, sum(self.sizes) + 1))
         for size, width, column, cell in zip((*self.sizes, 1), self.widths, self.starts, self.first_cells, strict=True):
             of_one = np.eye(width) if width == size else np.array([[-1.0, 1.0]])
@@ -142,7 +143,7 @@ class Design:
 
     @functools.cached_property
     def offsets(self) -> Reals:
-        """The fixed part of the score by cell, beside the fitted part, shape (cells, outputs); read-only."""
+        """The part of the score that is not fitted, by cell, shape (cells, outputs), read-only."""
         found = np.zeros((sum(self.sizes) + 1, self.outputs))
         if self.leaves:
             found[self.first_cells[len(self.bins)] : -1, 0] = np.array(self.leaves) * (OFFSET * LOG_ODDS / GRAIN)
@@ -152,28 +153,28 @@ class Design:
 
     @functools.cached_property
     def grains(self) -> Reals:
-        """By how much coarser than others a column's coefficient is, so that cells' scores are on one lattice."""
+        """How much coarser each column's lattice is, so that the parts of all cells are on one lattice."""
         found = np.ones(self.columns)
         if self.leaves:
             found[self.starts[len(self.bins)]] = GRAIN
         return found
 
     def columns_of(self, block: int) -> slice:
-        """Return the columns of an attribute, of the tree or of the intercept."""
+        """Return the columns of a block, which is an attribute, the tree or the intercept."""
         return slice(self.starts[block], self.starts[block] + self.widths[block])
 
     def summed(self, group: Iterable[int]) -> list[int]:
-        """Return the blocks of a group whose columns add up to what a row changes: of several columns, or 1."""
+        """Return the blocks of a group whose columns add up to the same change: the wide ones, and the intercept."""
         return [j for j in group if self.widths[j] > 1 or j == len(self.widths) - 1]
 
     @functools.cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Blocks whose noise has one radius (see `grouping`); the intercept is in the first."""
+        """The groups of blocks whose noise has one radius (see `grouping`). The intercept is in the first."""
         return groups_by_noise(self.widths, self.outputs)
 
     @functools.cached_property
     def shares(self) -> tuple[Fraction, ...]:
-        """Each group's share of the noise's norm. They add up to 1."""
+        """Each group's share of the noise's norm. The shares add up to 1."""
         parts = parts_of_norm(self.widths, self.groups, self.outputs)
         return tuple(Fraction(part, sum(parts)) for part in parts)
 
@@ -187,7 +188,7 @@ class Design:
 
 
 def probabilities(scores: Reals) -> Reals:
-    """Return probabilities of the classes. A single output is the log-odds of the second of two."""
+    """Return the probabilities of the classes. A single output is the log-odds of the second of two classes."""
     both = np.column_stack([np.zeros(len(scores)), scores]) if scores.shape[1] == 1 else scores
     weights = np.exp(both - both.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))

@@ -1,4 +1,4 @@
-"""Pictures of the functions of an additive model, one of them or the most important ones beside each other."""
+"""Drawings of the functions of an additive model: a single one, or the most important ones next to each other."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from dpframework.facts import Numeric
 if TYPE_CHECKING:
     from dpframework_trees.additive.terms import Term
 
-BAND = 2  # standard deviations
-COLUMNS = 3  # of functions
+BAND = 2  # the half width of a band of noise, in standard deviations
+COLUMNS = 3  # the most functions next to each other
 
-#: Options of a new figure for several functions: they place themselves in it.
+#: Options of a new figure for several functions, which find their own places in it.
 FIGURE = {"figsize": (10, 5.5), "gridspec_kw": {"left": 0.05, "right": 0.99, "bottom": 0.0, "top": 0.86}}
 
-_LONGEST = 14  # characters of a label
-_MOST = 8  # labels below a function
-_LIGHT, _DARK = (0.08, 0.6), (0.3, 2.5)  # how dense a band is, and how wide a bar
+_LONGEST = 14  # the most characters of a label
+_MOST = 8  # the most labels below a function
+_LIGHT, _DARK = (0.08, 0.6), (0.3, 2.5)  # the opacity of a band, and the width of a bar
 
 
 def draw_term(term: Term, outputs: Sequence[str], axes: Any) -> None:
     """Draw one attribute's part of each output, as a line over ranges of numbers or as a dot for each value.
 
-    The dark band, or the thick bar, is what even rows and unrelated attributes leave (`BAND` standard deviations of the
-    noise on either side); the light one is the most that any rows leave.
+    The dark band, or the thick bar, is the noise for evenly spread rows and unrelated attributes. It reaches `BAND`
+    standard deviations to either side. The light band, or the thin bar, is the most noise that any rows leave.
     """
     places = np.arange(len(term.values))
     bands = ((BAND * term.most_deviations, *_LIGHT), (BAND * term.deviations, *_DARK))
     ordered = isinstance(term.attribute, Numeric)
-    ranges = len(places) - ordered * term.attribute.missing  # missing values are no range
+    ranges = len(places) - ordered * term.attribute.missing  # The cell of missing values is not a range.
     for k, output in enumerate(outputs):
         values, color = term.values[:, k], f"C{k}"
         if ordered:
@@ -53,7 +53,10 @@ def draw_term(term: Term, outputs: Sequence[str], axes: Any) -> None:
 
 
 def draw_terms(terms: Sequence[Term], outputs: Sequence[str], title: str, axes: Any) -> None:
-    """Draw several functions beside each other on one scale, so that a flat one adds little. `title` says to what."""
+    """Draw several functions next to each other on one scale, so that a function that adds little looks flat.
+
+    `title` says what the functions are added to.
+    """
     axes.set_axis_off()
     band = f"on one scale (bands: {BAND} sd of noise, as expected and at most)"
     axes.set_title(f"{_plain(title)}, {band}", fontsize=11, pad=24)
@@ -80,5 +83,5 @@ def _short(label: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text in which matplotlib finds no formula."""
+    """Return a text that matplotlib does not read as a formula."""
     return text.replace("$", r"\$")

@@ -14,16 +14,17 @@ from dpframework_trees.private_estimator import sklearn_estimator
 @final
 @sklearn_estimator
 class DPAdditiveClassifier(PrivateClassifier):
-    """Additive classifier, one function of each attribute (see `dpframework_trees.DPAdditive` for the algorithm).
+    """Additive classifier with one function of each attribute (see `dpframework_trees.DPAdditive` for the algorithm).
 
-    `model_` is an `AdditiveModel`: it draws each function, and says what each attribute adds to a row's score.
+    `model_` is an `AdditiveModel`, which draws each function and returns what each attribute adds to a row's score.
 
     Parameters
     ----------
     attributes
         The columns to use, by the schema's names; by default all.
     interactions
-        Whether a small tree has its part of the score: "no", "yes" (two classes only), or "auto" (with many rows).
+        Whether a small tree adds its own part to the score: "no", "yes" (refused for more than two classes), or "auto"
+        (for two classes and many rows).
 
     Examples
     --------

@@ -1,25 +1,26 @@
-"""The minimiser of a perturbed logistic loss, and a proven bound on the gradient where it ends.
+"""The minimiser of a perturbed logistic loss, and a proven bound on the gradient where the search ends.
 
-How the minimum is looked for does not matter for privacy; that the bound holds does. It is for the gradient of the loss
-with real noise b (a lattice point and up to half a step of the lattice in each coordinate), evaluated as follows, with
-u = 2**-53.
+Privacy does not depend on how the minimum is looked for, but on the bound. It is a bound on the gradient of the loss
+with the real noise b, which is a lattice point plus up to half a lattice step in each coordinate. It is computed as
+follows, with u = 2**-53.
 
-- A coefficient is rounded to a lattice on which the score of any row is below 2**52 steps: so the sum over a row's
+- A coefficient is rounded to a lattice on which the score of any row is below 2**52 steps. So the sum over a row's
   attributes is exact.
-- An exponential is off by a share of 8 u at most (4 units in the last place, as everywhere here), a sum of C terms by C
-  units more, a quotient by one: a probability of C classes by less than (20 + C) u, and its fixed point by 8 u.
-- The sum over rows is exact, in integers. So a cell of m rows is off by (28 + C) u m; the cells of an attribute share
-  all n rows, and in the l2 norm over an attribute's columns that is at most (28 + C) u n.
-- To add the sum, ridge and noise costs 4 u of the sum of their absolute values. (The two cells of an attribute of one
-  column are rounded before they are subtracted, by u n together: the fixed point, counted above with 8 u, costs 1.)
-
+- An exponential has a relative error of at most 8 u (4 units in the last place, as everywhere here). A sum of C terms
+  adds C u, and a quotient adds u. So a probability of C classes is off by less than (20 + C) u, and its fixed point by
+  8 u.
+- The sum over rows is exact, in integers. So a cell of m rows is off by (28 + C) u m. The cells of an attribute share
+  all n rows. In the l2 norm over an attribute's columns that is at most (28 + C) u n.
+- Adding the sum, ridge and noise costs 4 u of the sum of their absolute values. (If an attribute has one column, its
+  two cells are rounded before they are subtracted, by u n together. The fixed point, which is counted above with 8 u,
+  costs only 1.)
 - A leaf of a tree adds a multiple of 1 / `GRAIN` of its column's coefficient, which is a multiple of `GRAIN` steps of
-  the lattice, and an offset, a multiple of 1/8. The sum for that column, over L leaves, costs 2 L u n more. (The centre
-  of numbers is an offset, too, a multiple of 2**-8.)
-- An outcome t between 0 and 1 is a multiple of 2**-15. The residual (1 - t) p - t (1 - p) is off by no more than its
-  two probabilities, and by u for both products and by u for the difference.
+  the lattice. It also adds an offset, a multiple of 1/8. The sum for that column, over L leaves, costs another 2 L u n.
+  (The centre of numbers is an offset, too, a multiple of 2**-8.)
+- An outcome t between 0 and 1 is a multiple of 2**-15. The error of the residual (1 - t) p - t (1 - p) is at most that
+  of its two probabilities, plus u for both products and u for the difference.
 
-Where that bound is above what the claim asks, `refinement` goes on: a fit is never refused.
+If that bound exceeds the one that the claim needs, `refinement` goes on. A fit is never refused.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ from dpframework_trees.additive.tuning import Tuned
 
 UNIT = 2.0**-53
 MOST_ON_LATTICE = 2.0**61
-SAMPLED = 16  # one of so many rows is what a fit of many rows starts from
-MANY = 100_000
+SAMPLED = 16  # a fit of many rows starts from a fit to one of this number of rows
+MANY = 100_000  # the number of rows above which a fit starts from a sample
 MOST_STEPS = 200
-HALVINGS = 40
-ENOUGH = 0.1  # of a gradient: a step that leaves less keeps its Hessian for the next
+HALVINGS = 40  # how often a step may be halved
+ENOUGH = 0.1  # if a step leaves at most this share of the gradient, the next step uses the same Hessian
 
 
 @attrs.frozen(eq=False)
@@ -50,11 +51,11 @@ class Rows:
     Attributes
     ----------
     cells
-        The cell of each row in each attribute, and that of the intercept, shape (rows, attributes + 1).
+        The cell of each row in each attribute (and tree), and the intercept's cell, shape (rows, attributes + 1).
     classes
         The class of each row, or its outcome in steps of 1 / `Design.whole`, shape (rows,).
     design
-        The columns that the cells stand for.
+        The columns of the fit.
     """
 
     cells: NDArray[np.uint16]
@@ -71,11 +72,11 @@ class Loss:
     rows
         The rows.
     tuned
-        Columns and ridge.
+        The columns and the ridge.
     noise
-        The linear term.
+        The coefficients of the linear term, shape (columns, outputs).
     times
-        How often each row counts.
+        How many times each row counts.
     """
 
     rows: Rows
@@ -84,7 +85,7 @@ class Loss:
     times: float = 1.0
 
     def residuals(self, coefficients: Reals) -> Reals:
-        """Return the gradient of the rows' loss alone."""
+        """Return the gradient of the rows' loss, without ridge and noise."""
         from dpframework_trees.kernels import add_residuals
 
         design = self.tuned.design
@@ -94,7 +95,7 @@ class Loss:
         return np.asarray(design.of_cells @ sums) * self.times
 
     def gradient(self, coefficients: Reals) -> Reals:
-        """Return the gradient of the whole."""
+        """Return the gradient of the perturbed loss."""
         return self.residuals(coefficients) + self.tuned.ridge[:, None] * coefficients + self.noise
 
     def size(self, gradient: Reals) -> float:
@@ -104,7 +105,7 @@ class Loss:
     def bound(self, coefficients: Reals) -> float:
         """Return a proven bound on the size of the exact gradient with real noise (see the module)."""
         design, ridge = self.tuned.design, self.tuned.ridge[:, None]
-        step = lattice_of(self, coefficients) / 2  # rounding may have moved the largest score past a power of two
+        step = lattice_of(self, coefficients) / 2  # Rounding may have moved the largest score past a power of two.
         on_grain = step * design.grains[:, None]
         for numbers, steps in ((coefficients, on_grain), (design.offsets, step)):
             if not np.array_equal(numbers, np.rint(numbers / steps) * steps):
@@ -119,11 +120,11 @@ class Loss:
 
     @property
     def of_noise(self) -> float:
-        """How far the real noise may be from its lattice, in the norm of R**-1."""
+        """The largest distance of the real noise from the computed noise, in the norm of R**-1."""
         return self.tuned.lattice_error / math.sqrt(self.tuned.ridge.min()) * (1 + 2.0**-30)
 
     def hessian(self, coefficients: Reals) -> Reals:
-        """Return the Hessian, shape (columns * outputs, columns * outputs), an output's columns side by side."""
+        """Return the Hessian, shape (columns * outputs, columns * outputs), with the columns of an output together."""
         from dpframework_trees.kernels import add_curvature
 
         design, outputs = self.tuned.design, self.tuned.design.outputs
@@ -141,18 +142,18 @@ class Loss:
 
 
 def of_cells(design: Design, coefficients: Reals) -> Reals:
-    """Return each cell's part of the scores, shape (cells, outputs)."""
+    """Return each cell's part of the scores, with offsets, shape (cells, outputs)."""
     return np.ascontiguousarray(design.of_cells.T @ coefficients + design.offsets)
 
 
 def _largest_score(design: Design, coefficients: Reals) -> float:
-    """Return a bound on the absolute score of any row, and on all sums on the way to it."""
+    """Return a bound on the absolute score of any row, and on all partial sums of it."""
     of_each = (np.abs(design.of_cells.T @ coefficients) + np.abs(design.offsets)).max(axis=1)
     return float(np.maximum.reduceat(of_each, design.first_cells).sum()) * (1 + 2.0**-40)
 
 
 def lattice_of(loss: Loss, coefficients: Reals) -> float:
-    """Return the power of two to round coefficients to, of which no score has more than 2**50."""
+    """Return the step of the lattice for coefficients, a power of two, on which any score is at most 2**50 steps."""
     largest = _largest_score(loss.tuned.design, coefficients)
     return 2.0 ** (math.ceil(math.log2(max(largest, 2.0**-10))) - 50)
 
@@ -166,7 +167,8 @@ def on_lattice(loss: Loss, coefficients: Reals) -> Reals:
 def fit_in_steps(rows: Rows, tuned: Tuned, noise: Reals) -> NDArray[np.int64]:
     """Return coefficients at which the gradient is proven to be within `Tuned.gradient_error`, in release steps.
 
-    Of any rows: where floating point does not get there, `refinement` does. What is beyond 2**61 steps is put there.
+    This works for any rows. If floating point does not get there, `refinement` does. Coefficients are clamped to 2**61
+    steps.
     """
     found = minimise(rows, tuned, noise)
     loss, unit = Loss(rows, tuned, noise), tuned.release_step
@@ -176,21 +178,22 @@ def fit_in_steps(rows: Rows, tuned: Tuned, noise: Reals) -> NDArray[np.int64]:
 
 
 def minimise(rows: Rows, tuned: Tuned, noise: Reals) -> Reals:
-    """Return coefficients on a lattice near the minimum, as near as floating point allows or `gradient_error` asks.
+    """Return coefficients on a lattice near the minimum, as near as floating point allows or `gradient_error` needs.
 
-    Newton's method, with steps halved until the gradient's size falls: that of a strongly convex loss falls to 0.
+    Newton's method is used, with steps halved until the gradient's size falls. For a strongly convex loss it falls to
+    0.
     """
     coefficients, inverse = np.zeros(noise.shape), None
     if len(rows.classes) > MANY:
         some = Rows(np.ascontiguousarray(rows.cells[::SAMPLED]), rows.classes[::SAMPLED], rows.design)
         few = Loss(some, tuned, noise, len(rows.classes) / len(some.classes))
         coefficients = _newton(few, coefficients, few.size(noise) * 1e-3)
-        inverse = inverse_of(few.hessian(coefficients))  # a sample's is near enough for the first steps of the whole
+        inverse = inverse_of(few.hessian(coefficients))  # The sample's Hessian is near enough for the first steps.
     return _newton(Loss(rows, tuned, noise), coefficients, tuned.gradient_error, inverse)
 
 
 def _newton(loss: Loss, coefficients: Reals, enough: float, inverse: Reals | None = None) -> Reals:
-    """Minimise until the bound is at most `enough` or no step helps. `inverse` is of a first Hessian."""
+    """Minimise until the bound is at most `enough` or no step helps. `inverse` is the inverse of a first Hessian."""
     gradient = loss.gradient(coefficients)
     size = loss.size(gradient)
     for _ in range(MOST_STEPS):
@@ -209,7 +212,7 @@ def _newton(loss: Loss, coefficients: Reals, enough: float, inverse: Reals | Non
         else:
             if fresh:
                 break
-            inverse = None  # an older Hessian's step does not help: take a new one
+            inverse = None  # A step by an older Hessian does not help, so compute a new one.
             continue
         kept = loss.size(new) <= ENOUGH * size
         coefficients, gradient, size = tried, new, loss.size(new)

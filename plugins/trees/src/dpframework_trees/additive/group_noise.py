@@ -1,24 +1,26 @@
-"""The noise of a group of blocks, its space, its draws and its moments.
+"""The noise of a group of blocks: its space, its draws and its moments.
 
-A group of blocks of columns has noise of a density in proportion to exp(-G(z) / scale), G a norm, the K-norm mechanism
-(Hardt and Talwar 2010). Of one output G is the largest l1 norm of a block, in one of two spaces:
+A group of blocks of columns has noise z with a density in proportion to exp(-G(z) / scale), where G is a norm with the
+unit ball K. This is the K-norm mechanism (Hardt and Talwar 2010). With one output, G is the largest l1 norm of a block,
+in one of two spaces:
 
-- **free**: all integer vectors, K a product of l1 balls, as in the core's mechanism `block-norm`. Blocks of one
-  coordinate make K a cube.
-- **with one sum**: those that a row's change may be, if each block is a histogram that counts the row once. Let r be
-  what the row adds to its cell in each: then blocks of several coordinates all have the sum r, a block of one
+- **free**: all integer vectors. K is a product of l1 balls, as in the core's mechanism `block-norm`, and a cube if all
+  blocks have one coordinate.
+- **with one sum**: the possible changes by a row, if each block is a histogram that counts the row once. Let r be what
+  the row adds to its cell in each histogram. Then all blocks of several coordinates have the sum r, a block of one
   coordinate is the difference of a histogram of two cells, and the intercept's coordinate is r. K is the hull of all
-  such changes: `dpframework.mechanisms.knorm` shows that in the norm of two cells max(abs(r), abs(difference)) is their
-  l1 norm. Where all blocks have one coordinate, this is the free space.
+  such changes. As `dpframework.mechanisms.knorm` shows, the l1 norm of a histogram of two cells is
+  max(abs(r), abs(difference)). If all blocks have one coordinate, this is the free space.
 
-Of several outputs a row changes its cells in all blocks by the same numbers, one an output. There are two kinds:
+With several outputs, a row changes its cells in all blocks by the same numbers, one for each output. There are two
+kinds of noise:
 
-- **by output**: each output has such noise by itself, and G is the sum of its outputs' norms.
-- **balanced**: the numbers of each column add up to 0 over outputs, since a row's probabilities and its outcome both
-  add up to 1. G is the largest l1 norm of a block, over all its outputs.
+- **by output**: each output has noise of its own, as above, and G is the sum of the outputs' norms.
+- **balanced**: in each column, the numbers of all outputs add up to 0, since a row's probabilities and its outcome both
+  add up to 1. G is the largest l1 norm of a block over all outputs.
 
-The first has fewer dimensions where blocks have few columns, the second where they have many (`grouping.is_balanced`).
-Noise of fewer dimensions is less noise.
+The first has fewer dimensions if blocks have few columns, the second if they have many (`grouping.is_balanced`). Fewer
+dimensions mean less noise.
 """
 
 from __future__ import annotations
@@ -45,11 +47,11 @@ class GroupNoise:
     Attributes
     ----------
     blocks
-        The number of columns of each block. The intercept's is the last, if the group has it.
+        The number of columns of each block. If the group has the intercept, its block is the last.
     outputs
-        The number of coordinates of each column.
+        The number of outputs, each of which has a number in every column.
     one_sum
-        Whether each output's lies in the space with one sum.
+        Whether each output's noise lies in the space with one sum.
     intercept
         Whether the group has the intercept.
     balanced
@@ -64,7 +66,7 @@ class GroupNoise:
 
     @classmethod
     def of(cls, blocks: Sequence[int], outputs: int, intercept: bool) -> GroupNoise:
-        """Return the noise of some blocks, of the kind that is less."""
+        """Return the noise of some blocks, of the kind that has less noise."""
         of_functions = blocks[:-1] if intercept else blocks
         balanced = is_balanced([cells_of_block(width) for width in of_functions], outputs)
         one_sum = not balanced and max(blocks) > 1 and len(blocks) > 1
@@ -77,17 +79,17 @@ class GroupNoise:
 
     @property
     def _functions(self) -> tuple[int, ...]:
-        """The blocks but for the intercept's."""
+        """The numbers of columns of all blocks but the intercept's."""
         return self.blocks[:-1] if self.intercept else self.blocks
 
     @property
     def dimension(self) -> int:
-        """Of the space."""
+        """The number of dimensions of the noise's space."""
         return self.radii * self.dimension_of_radius
 
     @property
     def radii(self) -> int:
-        """The number of its parts that have a radius each."""
+        """The number of independent radii: one for each output, or a single one for balanced noise."""
         return 1 if self.balanced else self.outputs
 
     @property
@@ -103,8 +105,8 @@ class GroupNoise:
         return float(of_blocks.sum(axis=1).max() if self.balanced else of_blocks.max(axis=0).sum())
 
     def draw(self, scale: float, randomness: Randomness) -> NDArray[np.int64]:
-        """Draw integer noise, exactly, block by block, shape (columns, outputs)."""
-        if self.balanced:  # a depth is half of an l1 norm
+        """Draw integer noise exactly, with the blocks one after another, shape (columns, outputs)."""
+        if self.balanced:  # The scale is that of a depth, which is half of an l1 norm.
             return balanced_noise(self.blocks, self.outputs, scale / 2, randomness)
         return np.column_stack([self._draw_output(scale, randomness) for _ in range(self.outputs)])
 
@@ -121,44 +123,44 @@ class GroupNoise:
 
     @functools.cached_property
     def squares(self) -> tuple[float, ...]:
-        """About the mean square of each block's coordinates, over the scale's square.
+        """The approximate mean square of each block's coordinates, divided by the square of the scale.
 
-        It is that of a linear function of length 1, with the sum 0 over outputs, and over a block's columns with one
-        sum.
+        It is the mean square of a linear function of length 1. The function's coefficients have the sum 0 over outputs
+        and, with one sum, over the columns of a block.
         """
         radius = self._square_of_radius
         if self.balanced:
             return tuple(radius / 4 * balanced_square(m, self.outputs) for m in self.blocks)
-        if not self.one_sum:  # a coordinate of an l1 ball of radius 1 has the mean square 2 / ((m + 1) (m + 2))
+        if not self.one_sum:  # A coordinate of an l1 ball of radius 1 has the mean square 2 / ((m + 1) (m + 2)).
             return tuple(radius * 2 / ((m + 1) * (m + 2)) for m in self.blocks)
         moments = unit_ball_moments(self.histograms)
-        # the difference of two cells has a length of the root of 2
+        # The difference of two cells has the length sqrt(2).
         found = [moments.difference(size) * (2 if size == 2 else 1) for size in self.histograms]
         return tuple(radius * one for one in (*found, *([moments.total] if self.intercept else [])))
 
     @functools.cached_property
     def squares_of_means(self) -> tuple[float, ...]:
-        """About the mean square of each block's coordinates along the unit vector of equal ones."""
+        """The approximate mean square of the noise along the mean of each block's columns (see `squares`)."""
         if not self.one_sum:
             return self.squares
         return tuple(self.square_of_sum / m for m in self.blocks)
 
     @functools.cached_property
     def square_of_sum(self) -> float:
-        """About the mean square of what all blocks share of an output, 0 where nothing is shared."""
+        """The approximate mean square of the sum that all blocks share in an output, 0 without one sum."""
         return self._square_of_radius * unit_ball_moments(self.histograms).total if self.one_sum else 0.0
 
     @property
     def _square_of_radius(self) -> int:
-        """About the mean square of the radius of a uniform point's ball, over the scale's square."""
+        """The approximate mean square of the radius, divided by the square of the scale."""
         return (self.dimension_of_radius + 1) * (self.dimension_of_radius + 2)
 
     @functools.cached_property
     def log_volume(self) -> float:
         """The logarithm of the integral of exp(-G), the volume of K times the factorial of its dimension.
 
-        It is by the space's coordinates: those of the blocks, but for the last output of balanced columns, and with one
-        sum the last one of all blocks of several but the first.
+        It is taken in coordinates of the space. For balanced columns, they leave out the last output. With one sum,
+        they leave out the last coordinate of each wide block, except for the first such block.
         """
         return self.radii * self._log_volume_of_radius
 
@@ -172,16 +174,16 @@ class GroupNoise:
         if not self.one_sum:
             return d * math.log(2) - sum(math.lgamma(m + 1) for m in self.blocks) + math.lgamma(d + 1)
         sizes = self.histograms
-        # of the integer points; where a difference is a coordinate, these are half of all
+        # The volume by integer points. If a difference is a coordinate, only half of all points are possible.
         points = sizes[0] * math.log(2) if len(sizes) == 1 else math.log(sum(_balls(sizes).h))
         return points + sizes.count(2) * math.log(2)
 
     @property
     def rounded(self) -> int:
-        """The largest norm of what 1 or -1 in each coordinate of the space, or less, adds up to.
+        """The largest norm G of a vector whose coordinates in the space all lie in [-1, 1].
 
-        With one sum r, the last of m cells is r less the others, and changes by m. Of K balanced outputs the last
-        changes by as much as all others.
+        With one sum r, the last of m cells is r minus the others, and is at most m. The last of K balanced outputs is
+        at most K - 1, which is the sum of all others.
         """
         if self.balanced:
             return max(self.blocks) * (2 * self.outputs - 2)
@@ -189,8 +191,8 @@ class GroupNoise:
 
     @property
     def square_of_half(self) -> float:
-        """The largest squared length of what a half in each coordinate of the space, or less, adds up to."""
-        if self.balanced:  # of K outputs the last has K - 1 halves
+        """The largest squared length of a vector whose coordinates in the space all lie in [-1/2, 1/2]."""
+        if self.balanced:  # The last of K outputs is at most (K - 1) / 2.
             return sum(self.blocks) * self.outputs * (self.outputs - 1) / 4
         if not self.one_sum:
             return self.outputs * sum(self.blocks) / 4

@@ -1,28 +1,31 @@
 """Groups of blocks of columns whose noise has one radius, with each group's share of the noise's norm.
 
-A *block* is the columns of an attribute, of a tree, or of the intercept. Everything here follows from sizes.
+A *block* is the columns of an attribute, of a tree, or of the intercept. Everything here follows from the sizes of
+blocks.
 
-**Two classes, or a number.** A group's blocks are histograms that count each row once, those of one column too: a row
-in the second of two cells adds 1 to it, one in the first takes 1 off, and that is the difference of two cells. So a
-row changes all histograms of a group by the same sum, and the group's noise lies in the space of such changes (see
-`group_noise`). It has D = 1 + sum of (s - 1) dimensions, with s cells a histogram, and a radius of about D + 1. The
-intercept is that sum, and belongs to the first group.
+**Two classes, or a number.** The blocks of a group are histograms that count each row once. This includes a block of
+one column: a row in the second of two cells adds 1 to it, and a row in the first takes 1 off, so the column is the
+difference of two cells. So a row changes all histograms of a group by the same sum, and the group's noise lies in the
+space of such changes (see `group_noise`). With s the number of cells of a histogram, the space has
+D = 1 + sum of (s - 1) dimensions, and the noise has a radius of about D + 1. The intercept is that sum, and belongs to
+the first group.
 
-In a histogram's s - 1 directions without the sum, noise has about the mean square (D + 1) (D + 2) (2s - 1) / (s (s +
-1)**2), if the sum is taken as 0. A function's noise is s times the gradient's, up to a factor, where rows are spread
-evenly, since its curvature is in proportion to the rows of a cell; with more than `TELLING` cells the ridge takes off
-the rest. So the mean square over cells of all functions of a group is in proportion to
+If the sum is 0, the noise in a histogram's other s - 1 directions has about the mean square
+(D + 1) (D + 2) (2s - 1) / (s (s + 1)**2). If rows are spread evenly, a function's noise is s times the gradient's
+noise, up to a factor, since its curvature is in proportion to the rows of a cell. With more than `TELLING` cells the
+ridge removes the rest. So the mean square over cells of all functions of a group is in proportion to
 
     (D + 1) (D + 2) times the sum of  min(s, TELLING)**2  (s - 1) (2s - 1) / (s**2 (s + 1)**2),
 
-divided by the square of the group's share of the norm. The shares that make the sum over groups least are in proportion
-to the cube roots of these, and the best groups have the least sum of cube roots, by dynamic programming over all
-divisions of the histograms in order of size. A draw takes time in proportion to about D**3, so that a group of several
-histograms has `MOST_DIMENSIONS` at most; two halves of a larger one have about as much noise.
+divided by the square of the group's share of the norm. The sum over groups is least if the shares are in proportion to
+the cube roots of these numbers, and the best groups have the least sum of cube roots. They are found by dynamic
+programming over all divisions of the histograms in order of size. A draw takes time in proportion to about D**3, so a
+group of several histograms has at most `MOST_DIMENSIONS` dimensions. Two halves of a larger group have about the same
+noise.
 
-**Several classes.** Each output has such noise, or all have balanced noise (see `group_noise`), of which a block's
-directions have the mean square (d + 1) (d + 2) / 4 times `balanced_square`, with d dimensions. Each group has the kind
-that is less by the sum above.
+**Several classes.** Each output has such noise, or all outputs together have balanced noise (see `group_noise`). In
+balanced noise of d dimensions, a block's directions have the mean square (d + 1) (d + 2) / 4 times `balanced_square`.
+Each group has the kind of noise for which the sum above is less.
 """
 
 from __future__ import annotations
@@ -33,17 +36,17 @@ from dpframework_trees.additive.balanced_noise import balanced_square
 
 Group = tuple[int, ...]
 
-TELLING = 6  # cells of a histogram
-MOST_DIMENSIONS = 64
+TELLING = 6  # the number of cells beyond which the ridge keeps the noise of a function from growing
+MOST_DIMENSIONS = 64  # the most dimensions of a group of several histograms
 
 
 def cells_of_block(width: int) -> int:
-    """Return the number of cells of the histogram that a block of so many columns is of: two for one column."""
+    """Return the number of cells of a block's histogram, given its number of columns: two for one column."""
     return max(width, 2)
 
 
 def dimensions(sizes: Sequence[int]) -> int:
-    """Return the number of dimensions of the changes of histograms of some sizes, which have one sum.
+    """Return the number of dimensions in which a row changes histograms of some sizes, all by the same sum.
 
     Examples
     --------
@@ -54,19 +57,19 @@ def dimensions(sizes: Sequence[int]) -> int:
 
 
 def is_balanced(sizes: Sequence[int], outputs: int) -> bool:
-    """Tell whether the noise of a group of histograms is less if it is balanced over outputs."""
+    """Tell whether a group of histograms of some sizes has less noise if its noise is balanced over outputs."""
     return outputs > 1 and _of_balanced(sizes, outputs) < _by_output(sizes)
 
 
 def groups_by_noise(widths: Sequence[int], outputs: int) -> tuple[Group, ...]:
-    """Return the blocks of each group; the last block is the intercept's.
+    """Return the positions of the blocks of each group. The last block is the intercept's.
 
     Parameters
     ----------
     widths
         The number of columns of each block.
     outputs
-        The number of coordinates of a column.
+        The number of outputs, each of which has a coefficient for every column.
 
     Examples
     --------
@@ -76,7 +79,7 @@ def groups_by_noise(widths: Sequence[int], outputs: int) -> tuple[Group, ...]:
     intercept = len(widths) - 1
     order = sorted(range(intercept), key=lambda j: (widths[j], j))
     sizes = [cells_of_block(widths[j]) for j in order]
-    best: list[tuple[float, int]] = [(0.0, 0)]  # the least sum of roots up to here, and where its last group begins
+    best: list[tuple[float, int]] = [(0.0, 0)]  # for each end, the least sum of roots, and the last group's start
     for end in range(1, len(order) + 1):
         options = []
         for start in range(end - 1, -1, -1):
@@ -97,13 +100,13 @@ def groups_by_noise(widths: Sequence[int], outputs: int) -> tuple[Group, ...]:
 
 
 def parts_of_norm(widths: Sequence[int], groups: Sequence[Group], outputs: int) -> list[int]:
-    """Return whole numbers above 0, in proportion to the groups' shares of the norm."""
+    """Return a whole number above 0 for each group, in proportion to its share of the norm."""
     sizes = [[cells_of_block(widths[j]) for j in group if j < len(widths) - 1] for group in groups]
     return [max(round(2**16 * _root(own, outputs)), 1) for own in sizes]
 
 
 def _root(sizes: Sequence[int], outputs: int) -> float:
-    """Return the cube root of a group's noise (see the module), of the intercept's own where it is alone."""
+    """Return the cube root of a group's noise (see the module), or of the intercept's if it is alone in the group."""
     noise = _by_output(sizes)
     if outputs > 1:
         noise = min(noise, _of_balanced(sizes, outputs))
@@ -111,14 +114,14 @@ def _root(sizes: Sequence[int], outputs: int) -> float:
 
 
 def _by_output(sizes: Sequence[int]) -> float:
-    """Return the noise of one output's functions, and of each of several with noise by itself."""
+    """Return a number in proportion to the noise of one output's functions, if outputs have noise of their own."""
     number = dimensions(sizes)
     parts = [min(s, TELLING) ** 2 * (s - 1) * (2 * s - 1) / (s**2 * (s + 1) ** 2) for s in sizes]
     return (number + 1) * (number + 2) * sum(parts)
 
 
 def _of_balanced(sizes: Sequence[int], outputs: int) -> float:
-    """Return that of balanced noise. The one column of a histogram of two cells is their difference."""
+    """Return the same for balanced noise. The single column of a histogram of two cells is their difference."""
     widths = [1 if s == 2 else s for s in sizes]
     number = sum(widths) * (outputs - 1)
     parts = [

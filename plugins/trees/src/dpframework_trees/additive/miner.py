@@ -1,10 +1,10 @@
-"""`dp-additive`, an additive classifier with one function of each attribute, fitted at once.
+"""`dp-additive`, an additive classifier with one function of each attribute, all fitted jointly.
 
-Claim: pure epsilon under either neighbouring relation; no assumptions (see `perturbation`). What decides on bins and on
-the ridge are public facts, epsilon, and releases: the number of rows, unless it is public, and the counts of bins,
-where some must be merged and the number of rows is large enough for counts to tell (see `bins`). That number chooses
-a branch of the plan: with counts or without, and with a tree or without where that is worth it (see `tree_part`).
-Budgets of all releases of a branch add up to epsilon.
+Claim: pure epsilon under either neighbouring relation; no assumptions (see `perturbation`). Bins and the ridge depend
+on public facts, on epsilon and on two releases. One is the number of rows, if it is not public. The other is the counts
+of bins, if some bins must be merged and there are enough rows for counts to stand out from their noise (see `bins`).
+The number of rows chooses a branch of the plan: with or without counts, and with or without a tree (see `tree_part`).
+The budgets of all releases of a branch add up to epsilon.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ from dpframework_trees.tree import DecisionTree
 STEP, BINS = "fit", "bins"
 TREE = "tree"
 INTERACTIONS = ("auto", "yes", "no")
-MANY = 2_000  # rows of an example whose bins are counted
-MORE = 1 << 10  # rows than that bound, which units of several rows may add
+MANY = 2_000  # the number of rows of the example whose bins are counted
+MORE = 1 << 10  # how far units of several rows may take a neighbouring table above the schema's `row_bound`
 
 
 @final
@@ -72,9 +72,9 @@ class DPAdditive(Miner):
     attributes
         The attributes to use; by default all but the target.
     interactions
-        Whether a small tree is released first, with 7 % of the budget, and has its part of the score: for what
-        attributes tell together. "no": each attribute adds to the score by itself. "yes": with two classes only.
-        "auto": with two classes and 2,500 or more rows times epsilon.
+        Whether a small tree is released first, with 7 % of the budget, and adds its own part to the score. It captures
+        what attributes say only in combination. "no": never. "yes": always; refused for more than two classes. "auto":
+        for two classes, if rows times epsilon are at least 2,500.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class DPAdditive(Miner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return classes of two, several and many, and counted bins, for a number of rows that makes these worth it."""
+        """Return examples with two classes, several, and more coefficients, with counted bins, and with a tree."""
         two, several = cls("grade", 2), cls("colour", 2)
         counted = attrs.evolve(SCHEMA.replace(Numeric("size", 0, 8, cuts=range(1, 8))), max_rows=MANY)
         branch = Variant(counts=True).name
@@ -110,7 +110,7 @@ class DPAdditive(Miner):
         }
 
     def plan(self, schema: Schema) -> Node:
-        """Plan a count of the rows, unless it is public, counts of bins if they are merged by these, and the fit."""
+        """Plan a count of the rows unless it is public, a tree and counts of bins if they are needed, and the fit."""
         fit = AdditiveFit.of(schema, self.target, self.attributes, self.epsilon, self.interactions)
         if schema.rows is not None:
             return sequential(*fit.steps(self.epsilon))
@@ -118,11 +118,11 @@ class DPAdditive(Miner):
         return sequential(plan_row_count(self.epsilon), *fit.steps(rest, uses=["rows"]))
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return no attribute, since bins are made of the schema's bins."""
+        """Return no attribute: only codes are read, since bins are unions of the schema's bins."""
         return ()
 
     def mine(self, table: PrivateTable) -> AdditiveModel:
-        """Count if that is planned, and fit."""
+        """Make the planned releases, and return the model."""
         fit = AdditiveFit.of(table.schema, self.target, self.attributes, self.epsilon, self.interactions)
         rows = table.release("rows") if table.schema.rows is None else table.schema.rows
         epsilon = self.epsilon if table.schema.rows is not None else left_by_row_count(self.epsilon)
@@ -131,14 +131,14 @@ class DPAdditive(Miner):
 
 @attrs.frozen
 class Variant:
-    """The releases before a fit: a branch of a plan.
+    """The releases before a fit, which make a branch of a plan.
 
     Attributes
     ----------
     tree
-        Whether a tree is.
+        Whether a tree is released.
     counts
-        Whether counts of bins are.
+        Whether counts of bins are released.
     """
 
     tree: bool = False
@@ -153,20 +153,20 @@ class Variant:
 
 @attrs.frozen(eq=False)
 class AdditiveFit:
-    """A fit on a schema, as a step of a plan and as its model.
+    """A fit on a schema, which plans its steps and makes its model.
 
     Attributes
     ----------
     schema
-        The public facts.
+        The table's schema.
     target
-        The class.
+        The attribute that is predicted.
     given
-        The other attributes.
+        The attributes that predict it, each with two or more values.
     epsilon
-        The budget that bins are for.
+        The budget by which the number of bins is chosen.
     interactions
-        See `DPAdditive`.
+        Whether a tree is released first (see `DPAdditive`).
     """
 
     schema: Schema
@@ -189,21 +189,21 @@ class AdditiveFit:
         Raises
         ------
         InputError
-            If the target is of another kind, or there is nothing to fit, or there are too many coefficients.
+            If the target cannot be predicted (a classifier's target needs two classes), if the attributes hold the
+            target or a name twice, if no attribute has two values, if a tree is asked for with more than two classes,
+            or if there are too many coefficients.
         """
         predicted, names = cls.target_and_attributes(schema, target, attributes)
         given = [schema[name] for name in names if schema[name].size > 1]
         if not given:
-            raise InputError(
-                f"no attribute tells rows apart for target '{predicted.name}'; one with two values is needed"
-            )
+            raise InputError(f"no attribute for target '{predicted.name}' has two or more values; add one that has")
         found = cls(schema, predicted, given, epsilon, interactions)
         if interactions == "yes" and found.classes > 2:
             raise InputError(
-                f"target '{predicted.name}' has {found.classes} classes, and a tree is part of a fit of two only; "
+                f"target '{predicted.name}' has {found.classes} classes, and interactions = 'yes' needs two; "
                 "set interactions = 'no', or choose dp-tree"
             )
-        found.design(math.inf if schema.row_bound is None else schema.row_bound, {})  # refuses too many columns
+        found.design(math.inf if schema.row_bound is None else schema.row_bound, {})  # This refuses too many columns.
         return found
 
     @classmethod
@@ -215,12 +215,12 @@ class AdditiveFit:
 
     @property
     def counted(self) -> tuple[Numeric, ...]:
-        """The attributes whose bins are counted, of equal width and more than may be kept."""
+        """The numeric attributes whose bins are counted, since they may have more bins than are kept."""
         most = FEWEST_BINS if self.schema.rows is None else self.most(self.schema.rows)
         return tuple(a for a in self.given if isinstance(a, Numeric) and too_fine(a, most))
 
     def counts_bins(self, rows: float) -> bool:
-        """Return whether bins are counted, for a number of rows."""
+        """Tell whether bins are counted, for a number of rows."""
         if not any(too_fine(attribute, self.most(rows)) for attribute in self.counted):
             return False
         return counts_tell(len(self.counted), self.about(rows), float(self.epsilon))
@@ -235,7 +235,7 @@ class AdditiveFit:
 
     @property
     def variants(self) -> list[Variant]:
-        """All that the number of rows may choose: one, if that is public."""
+        """All variants that the number of rows may lead to; a single one if that number is public."""
         if self.schema.rows is not None:
             return [self.variant(self.schema.rows)]
         trees = dict.fromkeys(self.variant(rows).tree for rows in (1, MOST_ROWS))
@@ -244,7 +244,7 @@ class AdditiveFit:
     def steps(self, epsilon: Fraction, uses: Collection[str] = ()) -> list[Node]:
         """Plan the releases before the fit, and the fit.
 
-        `uses` names the steps whose releases the fit uses. They choose between branches, where there are several.
+        `uses` names the steps whose releases the fit uses. If there are several branches, these releases choose one.
         """
         first, *others = self.variants
         if not others:
@@ -264,7 +264,7 @@ class AdditiveFit:
 
     @property
     def query(self) -> LogisticRows:
-        """The rows that are fitted."""
+        """The query for the rows that are fitted."""
         return LogisticRows(self.target, tuple(attribute.name for attribute in self.given))
 
     def _tree(self, epsilon: Fraction) -> DPTree:
@@ -272,12 +272,14 @@ class AdditiveFit:
         return DPTree(self.target.name, epsilon, max_depth=DEPTH, attributes=names, pruning=False)
 
     def model(self, table: PrivateTable, rows: float, epsilon: Fraction) -> AdditiveModel:
-        """Fit, for about this number of rows, public or noisy. `epsilon` is the epsilon of `steps`."""
-        tuned, coefficients, tree = self.fitted(table, rows, epsilon)
+        """Release a fit, and return its model. `rows` is public or noisy, and `epsilon` is the epsilon of `steps`."""
+        tuned, coefficients, tree = self.release_fit(table, rows, epsilon)
         return AdditiveModel.of_fit(tuned, coefficients, self.target, self.given, tree)
 
-    def fitted(self, table: PrivateTable, rows: float, epsilon: Fraction) -> tuple[Tuned, Reals, DecisionTree | None]:
-        """Return the columns, the coefficients, shape (columns, outputs), and the tree, if there is one."""
+    def release_fit(
+        self, table: PrivateTable, rows: float, epsilon: Fraction
+    ) -> tuple[Tuned, Reals, DecisionTree | None]:
+        """Release a fit. Return its noise and ridge, its coefficients, shape (columns, outputs), and any tree."""
         variant = self.variant(rows)
         if len(self.variants) > 1:
             table = table.scope(variant.name)
@@ -288,7 +290,7 @@ class AdditiveFit:
         return Tuned(design, 1 / table.calibration(STEP).scale), coefficients, tree
 
     def _by_counts(self, table: PrivateTable, rows: float) -> Mapping[str, tuple[int, ...]]:
-        """Release the counts of bins if that is planned, and merge bins by them where there are too many."""
+        """Release the counts of bins, and return the cells of each attribute that has too many bins, merged by them."""
         counted, most = self.counted, self.most(rows)
         released, variance = table.release(BINS), noise_variance(table.calibration(BINS))
         ends = itertools.accumulate(attribute.size for attribute in counted)
@@ -299,12 +301,12 @@ class AdditiveFit:
         }
 
     def about(self, rows: float) -> float:
-        """Return a number of rows within the possible range."""
+        """Return a number of rows, clamped to the possible range."""
         bound = self.schema.row_bound
         return min(max(rows, 1.0), float(MOST_ROWS if bound is None else max(bound, 1)))
 
     def most(self, rows: float) -> int:
-        """Return how many bins an attribute keeps, for a number of rows."""
+        """Return the most bins that a numeric attribute keeps, for a number of rows."""
         return most_bins(self.about(rows) * float(self.epsilon))
 
     def design(self, rows: float, by_counts: Mapping[str, tuple[int, ...]], leaves: tuple[int, ...] = ()) -> Design:
@@ -322,5 +324,5 @@ class AdditiveFit:
 
     @property
     def whole(self) -> int:
-        """The unit in which the outcome 1 is counted (see `Design`)."""
+        """How many units an outcome of 1 counts: 1, as outcomes are classes here (see `Design`)."""
         return 1

@@ -15,7 +15,7 @@ from dpframework_trees.additive.additive_sum import LEGEND, AdditiveSum
 from dpframework_trees.additive.bands import expected_deviations, most_deviations
 from dpframework_trees.additive.design import Reals, probabilities
 from dpframework_trees.additive.drawing import BAND
-from dpframework_trees.additive.shrinkage import shrunk
+from dpframework_trees.additive.shrinkage import shrink
 from dpframework_trees.additive.stretch import centre, stretch_of
 from dpframework_trees.additive.terms import Term, centred_terms, parts_by_function, round_for_result
 from dpframework_trees.additive.tree_part import NAME, TreePart
@@ -28,18 +28,19 @@ from dpframework_trees.tree import DecisionTree
 class AdditiveModel(AdditiveSum):
     """A classifier whose score is the sum of one function of each attribute, an intercept, and perhaps a tree's part.
 
-    It is made of releases: to predict with it, draw it or keep it costs no privacy.
+    It is made of releases, so predicting with it, drawing it and keeping it costs no privacy.
 
     Attributes
     ----------
     target
         The class attribute; its labels are the classes, in order.
     intercept
-        What every row's score has, shape (outputs,): the log-odds of the second of two classes, or one score a class.
+        The part of the score that is the same for all rows, shape (outputs,). With two classes, the output is the
+        log-odds of the second. With more classes, there is one score for each class.
     terms
         The functions, in the schema's order.
     tree_part
-        A tree's part of the score, for what attributes tell together; None without interactions.
+        A tree's part of the score, which captures what attributes say only in combination. None without interactions.
     """
 
     called: ClassVar[str] = "an additive model"
@@ -58,10 +59,10 @@ class AdditiveModel(AdditiveSum):
         given: list[Attribute],
         tree: DecisionTree | None = None,
     ) -> AdditiveModel:
-        """Make a model of released coefficients, shrunk and stretched (see these modules), with centred functions."""
+        """Make a model with centred functions from released coefficients (see `shrinkage` and `stretch`)."""
         design, own = tuned.design, centre(coefficients)
         stretch = stretch_of(tuned, own)
-        intercept, terms = centred_terms(tuned, shrunk(tuned, own), stretch, given)
+        intercept, terms = centred_terms(tuned, shrink(tuned, own), stretch, given)
         of_tree = None
         if tree is not None:
             leaves = slice(design.first_cells[len(given)], -1)
@@ -77,8 +78,8 @@ class AdditiveModel(AdditiveSum):
     def contributions(self, rows: Any, *, out_of_domain: str = "error") -> Reals:
         """Return each attribute's part of each row's score, shape (rows, attributes, outputs).
 
-        An unknown cell (see `NewRows`) adds 0: the mean of what the attribute's values add. The order is that of
-        `parts`, so a model with a tree has one place more.
+        An unknown cell (see `NewRows`) adds 0, which is the mean over the attribute's values. The second axis follows
+        `parts`, so a model with a tree has one more entry.
 
         Parameters
         ----------
@@ -90,14 +91,14 @@ class AdditiveModel(AdditiveSum):
         Raises
         ------
         InputError
-            If an attribute is missing, or has values outside its domain.
+            If an attribute is missing, or if it has values outside its domain and these are refused.
         """
         given = NewRows.read(rows, self.schema, out_of_domain=out_of_domain)
         return self._contributions(given)
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The names of the places of `contributions`: attributes, then "the tree's part" if the model has a tree."""
+        """The names of the parts in `contributions`: attributes, then "the tree's part" if the model has a tree."""
         return (*(term.attribute.name for term in self.terms), *(() if self.tree_part is None else (NAME,)))
 
     def _contributions(self, given: NewRows) -> Reals:
@@ -125,13 +126,13 @@ class AdditiveModel(AdditiveSum):
         return np.asarray(probabilities(scores).argmax(axis=1))
 
     def importances(self) -> dict[str, float]:
-        """Return the largest difference that each attribute can make to an output, with its share of the tree's."""
+        """Return the largest difference that each attribute can make to an output, including its share in the tree."""
         of_tree = {} if self.tree_part is None else self.tree_part.importances()
         return {t.attribute.name: t.importance + of_tree.get(t.attribute.name, 0.0) for t in self.terms}
 
     @property
     def shown_terms(self) -> tuple[Term, ...]:
-        """The functions, and the tree's function of its leaves ("the tree's part") if there is one."""
+        """The functions and, if there is a tree, its function of the leaves ("the tree's part")."""
         if self.tree_part is None:
             return self.terms
         steps, tree = self.tree_part.of_leaves, self.tree_part
@@ -142,17 +143,17 @@ class AdditiveModel(AdditiveSum):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The class that each output scores, the second of two classes or each class."""
+        """The class that each output scores: the second of two classes, or each class."""
         return self.target.labels[1:] if len(self.intercept) == 1 else self.target.labels
 
     @property
     def added_to(self) -> str:
-        """The log-odds of the class, or of each class."""
+        """The log-odds of the second of two classes, or of each class, in words."""
         what = f"{self.target.name} = {self.outputs[0]}" if len(self.outputs) == 1 else self.target.name
         return f"the log-odds of {what}"
 
     def __str__(self) -> str:
-        """Write each function as a line a cell, the attributes that matter most first."""
+        """Write each function with one line for each cell, the most important attributes first."""
         lines = [f"score of {self.target.name} ({', '.join(self.outputs)}): {_numbers(self.intercept)}"]
         for term in self.most_important:
             lines.append(f"{term.attribute.name}")

@@ -1,4 +1,4 @@
-"""The rows that a fit reads."""
+"""Queries that answer with the rows of a fit."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ from dpframework_trees.additive.fitting import Loss, Rows
 from dpframework_trees.additive.perturbation import FITS
 from dpframework_trees.additive.tuning import Tuned
 
-PROBED = 32  # signs of the norm's dual, for each of the coefficients that gradients are compared at
-FAR = 12.0
+PROBED = 32  # the number of linear functions by which gradients are compared, at each of some coefficients
+FAR = 12.0  # the size of the intercept's coefficient at some of these
 
 
 @attrs.frozen
 class LogisticRows(Query):
-    """The rows of a logistic fit, whose change is a gradient measured by the noise's norm.
+    """The rows of a logistic fit. The change by a row is its gradient, measured in the norm of the noise.
 
-    The design is given at run time, and with it the tree that it has leaves of: they follow from releases and public
-    facts.
+    The design is given at run time, and a tree if the design has leaves. Both follow from releases and public facts.
 
     Attributes
     ----------
     target
-        The class.
+        The class attribute.
     given
-        The other attributes, by name.
+        The names of the attributes that predict it.
     """
 
     name = FITS[0]
@@ -44,7 +43,7 @@ class LogisticRows(Query):
 
     @property
     def gathers(self) -> bool:
-        """Two bytes for each row and attribute."""
+        """Whether the query gathers rows: it does, with two bytes for each row and attribute."""
         return True
 
     @property
@@ -59,16 +58,18 @@ class LogisticRows(Query):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """A row's gradient has an l1 norm of at most 1 (of 2 for several classes, halved) in each block.
+        """1 in the linf norm.
 
-        The norm is a weighted sum over groups, with weights that add up to 1, of the largest block's: at most 1. A
-        number of `coordinates` is a linear function of norm 1 of the gradient, so a row moves it by at most 1.
+        A row's gradient has an l1 norm of at most 1 in each block. (With several classes it is at most 2, and halved.)
+        The noise's norm takes the largest block of each group, with weights of groups that add up to 1. So it is at
+        most 1. A number of `coordinates` is a linear function of norm 1 of the gradient, so a row moves it by at most
+        1.
         """
-        source = "a row has one cell of each attribute, of entries in [-1, 1], and probabilities that miss by at most 1"
+        source = "a row has one cell of each attribute, with entries in [-1, 1], and probabilities off by at most 1"
         return (Sensitivity(Norm.LINF, 1, source=source),)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.uint16]:
-        """Return the cells of a block's rows, and in the last column their classes."""
+        """Return the cells of a block's rows, with their classes in the last column."""
         design: Design = inputs["design"]
         found = np.empty((block.rows, len(design.sizes) + 2), dtype=np.uint16)
         for j, name in enumerate(self.given):
@@ -85,12 +86,12 @@ class LogisticRows(Query):
         return block.codes(self.target.name)
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> Rows:
-        """Put the blocks' rows one after another."""
+        """Return the rows of all blocks, one after another."""
         found = np.concatenate(engine.map(rows, functools.partial(self.count, **inputs)))
         return Rows(np.ascontiguousarray(found[:, :-1]), np.ascontiguousarray(found[:, -1]), inputs["design"])
 
     def coordinates(self, answer: Rows) -> Reals:
-        """Return some linear functions of norm 1 of the rows' gradient, at some coefficients."""
+        """Return the values of random linear functions of norm 1 of the rows' gradient, at some coefficients."""
         design, found = answer.design, []
         tuned, probes = Tuned(design, Fraction(1)), _probes(design)
         for size in (0.0, FAR, -FAR):
@@ -103,10 +104,10 @@ class LogisticRows(Query):
 @final
 @attrs.frozen
 class NumberRows(LogisticRows):
-    """The rows of a fit to a numeric target, which have a number.
+    """The rows of a fit to a numeric target. Rows without a number are left out.
 
-    A number is clamped to the schema's bounds; its place between these is the outcome, from 0 to 1, rounded to a step
-    of the design's (`Design.whole`).
+    A number is clamped to the schema's bounds. The outcome is its relative position between these, from 0 to 1, rounded
+    to a multiple of 1 / `Design.whole`.
     """
 
     name = FITS[1]
@@ -118,27 +119,30 @@ class NumberRows(LogisticRows):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """A row's gradient has an l1 norm of at most 1 in each block, as with two classes, or is 0 without a number."""
-        source = "a row has one cell of each attribute, of entries in [-1, 1], and a prediction in its target's range"
+        """1, since a row's gradient has an l1 norm of at most 1 in each block, as for two classes.
+
+        Without a number it is 0.
+        """
+        source = "a row has one cell of each attribute, with entries in [-1, 1], and a prediction in its target's range"
         return (Sensitivity(Norm.LINF, 1, source=source),)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.uint16]:
-        """Return the cells of a block's rows that have a number, and in the last column their outcomes."""
+        """Return the cells of a block's rows that have a number, with their outcomes in the last column."""
         return super().count(block, **inputs)[~np.isnan(block.values(self.target.name))]
 
     def outcomes(self, block: Block, design: Design) -> NDArray[Any]:
-        """Return the outcome of each row of a block in steps, shape (rows,); 0 without a number."""
+        """Return each row's outcome in units of 1 / `Design.whole`, shape (rows,); 0 without a number."""
         found = places(numeric(self.target), block.values(self.target.name))
         return np.asarray(np.rint(np.nan_to_num(found) * design.whole))
 
 
 def numeric(target: Attribute) -> Numeric:
-    """Return a target that is a number.
+    """Return a numeric target.
 
     Raises
     ------
     InputError
-        If it is none.
+        If the target is not numeric.
     """
     if not isinstance(target, Numeric):
         raise InputError(f"target '{target.name}' is {target.kind}; a numeric one is needed, or choose dp-additive")
@@ -146,7 +150,7 @@ def numeric(target: Attribute) -> Numeric:
 
 
 def places(target: Numeric, values: Reals) -> Reals:
-    """Return where numbers lie between a target's bounds, from 0 to 1, NaN for missing ones.
+    """Return the relative positions of numbers between a target's bounds, from 0 to 1; NaN for missing numbers.
 
     Examples
     --------
@@ -158,7 +162,7 @@ def places(target: Numeric, values: Reals) -> Reals:
 
 @functools.lru_cache(maxsize=16)
 def _probes(design: Design) -> Reals:
-    """Return linear functions whose largest value on the norm's unit ball is 1, shape (probes, coefficients)."""
+    """Return random linear functions whose largest value on the norm's unit ball is 1, shape (probes, coefficients)."""
     rng = np.random.default_rng(0)
     found = np.zeros((PROBED, design.columns, design.outputs))
     for probe in found:

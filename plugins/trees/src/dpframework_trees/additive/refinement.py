@@ -1,12 +1,12 @@
 """The minimiser in as many digits as needed, for fits that floating point does not bring near enough.
 
-A fit that is refused tells of its rows, and no epsilon covers that. So there is none: where floats end too far from
-the minimum, which few fits do, this goes on from there. How long it takes may depend on the rows; what it returns is as
-near to the minimum as the claim asks, on any table.
+If a fit were refused, that would reveal something about its rows, and no epsilon covers it. So no fit is refused. If
+floats end too far from the minimum, which is rare, this module goes on from there. The time may depend on the rows. The
+result is as near to the minimum as the claim needs, on any table.
 
-It ends. The loss is smooth and strongly convex: a step against the gradient by one over a bound L of the Hessian's
-eigenvalues shortens the gradient by a factor of 1 - ridge / L at least, and Newton's steps are taken only where they
-halve it. Digits are doubled until those of the evaluation do not matter.
+The search ends, since the loss is smooth and strongly convex. A step against the gradient, of its length divided by a
+bound L on the Hessian's eigenvalues, multiplies the gradient by at most 1 - ridge / L. Newton's steps are taken only if
+they halve the gradient. The number of digits is doubled until rounding does not matter.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from dpframework_trees.additive.fitting import Loss
 
-DIGITS = 256  # bits, at first
-SPARE = 64  # bits by which the evaluation must be finer than what is asked for
-STEPS = 50  # between two looks whether more digits are needed
+DIGITS = 256  # the bits of numbers at first
+SPARE = 64  # how many of the bits are an allowance for rounding errors
+STEPS = 50  # the number of steps after which it is checked whether more digits are needed
 
-Numbers = NDArray[Any]  # of mpmath's
+Numbers = NDArray[Any]  # an array of mpmath's numbers
 
 
 class _Exact:
-    """A loss in mpmath's numbers at the current precision, with each distinct row evaluated once."""
+    """A loss in mpmath's numbers at the current precision. Each distinct row is evaluated once."""
 
     def __init__(self, loss: Loss) -> None:
         import mpmath
@@ -36,17 +36,17 @@ class _Exact:
         distinct, counts = np.unique(np.column_stack([rows.cells, rows.classes]), axis=0, return_counts=True)
         self.cells, self.classes = distinct[:, :-1].astype(np.intp), distinct[:, -1].astype(np.intp)
         self.counts = [int(n) for n in counts]
-        self.column = np.abs(design.of_cells).argmax(axis=0)  # a cell has something in one column
+        self.column = np.abs(design.of_cells).argmax(axis=0)  # A cell has an entry in only one column.
         self.share = [mpmath.mpf(float(design.of_cells[column, cell])) for cell, column in enumerate(self.column)]
         self.whole = design.whole
         self.offsets = _of_floats(design.offsets)
         self.ridge = np.array([mpmath.mpf(float(r)) for r in loss.tuned.ridge], dtype=object)[:, None]
         self.noise = _of_floats(loss.noise)
-        # A row's Hessian is at most the squared length of its columns, times 1/2.
+        # The eigenvalues of a row's Hessian are at most half of the squared length of its columns.
         self.steepest = max(self.ridge.ravel()) + mpmath.mpf(len(rows.classes) * len(design.widths)) / 2
 
     def gradient(self, coefficients: Numbers) -> tuple[Numbers, Any]:
-        """Return the gradient, and the largest number on the way to it."""
+        """Return the gradient, and a bound on the numbers in its computation."""
         import mpmath
 
         theta = np.array([own * coefficients[c] for own, c in zip(self.share, self.column, strict=True)], dtype=object)
@@ -77,18 +77,20 @@ class _Exact:
 
 
 def refine(loss: Loss, start: NDArray[np.float64], enough: float, unit: float) -> NDArray[np.int64]:
-    """Return where the gradient's size is at most `enough`, rounded to whole multiples of `unit`, below 2**61.
+    """Return coefficients at which the gradient's size is at most `enough`, in multiples of `unit`.
+
+    They are rounded to whole multiples, and clamped to 2**61 of them.
 
     Parameters
     ----------
     loss
-        What is minimised.
+        The loss that is minimised.
     start
-        Coefficients to start at, shape (columns, outputs).
+        The coefficients to start at, shape (columns, outputs).
     enough
-        The size that the gradient may have: above 0.
+        The largest size that the gradient may have, above 0.
     unit
-        What the result is counted in.
+        The unit of the result.
     """
     import mpmath
 
@@ -108,14 +110,14 @@ def refine(loss: Loss, start: NDArray[np.float64], enough: float, unit: float) -
 def _descend(
     exact: _Exact, at: Numbers, enough: float, inverse: NDArray[np.float64] | None, bits: int
 ) -> tuple[bool, Numbers]:
-    """Step until the gradient is small enough, or return where more digits are needed."""
+    """Step until the gradient is small enough or needs more digits. Return whether it is, and the coefficients."""
     import mpmath
 
     gradient, largest = exact.gradient(at)
     steps = 0
     while True:
         size = exact.size(gradient)
-        # What rounding may have done to it: far less than the spare bits allow for.
+        # A bound on the effect of rounding, which is far smaller than the spare bits allow for.
         doubt = largest * mpmath.mpf(2) ** (SPARE - bits) * gradient.size / mpmath.sqrt(min(exact.ridge.ravel()))
         if size + doubt <= enough:
             return True, at
@@ -136,7 +138,7 @@ def _descend(
 
 
 def inverse_of(hessian: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Return the inverse in floats, or None if floats have none."""
+    """Return the inverse in floats, or None if it cannot be computed in floats."""
     try:
         found = np.linalg.inv(hessian)
     except np.linalg.LinAlgError:

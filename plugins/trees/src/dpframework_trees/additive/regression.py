@@ -1,14 +1,14 @@
 """`dp-additive-regression`, an additive model of a number within public bounds.
 
-Claim: pure epsilon under either neighbouring relation; no assumptions. The fit is that of `dp-additive` for two
-classes, with the number's place between its bounds as the outcome (see `perturbation`, "Numbers as outcomes"): so
-predictions stay within the bounds, and noise in the gradient moves a prediction about as much as it moves a mean of
-rows. Before it, the number of rows and their mean place are released as one pair (`queries.BoundDistances`). The mean's
-log-odds are an offset of all scores, which costs nothing. After it, rows are counted by how far they are from their
-prediction (see `residuals`). Budgets add up to epsilon.
+Claim: pure epsilon under either neighbouring relation; no assumptions. The fit is done like `dp-additive` for two
+classes. The outcome is the number's relative position between its bounds (see `perturbation`, "Numbers as outcomes").
+So predictions stay within the bounds, and noise in the gradient moves a prediction about as much as it moves a mean of
+rows. Before the fit, the number of rows and the mean position are released as one pair (`queries.BoundDistances`). The
+log-odds of the mean are an offset of all scores, which costs nothing. After the fit, rows are counted by how far they
+are from their prediction (see `residuals`). The budgets add up to epsilon.
 
 The sufficient statistics of a least-squares fit (as in diffprivlib's `LinearRegression`) need noise for each pair of
-columns; here only the gradient has some.
+columns. Here only the gradient needs noise.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class DPAdditiveRegression(Miner):
     Parameters
     ----------
     target
-        The number: an attribute with public bounds, to which values are clamped. Rows without a number are left out.
+        The numeric attribute to predict. Values are clamped to its public bounds. Rows without a number are left out.
     epsilon
-        The budget: 8 % of it for the number of rows and the mean, 5 % for prediction ranges, the rest for the fit.
+        The budget. The number of rows and the mean get 8 % of it, prediction ranges 5 %, and the fit the rest.
     attributes
         The attributes to use; by default all but the target.
 
@@ -68,7 +68,7 @@ class DPAdditiveRegression(Miner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return a fit to a number, with rows that lose nearly all, and one where numbers may be missing."""
+        """Return an example with witnesses that lose nearly all of the claim, and one where numbers may be missing."""
         price = Numeric("price", 0, 10, bins=2)
         schema = Schema([*(a for a in SCHEMA if a.name != "grade"), price], max_rows=SCHEMA.max_rows)
         witnesses = [
@@ -94,7 +94,7 @@ class DPAdditiveRegression(Miner):
         return self.epsilon * (1 - MEAN_SHARE - RESIDUAL_SHARE)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the target, whose values are predicted; of others, bins are read."""
+        """Return the target only, since all other attributes are read by bin."""
         return [self.target]
 
     def mine(self, table: PrivateTable) -> AdditiveRegression:
@@ -103,7 +103,7 @@ class DPAdditiveRegression(Miner):
         below, above = (float(distance) for distance in table.release(MEAN))
         rows, place = max(below + above, 1.0), mean_place(below, above, table.calibration(MEAN).variance)
         fit = attrs.evolve(fit, centre=round(math.log(place / (1 - place)) * FINE))
-        tuned, coefficients, _ = fit.fitted(table, rows, self._of_fit)
+        tuned, coefficients, _ = fit.release_fit(table, rows, self._of_fit)
         intercept, terms = centred_terms(tuned, coefficients, np.ones(1), fit.given)
         whole = float(intercept[0]) + fit.centre / FINE
         counts = table.release(RESIDUALS, added=_of_codes(whole, terms))
@@ -114,9 +114,17 @@ class DPAdditiveRegression(Miner):
 
 
 def mean_place(below: float, above: float, variance: float) -> float:
-    """Return the mean place of numbers between their bounds by noisy sums of distances, within [.01, .99].
+    """Return the mean relative position of numbers between their bounds, clamped to [.01, .99].
 
-    That is the mean given a place that might be anywhere, of variance 1/12 around the middle, and noise of a sum.
+    It follows from noisy sums of the distances to both bounds. Before the release, the position is expected around the
+    middle with a variance of 1/12, as if it might be anywhere. The result is its posterior mean.
+
+    Parameters
+    ----------
+    below, above
+        The noisy sums of the distances to the lower and to the upper bound.
+    variance
+        The variance of the noise of each sum.
 
     Examples
     --------
@@ -132,12 +140,12 @@ def mean_place(below: float, above: float, variance: float) -> float:
 
 @attrs.frozen(eq=False)
 class RegressionFit(AdditiveFit):
-    """A fit to a number, as steps of a plan and as coefficients (see `AdditiveFit`).
+    """A fit to a number, which plans its steps and releases its coefficients (see `AdditiveFit`).
 
     Attributes
     ----------
     centre
-        The centre of the design, from the released mean.
+        The centre of the design, which follows from the released mean (see `Design`).
     """
 
     centre: int = 0
@@ -146,13 +154,13 @@ class RegressionFit(AdditiveFit):
     def target_and_attributes(
         cls, schema: Schema, target: str, attributes: tuple[str, ...] | None
     ) -> tuple[Attribute, Collection[str]]:
-        """Return the number that is predicted, and the names of the attributes that it is predicted by."""
+        """Return the numeric attribute to predict, and the names of the attributes that predict it."""
         number = numeric(schema[target])
         return number, other_attributes(schema, number, attributes)
 
     @property
     def number(self) -> Numeric:
-        """The target."""
+        """The target, as a numeric attribute."""
         return numeric(self.target)
 
     def design(self, rows: float, by_counts: Mapping[str, tuple[int, ...]], leaves: tuple[int, ...] = ()) -> Design:
@@ -161,27 +169,27 @@ class RegressionFit(AdditiveFit):
 
     @property
     def classes(self) -> int:
-        """Two: the ends of the range."""
+        """2, as the two bounds take the place of classes."""
         return 2
 
     @property
     def whole(self) -> int:
-        """The steps of the range."""
+        """How many units an outcome of 1, which is the upper bound, counts."""
         return MOST_WHOLE
 
     @property
     def query(self) -> NumberRows:
-        """The rows that are fitted."""
+        """The query for the rows that are fitted."""
         return NumberRows(self.number, tuple(attribute.name for attribute in self.given))
 
 
 def _of_codes(intercept: float, terms: Collection[Term]) -> list[float]:
-    """Return the part of a sum for each code of each attribute, then the intercept."""
+    """Return what each code of each attribute adds to a score, then the intercept."""
     return [*(float(term.values[cell, 0]) for term in terms for cell in term.bins), intercept]
 
 
 def _dearest_row(row: Mapping[str, object] | None) -> Mapping[str, object] | None:
-    """Return a row of the examples with the highest price for its grade, or the lowest."""
+    """Return a row of the examples with a price in place of its grade: the highest if that is bad, else the lowest."""
     if row is None:
         return None
     return {**{name: row[name] for name in row if name != "grade"}, "price": 10 if row["grade"] == "bad" else 0}

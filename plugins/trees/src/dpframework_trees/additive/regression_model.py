@@ -1,4 +1,4 @@
-"""An additive model of a number made of releases, with each attribute's part, bands of noise, and prediction ranges."""
+"""An additive model of a number, made of releases, with each attribute's part, noise bands and prediction ranges."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from dpframework_trees.additive.terms import Term, parts_by_function, round_for_
 class AdditiveRegression(AdditiveSum):
     """A model of a number within bounds, a logistic function of a sum of one function of each attribute.
 
-    The sum s of a row, with the intercept, is the log-odds of the number's place between its bounds: the prediction is
-    lower + (upper - lower) / (1 + exp(-s)). It is made of releases: to predict with it, draw it or keep it costs no
-    privacy.
+    The sum s of a row, including the intercept, is the log-odds of the number's relative position between its bounds.
+    The prediction is lower + (upper - lower) / (1 + exp(-s)). The model is made of releases, so predicting with it,
+    drawing it and keeping it costs no privacy.
 
     Attributes
     ----------
     target
         The number that is predicted.
     intercept
-        What every row's sum has.
+        The part of the sum that is the same for all rows.
     mean
         The noisy mean of the number over the rows of the fit.
     terms
-        The functions, in the schema's order, whose values add to the sum: shape (cells, 1).
+        The functions, in the schema's order. Their values, of shape (cells, 1), are added to the sum.
     residuals
-        How far the rows' numbers were from predictions, in noisy counts.
+        Noisy counts of rows by how far their number was from its prediction.
     """
 
     called: ClassVar[str] = "an additive model of a number"
@@ -50,11 +50,11 @@ class AdditiveRegression(AdditiveSum):
 
     @property
     def width(self) -> float:
-        """The target's upper bound less the lower one."""
+        """The target's upper bound minus its lower bound."""
         return float(self.target.upper - self.target.lower)
 
     def contributions(self, rows: Any, *, out_of_domain: str = "error") -> Reals:
-        """Return each attribute's part of each row's sum, shape (rows, attributes); an unknown cell adds 0.
+        """Return each attribute's part of each row's sum, shape (rows, attributes). An unknown cell adds 0.
 
         Parameters
         ----------
@@ -66,7 +66,7 @@ class AdditiveRegression(AdditiveSum):
         Raises
         ------
         InputError
-            If an attribute is missing, or has values outside its domain.
+            If an attribute is missing, or if it has values outside its domain and these are refused.
         """
         given = NewRows.read(rows, self.schema, out_of_domain=out_of_domain)
         return np.concatenate(parts_by_function(self.terms, given), axis=1)
@@ -79,8 +79,9 @@ class AdditiveRegression(AdditiveSum):
     def interval(self, rows: Any, share: float = COVERED, *, out_of_domain: str = "error") -> Reals:
         """Return a range for each row's number, shape (rows, 2).
 
-        It holds about `share` of rows like those of the fit, or more: of all together, not of each kind of row. Its
-        ends follow from noisy counts of the fit's own rows (see `NoisyResiduals.margins` for what they allow for).
+        About `share` of rows like the fitted ones, or more, have their number in the range. This holds for all rows
+        together, not for each kind of row. The ends follow from noisy counts of the fit's own rows, with an allowance
+        for their noise (see `NoisyResiduals.margins`).
 
         Raises
         ------
@@ -97,8 +98,8 @@ class AdditiveRegression(AdditiveSum):
     def shown_terms(self) -> tuple[Term, ...]:
         """The functions in the target's units.
 
-        A value is how far a cell moves a prediction from the mean. Bands are those of the sum, times the slope of the
-        prediction there.
+        A value is how far a cell moves a prediction from the mean. A band is the band of the sum, times the slope of
+        the prediction at that value.
         """
         found, odds = [], (self.mean - self.target.lower) / (self.target.upper - self.mean)
         for term in self.terms:
@@ -114,7 +115,7 @@ class AdditiveRegression(AdditiveSum):
         return {term.attribute.name: term.importance for term in self.shown_terms}
 
     def _numbers(self, sums: Reals) -> Reals:
-        """Return the predictions of sums, of any shape."""
+        """Return the predictions for sums, in the same shape."""
         return np.asarray(self.target.lower + self.width / (1 + np.exp(-sums.clip(-700, 700))))
 
     @property
@@ -128,7 +129,7 @@ class AdditiveRegression(AdditiveSum):
         return self.target.name
 
     def __str__(self) -> str:
-        """Write the mean and the range of errors, then each function as a line a cell, those that matter most first."""
+        """Write the mean and the range of errors, then each function with one line per cell, important ones first."""
         below, above = (margin * self.width for margin in self.residuals.margins())
         lines = [
             f"{self.target.name}: {self.mean:.4g} on average",

@@ -21,7 +21,7 @@ from dpframework_trees.private_estimator import PrivateEstimator, sklearn_estima
 class DPAdditiveRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     """Additive model of a number (see `dpframework_trees.DPAdditiveRegression` for the algorithm).
 
-    `model_` is an `AdditiveRegression`: it draws each function, and says what each attribute adds to a row's sum.
+    `model_` is an `AdditiveRegression`, which draws each function and returns what each attribute adds to a row's sum.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ class DPAdditiveRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[mis
         return np.asarray(self.model_.predict(rows))
 
     def predict_interval(self, X: Any, share: float = COVERED) -> NDArray[np.float64]:
-        """Return a range for each row, shape (rows, 2), that holds y for a share of rows like the fitted ones.
+        """Return a range for each row, shape (rows, 2), so that y is in the range for a share of rows like the fitted.
 
-        See `AdditiveRegression.interval` for what it covers.
+        `AdditiveRegression.interval` says for which rows that holds.
         """
         rows = self._rows(X)
         self._family.note_prediction(self)

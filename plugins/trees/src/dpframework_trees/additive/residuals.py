@@ -1,12 +1,13 @@
-"""How far rows' numbers are from a released model's predictions, counted with noise, for prediction intervals.
+"""Noisy counts of how far the rows' numbers are from a released model's predictions, for prediction intervals.
 
-A residual is a place between the target's bounds less the predicted one: from -1 to 1. It is counted in one of `BINS`,
-whose edges are powers of the root of 2 on either side of 0. So a row is in one bin, or in none without a number.
+A residual is the relative position of a number between the target's bounds, minus the predicted one. So it is from -1
+to 1. It is counted in one of 2 `SIDE` bins, whose edges are 0 and powers of the square root of 2 with either sign. So a
+row is in one bin, or in none if it has no number.
 
-An exponential may be rounded in another way at another place of an array, and a row's bin must not depend on other
-rows. So a score is rounded to a multiple of 2**-8 and its logistic function is looked up in a table: that moves a
-prediction by less than .0005 of the range. All else is a sum, a product or a quotient, which are rounded alike
-everywhere.
+An exponential may be rounded differently at different positions of an array, but a row's bin must not depend on other
+rows. So a score is rounded to a multiple of 2**-8, and its logistic function is looked up in a table. That moves a
+prediction by less than .0005 of the range. All other operations are sums, products and quotients, whose rounding does
+not depend on the position.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from dpframework.tables import Block
 from dpframework_trees.additive.design import Reals
 from dpframework_trees.additive.queries import places
 
-SIDE = 13  # bins on either side of 0
-EDGES = np.concatenate([[0.0], 2.0 ** (-(SIDE - 1 - np.arange(SIDE)) / 2)])  # of their sizes, from 0 to 1
-FINE, FAR = 256, 16  # steps of a score in 1, and the largest score of the table
-COVERED = 0.9
-ALLOWED = 1.28  # standard deviations that noise exceeds with a probability of a tenth
+SIDE = 13  # the number of bins on each side of 0
+EDGES = np.concatenate([[0.0], 2.0 ** (-(SIDE - 1 - np.arange(SIDE)) / 2)])  # of the bins on one side, from 0 to 1
+FINE, FAR = 256, 16  # the steps of a score from 0 to 1, and the largest score in the table
+COVERED = 0.9  # the default share of rows in a prediction interval
+ALLOWED = 1.28  # the standard deviations that noise exceeds with a probability of 10 %
 
 
 @final
@@ -37,14 +38,14 @@ ALLOWED = 1.28  # standard deviations that noise exceeds with a probability of a
 class ResidualCounts(Query):
     """The numbers of rows whose residuals lie in each of 2 `SIDE` bins, from -1 to 1.
 
-    The functions of a released model are given at run time: what each code of each attribute adds, and the intercept.
+    A released model is given at run time, as what each code of each attribute adds to a score, and the intercept.
 
     Attributes
     ----------
     target
-        The number that is predicted.
+        The numeric attribute that is predicted.
     given
-        The attributes that it is predicted by.
+        The attributes that predict it.
     """
 
     name = "residual-counts"
@@ -63,13 +64,13 @@ class ResidualCounts(Query):
 
     @property
     def answer_length(self) -> int:
-        """One count a bin."""
+        """The number of bins."""
         return 2 * SIDE
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """A row adds 1 to one count or to none; one that is replaced moves two counts by 1 at most."""
-        source = "a row's residual is in one bin at most, which follows from the row and the released model"
+        """An added row raises at most one count, by 1. A replaced row changes at most two counts, by 1 each."""
+        source = "a row's residual is in at most one bin, which follows from the row and the released model"
         return (
             Sensitivity(Norm.L1, 1, 2, fall=0, source=source),
             Sensitivity(Norm.SQUARED_L2, 1, 2, fall=0, source=source),
@@ -84,8 +85,8 @@ class ResidualCounts(Query):
         block
             The rows.
         inputs
-            `added`, what each code adds to a score, one attribute after another, the intercept last, shape (codes +
-            1,).
+            `added` has what each code adds to a score, one attribute after another, and then the intercept, shape
+            (codes + 1,).
         """
         added, first = np.asarray(inputs["added"], dtype=np.float64), 0
         if (codes := sum(attribute.size for attribute in self.given)) != len(added) - 1:
@@ -104,19 +105,19 @@ class ResidualCounts(Query):
 
 @functools.cache
 def _table() -> Reals:
-    """Return the logistic function of the scores from -`FAR` to `FAR`, in steps of 1 / `FINE`."""
+    """Return the logistic function of all multiples of 1 / `FINE` from -`FAR` to `FAR`."""
     return np.asarray(1 / (1 + np.exp(-np.arange(-FAR * FINE, FAR * FINE + 1) / FINE)))
 
 
 @final
 @attrs.frozen(eq=False)
 class NoisyResiduals:
-    """Noisy numbers of rows by their residual, and the range of a new row's number that follows.
+    """Noisy numbers of rows by their residual, and the prediction range of a new row's number that follows from them.
 
     Attributes
     ----------
     counts
-        The counts of `ResidualCounts`, with noise, shape (2 `SIDE`,).
+        The noisy counts of `ResidualCounts`, shape (2 `SIDE`,).
     deviation
         The standard deviation of a count's noise.
     """
@@ -126,15 +127,15 @@ class NoisyResiduals:
 
     @property
     def rows(self) -> float:
-        """About how many rows are counted, at least 1."""
+        """The approximate number of counted rows, at least 1."""
         return max(float(self.counts.sum()), 1.0)
 
     def margins(self, share: float = COVERED) -> tuple[float, float]:
         """Return how far below and above a prediction the range of a number reaches, as shares of the target's range.
 
-        Beyond either end lie at most (1 - `share`) / 2 of the rows, by counts that are added up from outside, each sum
-        with `ALLOWED` standard deviations of its noise: so by noise more rows may lie there with a probability of a
-        tenth. With few rows times epsilon an end is that of the target's range.
+        Beyond each end lie at most (1 - `share`) / 2 of the rows. Counts are added up from the outside for this, and
+        `ALLOWED` standard deviations of the sum's noise are added. So there is a probability of about 10 % that noise
+        leaves more rows beyond an end. If rows times epsilon is small, an end is a bound of the target's range.
         """
         beyond = (1 - share) / 2 * self.rows
         sides = (self.counts[:SIDE], self.counts[::-1][:SIDE])
@@ -150,12 +151,15 @@ class NoisyResiduals:
         """Read the form that `to_dict` writes."""
         counts = np.array(form["counts"], dtype=np.float64)
         if counts.shape != (2 * SIDE,):
-            raise InputError(f"residuals have {2 * SIDE} counts")
+            raise InputError(f"the result has {counts.size} counts of residuals and {2 * SIDE} are needed; fit again")
         return cls(counts, float(form["deviation"]))
 
 
 def _margin(from_outside: Reals, beyond: float, allowed: float) -> float:
-    """Return the size of residual beyond which lies a number of rows, of one side's counts, the outermost first."""
+    """Return the size of residual beyond which at most `beyond` rows lie on one side.
+
+    `from_outside` has the counts of the side, the outermost first. `allowed` is the allowance for the noise of a count.
+    """
     outside = 0.0
     for k, (inner, outer, count) in enumerate(zip(EDGES[-2::-1], EDGES[:0:-1], from_outside, strict=True), 1):
         left = beyond - outside - allowed * math.sqrt(k)

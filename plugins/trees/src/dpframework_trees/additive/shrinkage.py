@@ -1,24 +1,25 @@
-"""By how much the functions of an additive model are shrunk, where noise may be most of them.
+"""Factors by which the functions of an additive model are shrunk if they may be mostly noise.
 
-Post-processing: it reads released coefficients and public facts, and costs nothing.
+This is post-processing: it reads released coefficients and public facts, and costs nothing.
 
-The ridge R is right for an attribute whose values have the expected spread (`expected_spread`). Many attributes tell
-less, or nothing, and then the noise of their functions only hides what others tell. How much an attribute tells shows
-in its released function.
+The ridge R is right for an attribute whose values have the expected spread (`expected_spread`). Many attributes say
+less about the target, or nothing. Then the noise of their functions only hides what other attributes say. The released
+function of an attribute shows how much it says.
 
-Let w be the columns of an attribute, each output's without its mean over the columns, in d dimensions. If rows are
-spread evenly, w is about (h w0 - b) / (h + R), with h the curvature of the rows' loss, v the variance of the noise b,
-and w0 what is true. Let w0 have the variance t in each coordinate. Then w has
+Let w be the coefficients of an attribute, minus their mean over columns in each output, in d dimensions. If rows are
+spread evenly, w is about (h w0 - b) / (h + R). Here h is the curvature of the rows' loss, v the variance of the noise
+b, and w0 are the true coefficients. If w0 has the variance t in each coordinate, then w has the variance
 
-    (h**2 t + v) / (h + R)**2 = m(t)     and given w, w0 is expected at g(t) w,     g(t) = t h (h + R) / (h**2 t + v).
+    m(t) = (h**2 t + v) / (h + R)**2,     and given w, w0 is expected at g(t) w,     g(t) = t h (h + R) / (h**2 t + v).
 
-R = v / (h t) makes g(t) 1. t is not known: any power of 4 from `LEAST` to `LARGEST` times the expected spread is as
-likely as any other, and of these each has after the release a probability in proportion to m(t)**(-d / 2) exp(-w'w /
-(2 m(t))), if noise is about normal. The function is multiplied by the mean of g(t) by these probabilities, at most by
-1: what the ridge takes too much of is for `stretch`, which knows how sure the scores are.
+If R = v / (h t), then g(t) is 1. t is not known. Before the release, all powers of 4 from `LEAST` to `LARGEST`, times
+the expected spread, are equally likely. After it, if noise is about normal, each has a probability in proportion to
+m(t)**(-d / 2) exp(-w'w / (2 m(t))). The function is multiplied by the mean of g(t) by these probabilities, or by 1 if
+the mean is larger. If the ridge is too large, `stretch` corrects that, since it takes account of how sure the scores
+are.
 
-Numeric attributes are left as they are. Several are often alike; then each has a small part of what they tell together,
-and shrinking each would take that off.
+Numeric attributes are left as they are. Several of them are often alike. Then each has only a small part of what they
+say together, and shrinking each would remove that part.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ import numpy as np
 from dpframework_trees.additive.design import Reals
 from dpframework_trees.additive.tuning import Tuned, expected_spread
 
-LEAST, LARGEST = -4, 2  # powers of 4
+LEAST, LARGEST = -4, 2  # the exponents of the smallest and the largest power of 4
 
 
-def shrunk(tuned: Tuned, coefficients: Reals) -> Reals:
-    """Return released coefficients, shape (columns, outputs), with each attribute's own shrunk by its factor.
+def shrink(tuned: Tuned, coefficients: Reals) -> Reals:
+    """Return released coefficients, shape (columns, outputs), shrunk by the factor of each attribute.
 
-    The mean over an attribute's columns, which is a part of the intercept, is left. Over several outputs coefficients
-    must have the mean 0.
+    The mean over an attribute's columns is a part of the intercept and is not shrunk. With several outputs, the
+    coefficients of a column must have the mean 0 over outputs.
     """
     design, found = tuned.design, coefficients.copy()
     for j in range(len(design.bins)):
@@ -48,16 +49,16 @@ def shrunk(tuned: Tuned, coefficients: Reals) -> Reals:
 
 
 def factor_of(tuned: Tuned, attribute: int, size: float) -> float:
-    """Return the factor of an attribute's function, at most 1, for the squared length of its columns.
+    """Return the factor of an attribute's function, at most 1.
 
     Parameters
     ----------
     tuned
-        Columns, noise and ridge.
+        The columns, the noise and the ridge.
     attribute
-        Its position.
+        The position of the attribute.
     size
-        The sum of squares of its coefficients, over outputs each column's mean and each output's mean taken off.
+        The sum of squares of the attribute's coefficients, minus their means over columns and over outputs.
     """
     design = tuned.design
     start, width = design.starts[attribute], design.widths[attribute]

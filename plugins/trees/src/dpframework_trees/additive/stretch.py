@@ -1,11 +1,11 @@
-"""How far to stretch scores which the ridge holds back more than rows and noise do.
+"""How far to stretch scores that the ridge makes too small.
 
 This is post-processing: it reads released coefficients and public facts, and costs nothing.
 
-The ridge R must be large enough for the noise b. Where classes can be told apart nearly without error, it makes the
-scores too small: predictions are right more often than they say. Of several classes this may hold for some and not for
-others, so each output has a factor of its own. With several outputs, w and b below are the coefficients and the noise
-less their means over outputs, which move no probability.
+The ridge R must be large enough for the noise b. If classes can be told apart nearly without error, it makes the scores
+too small, and predictions are right more often than they say. This may hold for some classes and not for others, so
+each output has its own factor. With several outputs, w and b below are the coefficients and the noise minus their means
+over outputs, which change no probability.
 
 **Evidence.** At the minimiser the rows' gradient is - R w - b. If the scores s_c of output c are multiplied by a_c, the
 derivative of the rows' log-likelihood by a_c, at a = 1, is therefore
@@ -13,33 +13,35 @@ derivative of the rows' log-likelihood by a_c, at a = 1, is therefore
     D_c = sum over rows of (outcome_c - p_c) s_c = w_c'R w_c + w_c'b_c.
 
 The first part is known. The second is replaced by its expectation. With H the Hessian of the rows' loss, w_c is about
-(H + R)**-1 (a part that follows from the rows, less b_c), so E[w_c'b_c] is about - trace((H + R)**-1 Cov(b_c)). For K
-classes Cov(b_c) is 1 - 1 / K of the noise's covariance. If attributes are independent, the columns of one attribute
-contribute the sum of sd**2 / (h + R), where h is in proportion to the rows of each cell. These rows are private, so the
-kind of the attribute decides what is subtracted:
+(H + R)**-1 times (a part that follows from the rows, minus b_c). So E[w_c'b_c] is about
+- trace((H + R)**-1 Cov(b_c)). For K classes Cov(b_c) is 1 - 1 / K of the noise's covariance. If attributes are
+independent, the columns of one attribute contribute the sum of sd**2 / (h + R), where h is in proportion to the rows of
+each cell. These rows are private, so the amount that is subtracted follows from the kind of the attribute:
 
-- **A numeric attribute** often has most rows in few bins, and several of them are often alike, which leaves more noise.
-  Since 1 / (h + R) is convex in h, the sum is largest if all rows are in one cell. That largest sum is subtracted.
-- **Any other attribute**: the sum for rows that are spread evenly over the cells. A row's part of h is the mean of p_c
-  (1 - p_c) by the released scores, over 1 - 1 / K for K outputs, since the curvature is larger once means over outputs
-  are subtracted. So the surer the scores are, the more noise there is. Only the ridge tells the mean of an attribute's
-  columns apart from the intercept and from other attributes' means: in that direction h is 0.
-- **The sum that a group's blocks share** (noise with one sum, see `perturbation`): the expectation for rows that tell
-  nothing else. Let r be that sum, of variance V, and c the sum of R w in each of the blocks. Their means and the
-  intercept add g c to the score, where g is the group's gain (`Tuned.shared`). With h the intercept's curvature, and G
-  the sum of the groups' gains, c = - h times (what all groups add) - r. So -E[w'b] is g V (1 - h g / (1 + h G)).
+- **A numeric attribute** often has most rows in few bins, and several numeric attributes are often alike. Both leave
+  more noise. Since 1 / (h + R) is convex in h, the sum is largest if all rows are in one cell. That largest sum is
+  subtracted.
+- **For any other attribute** the sum for evenly spread rows is subtracted. A row's part of h is the mean of
+  p_c (1 - p_c) by the released scores. For K outputs it is divided by 1 - 1 / K, since the curvature is larger once
+  means over outputs are subtracted. So the surer the scores are, the more noise there is. Only the ridge tells the mean
+  of an attribute's columns apart from the intercept and from other attributes' means, so in that direction h is 0.
+- **For the sum that a group's blocks share** (noise with one sum, see `perturbation`) the expectation is subtracted,
+  for rows that say nothing else. Let r be that sum, of variance V, and c the sum of R w in each of the blocks. Their
+  means and the intercept add g c to the score, where g is the group's gain (`Tuned.shared`). With h the intercept's
+  curvature, and G the sum of the groups' gains, c = - h times (what all groups add) - r. So -E[w'b] is
+  g V (1 - h g / (1 + h G)).
 
-The rest of D is evidence that scores are too small. If there is none, nothing is stretched. (Where attributes tell the
-same, noise may leave more than is subtracted.)
+The rest of D is evidence that scores are too small. If nothing is left, nothing is stretched. (If attributes say the
+same, there may be more noise than is subtracted.)
 
 **How evidence becomes factors.** D falls as a grows, by J(a): J_c is the sum over rows of s_c times the growth of p_c
 between 1 and a. Its expectation is taken, for rows that are spread evenly over cells, by a fixed sample of such rows.
 
-D is an estimate, with two sources of error. Given w, w_c'b_c has a variance of about the sum of sd**2 w**2. And the
-columns of a group share a radius, whose square varies by a share of 2 / sqrt(d + 1) in d dimensions, and with it what
-should have been subtracted. Balanced noise has one radius for all outputs. With noise by output, the share of output c
-that comes from its own radius is 1 - 1 / K, and each other radius contributes 1 / (K (K - 1)). Let V be the sum of both
-covariances.
+D is an estimate, with two sources of error. First, given w, w_c'b_c has a variance of about the sum of sd**2 w**2.
+Second, the columns of a group share a radius. In d dimensions the square of the radius has a relative deviation of
+2 / sqrt(d + 1), and so has the amount that should have been subtracted. Balanced noise has one radius for all outputs.
+With noise by output, the share of output c that comes from its own radius is 1 - 1 / K, and each other radius
+contributes 1 / (K (K - 1)). Let V be the sum of both covariances.
 
 Before any evidence, each a_c - 1 is expected to be within about `SPREAD` of 0, and factors of several outputs are
 expected to be alike: their covariance U has `SPREAD`**2 on the diagonal, and `ALIKE` times that elsewhere. The factors
@@ -61,25 +63,25 @@ from dpframework_trees.additive.design import Design, Reals, probabilities
 from dpframework_trees.additive.group_noise import GroupNoise
 from dpframework_trees.additive.tuning import CURVATURE, Tuned
 
-SPREAD = 1.0  # of the factor, as it is expected
-ALIKE = 0.8  # the correlation of two outputs' factors, as it is expected
-SAMPLED = 2_000  # rows, evenly spread over cells
-MOST = 3.0  # no score is stretched by more
-STEPS = 50  # of the search, at most
-HALVINGS = 20
-ENOUGH = 1e-6  # of a factor: a smaller step ends the search
+SPREAD = 1.0  # the standard deviation of a factor before any evidence
+ALIKE = 0.8  # the correlation of two outputs' factors before any evidence
+SAMPLED = 2_000  # the number of evenly spread rows in the sample
+MOST = 3.0  # the largest factor
+STEPS = 50  # the most steps of the search
+HALVINGS = 20  # how often a step may be halved
+ENOUGH = 1e-6  # a step that changes the factors by less ends the search
 
 
 @attrs.frozen(eq=False)
 class Evidence:
-    """Estimates of the log-likelihood's derivative by a factor of each output's scores (see the module).
+    """Estimates of the log-likelihood's derivative by the factor of each output's scores (see the module).
 
     Attributes
     ----------
     left
-        Its expectation, with the noise of each attribute taken off, shape (outputs,).
+        The estimates: what is left of D once the expected noise is subtracted, shape (outputs,).
     covariance
-        The covariance of the estimates, about, shape (outputs, outputs).
+        The approximate covariance of the estimates, shape (outputs, outputs).
     """
 
     left: Reals
@@ -87,13 +89,13 @@ class Evidence:
 
 
 def centre(coefficients: Reals) -> Reals:
-    """Return coefficients less their mean over several outputs, which moves no probability."""
+    """Return coefficients minus their mean over several outputs, which changes no probability."""
     several = coefficients.shape[1] > 1
     return coefficients - coefficients.mean(axis=1, keepdims=True) if several else coefficients
 
 
 def stretch_of(tuned: Tuned, coefficients: Reals) -> Reals:
-    """Return the factor of each output's scores, shape (outputs,), at least 1, for centred coefficients."""
+    """Return the factor of each output's scores, from 1 to `MOST`, for centred coefficients, shape (outputs,)."""
     scores = _scores(tuned.design, coefficients)
     evidence = evidence_of(tuned, coefficients, scores)
     search = _FactorSearch(scores, tuned.design.rows, evidence.left, np.asarray(np.linalg.pinv(evidence.covariance)))
@@ -116,7 +118,17 @@ def stretch_of(tuned: Tuned, coefficients: Reals) -> Reals:
 
 @attrs.frozen(eq=False)
 class _FactorSearch:
-    """The search for factors: a sample's scores, how many rows it stands for, and evidence with its precision."""
+    """The search for factors.
+
+    Attributes
+    ----------
+    scores
+        The scores of the sample's rows, shape (sampled rows, outputs).
+    rows
+        The number of rows that the sample stands for.
+    left, precision
+        The evidence, and the inverse of its covariance.
+    """
 
     scores: Reals
     rows: float
@@ -125,7 +137,7 @@ class _FactorSearch:
 
     @functools.cached_property
     def expected(self) -> Reals:
-        """Return the inverse of U."""
+        """The inverse of U."""
         outputs = len(self.left)
         of_factors = np.full((outputs, outputs), ALIKE * SPREAD**2)
         np.fill_diagonal(of_factors, SPREAD**2)
@@ -133,7 +145,7 @@ class _FactorSearch:
 
     @functools.cached_property
     def unstretched(self) -> Reals:
-        """Return the probabilities by factors of 1."""
+        """The probabilities of the classes with factors of 1."""
         return _of_outputs(self.scores)
 
     def explain(self, factors: Reals) -> Reals:
@@ -155,7 +167,7 @@ class _FactorSearch:
         return float(error @ self.precision @ error + (factors - 1) @ self.expected @ (factors - 1))
 
     def step(self, factors: Reals) -> Reals:
-        """Return a step towards the minimum, 0 for factors that stay at a bound."""
+        """Return a step towards the minimum. It is 0 for factors that stay at a bound."""
         by = self.information(factors)
         slope = -by.T @ self.precision @ (self.left - self.explain(factors)) + self.expected @ (factors - 1)
         curvature = by.T @ self.precision @ by + self.expected
@@ -166,11 +178,12 @@ class _FactorSearch:
 
 
 def evidence_of(tuned: Tuned, coefficients: Reals, scores: Reals) -> Evidence:
-    """Return the evidence of centred coefficients, and of the scores that they give to rows spread evenly."""
+    """Return the evidence from centred coefficients, and from the scores that they give to evenly spread rows."""
     design, variances, ridge = tuned.design, tuned.deviations**2, tuned.ridge
     classes, p = design.classes, _of_outputs(scores)
     of_centred = 1.0 if design.outputs == 1 else 1 - 1 / design.outputs
-    # how much surer scores are than is expected, below 1; in centred scores of even classes the curvature is p
+    # The mean curvature of the scores relative to the expected one. If it is below 1, scores are surer than expected.
+    # In centred scores of equally likely classes the curvature is p.
     surer = (p * (1 - p)).mean(axis=0) * classes**2 / (classes - 1) / (4 * CURVATURE) / of_centred
     shared = {j for group, noise in zip(design.groups, design.noises, strict=True) if noise.one_sum for j in group}
     taken = np.empty((len(design.widths), design.outputs))
@@ -182,7 +195,8 @@ def evidence_of(tuned: Tuned, coefficients: Reals, scores: Reals) -> Evidence:
             taken[j] = of_column * ((width - 1) / own + 1 / (even * width + own))
         else:
             taken[j] = between * max(width - 1, 1) / (even * surer + own) + (width > 1) * of_mean / own
-        taken[j] *= of_centred * (j < len(design.widths) - 1 or j not in shared)  # the intercept is what blocks share
+        # An intercept that is the shared sum of blocks is counted below, with its group.
+        taken[j] *= of_centred * (j < len(design.widths) - 1 or j not in shared)
     covariance = np.diag((of_centred * variances[:, None] * coefficients**2).sum(axis=0))
     all_gains, h = sum(gain for _, gain in tuned.shared), tuned.curvatures[-1] * surer
     for group, noise, (variance, gain) in zip(design.groups, design.noises, tuned.shared, strict=True):
@@ -194,7 +208,7 @@ def evidence_of(tuned: Tuned, coefficients: Reals, scores: Reals) -> Evidence:
 
 
 def _from_radii(noise: GroupNoise) -> Reals:
-    """Return the share of each output's noise that is in proportion to each radius, shape (outputs, radii)."""
+    """Return the share of each output's noise that grows with each radius, shape (outputs, radii)."""
     k = noise.outputs
     if noise.radii == 1:
         return np.ones((k, 1))
@@ -204,7 +218,7 @@ def _from_radii(noise: GroupNoise) -> Reals:
 
 
 def _scores(design: Design, coefficients: Reals) -> Reals:
-    """Return the scores of rows that are spread evenly over cells, shape (rows, outputs)."""
+    """Return the scores of a fixed sample of rows that are spread evenly over cells, shape (rows, outputs)."""
     rng, of_cells = np.random.default_rng(0), design.of_cells.T @ coefficients
     found = np.tile(of_cells[-1], (SAMPLED, 1))
     for first, size in zip(design.first_cells, design.sizes, strict=False):
@@ -213,5 +227,5 @@ def _scores(design: Design, coefficients: Reals) -> Reals:
 
 
 def _of_outputs(scores: Reals) -> Reals:
-    """Return the probability of the class that each output scores, shape (rows, outputs)."""
+    """Return, for each row and output, the probability of the class that the output scores, shape (rows, outputs)."""
     return probabilities(scores)[:, -scores.shape[1] :]

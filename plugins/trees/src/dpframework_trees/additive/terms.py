@@ -27,16 +27,16 @@ class Term:
     attribute
         The attribute.
     bins
-        The cell of each of its codes.
+        The cell of each code of the attribute.
     values
-        What each cell adds to each output, shape (cells, outputs): to the log-odds of the second of two classes, or
-        to the score of each of several. Their mean is 0, that of missing values aside.
+        What each cell adds to each output, shape (cells, outputs). With two classes the output is the log-odds of the
+        second; with more there is one score for each class. The mean over all cells is 0, without missing values.
     deviations
-        About the standard deviation of the noise in each cell's values, shape (cells,), if rows were spread evenly over
-        cells and attributes had nothing to do with each other. Few rows in a cell, or attributes that tell the same,
-        leave more.
+        The approximate standard deviation of the noise in each cell's values, shape (cells,), if rows were spread
+        evenly over cells and attributes were unrelated. If a cell has few rows, or attributes say the same, there is
+        more noise.
     most_deviations
-        The same for the rows for which noise is largest, whatever they are, shape (cells,): see `bands`.
+        The largest standard deviation of the noise in each cell's values for any rows, shape (cells,) (see `bands`).
     """
 
     attribute: Attribute
@@ -52,7 +52,7 @@ class Term:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Each cell in words, as a value, a range of bins, or the values that share it."""
+        """Each cell in words: a value, a range, or all values that share the cell."""
         of_cells = []
         for cell in range(len(self.values)):
             codes = [code for code, own in enumerate(self.bins) if own == cell]
@@ -88,10 +88,13 @@ def centred_terms(
 
     Parameters
     ----------
-    tuned, coefficients
-        The fit, and what it released or what follows from that, shape (columns, outputs).
+    tuned
+        The columns, the noise and the ridge of the fit.
+    coefficients
+        The released coefficients, or coefficients that follow from them, shape (columns, outputs).
     stretch
-        What the scores of each output are multiplied by, shape (outputs,). Bands are by the largest.
+        The factor by which the scores of each output are multiplied, shape (outputs,). Bands are multiplied by the
+        largest factor.
     given
         The attributes.
     """
@@ -107,7 +110,7 @@ def centred_terms(
 
 
 def parts_by_function(terms: Sequence[Term], given: NewRows) -> list[Reals]:
-    """Return each function's part of each row's outputs, a list of shapes (rows, outputs); 0 for an unknown cell."""
+    """Return, for each function, what it adds to each row's outputs, shape (rows, outputs); 0 for an unknown cell."""
     found = [term.values[np.array(term.bins)[given.block.codes(term.attribute.name)]] for term in terms]
     for values, term in zip(found, terms, strict=True):
         if term.attribute.name in given.unknown:
@@ -121,7 +124,7 @@ def term_named(terms: Sequence[Term], name: str) -> Term:
     Raises
     ------
     InputError
-        If there is none.
+        If the model has no function of that attribute.
     """
     found = {term.attribute.name: term for term in terms}
     if name not in found:
@@ -130,5 +133,5 @@ def term_named(terms: Sequence[Term], name: str) -> Term:
 
 
 def round_for_result(values: Reals) -> Any:
-    """Return numbers as a result keeps them."""
+    """Return numbers as nested lists, rounded to the decimals that a result stores."""
     return np.round(values, DIGITS).tolist()

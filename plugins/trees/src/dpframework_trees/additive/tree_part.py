@@ -1,16 +1,17 @@
-"""A tree's part of an additive score, for interactions of attributes, which no sum of functions of each has.
+"""A tree's part of an additive score, for interactions of attributes, which sums of functions of single ones miss.
 
-A small tree is released first, for a share of the budget. The log-odds of a leaf by its noisy counts, cut off at
-`LOG_ODDS`, are m / `GRAIN` of that, m a whole number. Of these a half is an offset of the score, which is not fitted;
-the fit finds how much more or less is right, jointly with all functions: one coefficient w. So a leaf adds
+A small tree is released first, for a share of the budget. The log-odds of a leaf, by its noisy counts and cut off at
+`LOG_ODDS`, are rounded to m / `GRAIN` times `LOG_ODDS`, where m is a whole number. Half of the log-odds is an offset of
+the score, which is not fitted. A coefficient w, fitted jointly with all functions, adds to it or takes from it. So a
+leaf adds
 
     m (w / GRAIN + OFFSET LOG_ODDS / GRAIN).
 
-A main effect that the tree has found is not counted twice, since functions and w are fitted around the offset. (Main
-effects of the tree's own tests cannot be told from the rest by its leaves' counts: three levels have as many tests as
-they have leaves, less one, and explain the leaves all but exactly.)
+A main effect that the tree has found is not counted twice, since functions and w are fitted around the offset. (The
+counts of the leaves cannot separate main effects of the tree's tests from interactions. Three levels have one test
+fewer than leaves, so the main effects explain the leaves almost exactly.)
 
-When it is worth its share follows from public facts: see `WORTH`.
+Public facts decide whether a tree is worth its share of the budget (see `WORTH`).
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from dpframework.tables import NewRows
 from dpframework_trees.additive.design import GRAIN, LOG_ODDS, OFFSET, Reals
 from dpframework_trees.tree import DecisionTree
 
-SHARE = Fraction(7, 100)  # of epsilon, for the tree
+SHARE = Fraction(7, 100)  # the tree's share of epsilon
 DEPTH = 3
-WORTH = 2_500  # rows times epsilon from which a tree is worth its share, with two classes
+WORTH = 2_500  # the rows times epsilon from which on a tree is worth its share, with two classes
 NAME = "the tree's part"
-DIGITS = 6  # to which probabilities are kept
+DIGITS = 6  # the decimals with which numbers are stored
 
 
 def values_of(probabilities: Reals) -> NDArray[np.int64]:
-    """Return log-odds of the second of two classes in steps, shape (rows,), of probabilities, shape (rows, 2).
+    """Return the log-odds of the second of two classes in steps, shape (rows,), given probabilities, shape (rows, 2).
 
     Examples
     --------
@@ -50,16 +51,16 @@ def values_of(probabilities: Reals) -> NDArray[np.int64]:
 @final
 @attrs.frozen(eq=False)
 class TreePart:
-    """A tree, and how much of its log-odds a model's score has.
+    """A tree, and the weight with which its log-odds are part of a model's score.
 
     Attributes
     ----------
     tree
         The tree, made of releases.
     weight
-        The fitted coefficient, stretched as all are.
+        The fitted coefficient, stretched like all coefficients.
     deviation, most_deviation
-        The standard deviation of the weight's noise, expected and at most, as in `Term`.
+        The standard deviation of the weight's noise, as expected and at most (see `Term`).
     """
 
     tree: DecisionTree
@@ -69,21 +70,21 @@ class TreePart:
 
     @property
     def per_step(self) -> float:
-        """The part of the score for a step of log-odds."""
+        """How much one step of log-odds adds to the score."""
         return (self.weight + OFFSET * LOG_ODDS) / GRAIN
 
     def added(self, rows: NewRows) -> Reals:
-        """Return the tree's part of each row's score, shape (rows,); at an unknown cell, by the node of its test."""
+        """Return the tree's part of each row's score, shape (rows,). The node that tests an unknown cell decides it."""
         return np.asarray(values_of(self.tree.predict_proba(rows))[rows.block.index] * self.per_step)
 
     @property
     def of_leaves(self) -> NDArray[np.int64]:
-        """The steps of each leaf, in tree order, shape (leaves,)."""
+        """The log-odds of each leaf in steps, in tree order, shape (leaves,)."""
         return values_of(self.tree.leaf_probabilities)
 
     @property
     def attribute(self) -> Attribute:
-        """The leaves as values, each a rule's description in words."""
+        """An attribute whose values are the leaves, each described by its rule."""
         whole = attrs.evolve(self.tree, root=self.tree.predicting, whole=None)
         return Categorical(NAME, [str(rule.description) or "all rows" for rule in whole.rules()])
 

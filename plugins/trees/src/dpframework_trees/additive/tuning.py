@@ -1,4 +1,4 @@
-"""The noise and the ridge of an additive model's fit, from its columns and public facts."""
+"""The noise and the ridge of an additive model's fit, which follow from its columns and public facts."""
 
 from __future__ import annotations
 
@@ -14,28 +14,35 @@ from dpframework.facts import float_above
 from dpframework_trees.additive.design import Design, Reals
 from dpframework_trees.additive.group_noise import GroupNoise
 
-CURVATURE = 0.15  # of a row of two classes: p (1 - p) as it is expected
-SPREAD = 0.25  # the most variance that an attribute's values are expected to have
-SPREAD_OF_MANY = 100.0  # that times the square of the number of attributes, where they are many
-SPREAD_OF_INTERCEPT = 1.0
-BLUR = Fraction(1, 1024)  # of epsilon, for each of the two sides that the release's noise is compared on
-MULTICLASS = Fraction(1, 7)  # of epsilon, that the determinant may cost with several classes at most
-HALVED = 8  # times at most, where a ridge costs less that is near what is asked for
-NEAR = 4.0  # times what is asked for: a larger ridge costs more than noise does
-BEYOND = 512  # times its mean, a group's radius is never seen
-STEPS = 32  # bits: the noise's lattice is at most 2**-32 of one over epsilon
-LATTICE = Fraction(1, 1 << 20)  # of epsilon, that the noise's lattice costs at most
-OF_NUMBERS = 0.2  # of the variance that is expected of classes' log-odds
-BELOW_ONE = Fraction(1) - Fraction(1, 1 << 20)
-BELOW = 1 - 2.0**-30
+CURVATURE = 0.15  # the expected curvature p (1 - p) of a row of two classes
+SPREAD = 0.25  # the largest expected variance of an attribute's values
+SPREAD_OF_MANY = 100.0  # with many attributes, the expected variance times the square of their number
+SPREAD_OF_INTERCEPT = 1.0  # the expected variance of the intercept
+BLUR = Fraction(1, 1024)  # the share of epsilon that rounding with noise costs, for each of the two tables
+MULTICLASS = Fraction(1, 7)  # the largest share of epsilon for the determinant, with several classes
+HALVED = 8  # how often this share may be halved, if the ridge stays near `suitable_ridge`
+NEAR = 4.0  # a ridge is near up to this multiple: a larger ridge costs more accuracy than noise does
+BEYOND = 512  # a group's radius practically never exceeds this multiple of its mean
+STEPS = 32  # the step of the noise's lattice is at most 2**-32 / epsilon
+LATTICE = Fraction(1, 1 << 20)  # the largest share of epsilon that the noise's lattice costs
+OF_NUMBERS = 0.2  # the expected variance for a number as the target, relative to that for classes
+BELOW_ONE = Fraction(1) - Fraction(1, 1 << 20)  # leaves the share of `LATTICE` to the noise's lattice
+BELOW = 1 - 2.0**-30  # keeps floats below an exact bound
 
 
 def expected_spread(attributes: int, numeric: int = 0) -> float:
-    """Return the expected variance of the values of each attribute, given their number.
+    """Return the expected variance of the values of each attribute, given the number of attributes.
 
-    Many attributes together tell no more than few do, and each brings noise of its own. So the spread falls with their
-    number, beyond 20. Of these a numeric one counts twice: many measures of the same things are often alike. The rule
-    was compared with others on wide tables (`tests/benchmarks/additive_spread.py`).
+    Many attributes together say little more than a few do, and each brings noise of its own. So beyond 20 attributes
+    the spread falls with their number. A numeric attribute counts twice, since many measures of the same things are
+    often alike. The rule was compared with others on wide tables (`tests/benchmarks/additive_spread.py`).
+
+    Parameters
+    ----------
+    attributes
+        The number of attributes.
+    numeric
+        How many of them are numeric.
 
     Examples
     --------
@@ -54,11 +61,11 @@ class Tuned:
     design
         The columns.
     epsilon
-        What the fit may lose for a row that is added or removed.
+        The epsilon of the fit for a row that is added or removed.
     determinant
-        The part of epsilon that is set aside for the Hessian's determinant: nothing for two classes. For more, by
-        default the least of `MULTICLASS` halved up to `HALVED` times at which a ridge of `NEAR` times what is asked
-        for needs no more. It follows from the design and epsilon, which are public.
+        The share of epsilon that is set aside for the Hessian's determinant. For two classes it is 0. For more, it is
+        by default `MULTICLASS`, halved up to `HALVED` times as long as a ridge of `NEAR` times `suitable_ridge` is
+        large enough. It follows from the design and epsilon, which are public.
     """
 
     design: Design
@@ -71,16 +78,16 @@ class Tuned:
             return Fraction(0)
         for times in range(HALVED, 0, -1):
             tried = Tuned(self.design, self.epsilon, MULTICLASS / 2**times)
-            if tried.curvature(NEAR * tried.asked) <= float(tried.most_curvature) * BELOW:
+            if tried.curvature(NEAR * tried.suitable_ridge) <= float(tried.most_curvature) * BELOW:
                 return tried.determinant
         return MULTICLASS
 
     @functools.cached_property
     def step(self) -> Fraction:
-        """The noise's lattice, a power of two of which the gradient's noise is a multiple.
+        """The step of the noise's lattice, a power of two.
 
-        It costs m_g / s_g for each group (`GroupNoise.rounded`): at most the step times epsilon times the largest m_g,
-        by the swing.
+        The lattice costs m_g / s_g for each group (`GroupNoise.rounded`). Over all groups, that is at most the step
+        times epsilon times the largest m_g, divided by the swing.
         """
         widest = max(of_group.rounded for of_group in self.design.noises)
         of_cost = math.floor(math.log2(self.design.swing * LATTICE / widest))
@@ -88,7 +95,7 @@ class Tuned:
 
     @functools.cached_property
     def of_gradient(self) -> Fraction:
-        """The part of epsilon for the gradient's noise, without blur, determinant and lattice."""
+        """The epsilon of the gradient's noise, without the shares of blur, determinant and lattice."""
         return self.epsilon * (1 - 2 * BLUR - self.determinant) * BELOW_ONE
 
     @functools.cached_property
@@ -99,7 +106,7 @@ class Tuned:
 
     @property
     def largest_noise(self) -> float:
-        """About the largest mean of a group's radius, in steps of the lattice."""
+        """The approximate largest mean of a group's radius, in steps of the lattice."""
         of_groups = zip(self.design.noises, self.scales, strict=True)
         return max((of_group.dimension_of_radius + 1) * scale for of_group, scale in of_groups)
 
@@ -114,7 +121,7 @@ class Tuned:
 
     @functools.cached_property
     def spent_by_gradient(self) -> Fraction:
-        """The exact cost of the gradient's noise at r = 1, without its lattice."""
+        """The exact epsilon of the gradient's noise at r = 1, without its lattice."""
         return sum((Fraction(self.design.swing) / (self.step * Fraction(s)) for s in self.scales), Fraction(0))
 
     @functools.cached_property
@@ -128,9 +135,10 @@ class Tuned:
 
     @functools.cached_property
     def deviations(self) -> Reals:
-        """About the standard deviation of the noise of each column's gradient, shape (columns,).
+        """The approximate standard deviation of the noise in each column's gradient, shape (columns,).
 
-        In an attribute's columns it is that of a linear function whose coefficients have the sum 0 and the length 1.
+        For an attribute's columns, it is the deviation of a linear function of them whose coefficients have the sum 0
+        and the length 1.
         """
         found = np.empty(self.design.columns)
         for group, of_group, unit in self._groups:
@@ -140,7 +148,7 @@ class Tuned:
 
     @functools.cached_property
     def variances_of_means(self) -> Reals:
-        """About the variance of the noise along the mean of each block's columns, shape (blocks,)."""
+        """The approximate variance of the noise along the mean of each block's columns, shape (blocks,)."""
         found = np.empty(len(self.design.widths))
         for group, of_group, unit in self._groups:
             for j, square in zip(group, of_group.squares_of_means, strict=True):
@@ -149,15 +157,16 @@ class Tuned:
 
     @property
     def _groups(self) -> Iterator[tuple[tuple[int, ...], GroupNoise, float]]:
-        """Yield each group with its noise and scale."""
+        """Each group of blocks, its noise, and the noise's scale in units of the gradient."""
         for group, of_group, scale in zip(self.design.groups, self.design.noises, self.scales, strict=True):
             yield group, of_group, scale * float(self.step)
 
     @functools.cached_property
     def shared(self) -> tuple[tuple[float, float], ...]:
-        """About the variance of each group's sum, and what a score gains if R times the coefficients has the sum 1.
+        """The approximate variance of each group's sum, and the group's gain.
 
-        A row's score has the mean of each block of several columns, and the intercept. Both are 0 without one sum.
+        The gain is what the means of the group's wide blocks and the intercept add to a row's score if R times the
+        coefficients has the sum 1. Variance and gain are 0 for a group without one sum.
         """
         found = []
         for group, of_group, unit in self._groups:
@@ -168,20 +177,20 @@ class Tuned:
 
     @functools.cached_property
     def largest_ratio(self) -> float:
-        """About the largest variance of noise in any direction, in the norm of R**-1."""
+        """The approximate largest variance of noise in any direction, in the norm of R**-1."""
         of_blocks = float((self.deviations**2 / self.ridge).max())
         return max(of_blocks, *(variance * gain for variance, gain in self.shared))
 
     @property
     def curvatures(self) -> Reals:
-        """The expected second derivative by each column's coefficient, its ridge aside, shape (columns,)."""
+        """The expected second derivative by each column's coefficient, without its ridge, shape (columns,)."""
         classes, rows = self.design.classes, max(self.design.rows, 1.0)
         of_row = 4 * CURVATURE * (classes - 1) / classes**2
         return np.array([of_row * rows / width for width in self.design.widths for _ in range(width)])
 
     @property
-    def asked(self) -> Reals:
-        """The ridge that noise and expected spread ask for, shape (columns,)."""
+    def suitable_ridge(self) -> Reals:
+        """The ridge that suits the noise and the expected spread, shape (columns,). The claim may need a larger one."""
         spread = np.full(self.design.columns, expected_spread(len(self.design.widths) - 1, len(self.design.numeric)))
         spread[-1] = SPREAD_OF_INTERCEPT
         if self.design.whole > 1:
@@ -190,13 +199,13 @@ class Tuned:
 
     @functools.cached_property
     def ridge(self) -> Reals:
-        """The ridge of each column, shape (columns,), at least a floor."""
-        asked, most = self.asked, float(self.most_curvature) * BELOW
+        """The ridge of each column, shape (columns,): `suitable_ridge`, plus a constant that `most_curvature` needs."""
+        suitable, most = self.suitable_ridge, float(self.most_curvature) * BELOW
         low, high = 0.0, len(self.design.widths) / most
         for _ in range(60):
             middle = (low + high) / 2
-            low, high = (low, middle) if self.curvature(asked + middle) <= most else (middle, high)
-        return np.asarray(asked + high)
+            low, high = (low, middle) if self.curvature(suitable + middle) <= most else (middle, high)
+        return np.asarray(suitable + high)
 
     def curvature(self, ridge: Reals) -> float:
         """Return the largest x' R**-1 x of any row, for a ridge R."""
@@ -204,17 +213,17 @@ class Tuned:
 
     @functools.cached_property
     def gradient_error(self) -> float:
-        """How large the gradient may be where the fit ends, in the norm of R**-1 (see `fitting`).
+        """The largest gradient at which the fit may end, in the norm of R**-1 (see `fitting`).
 
-        Any number above that of the noise's lattice would do.
+        The claim would hold for any number above the error of the noise's lattice.
         """
         return (2 * self.lattice_error + self.within_reach) / math.sqrt(self.ridge.min())
 
     @property
     def lattice_error(self) -> float:
-        """How far real noise is from what is computed with, at most, in the l2 norm.
+        """The largest distance of the real noise from the noise in the computation, in the l2 norm.
 
-        That is its lattice. Where noise may have more bits than a float, it is rounded, too.
+        It comes from the lattice. If noise may have more bits than a float, rounding adds to it.
         """
         halves = math.sqrt(sum(of_group.square_of_half for of_group in self.design.noises))
         largest = BEYOND * self.largest_noise / 2.0**53
@@ -223,9 +232,9 @@ class Tuned:
 
     @property
     def within_reach(self) -> float:
-        """How small floats make the rows' gradient, for up to twice as many as are expected, unless scores are large.
+        """The l2 norm to which floats bring the gradient, for up to twice the expected rows, unless scores are large.
 
-        Where they do not, `refinement` does.
+        If floats do not get there, `refinement` does.
         """
         design = self.design
         coarse = float(design.grains.sum()) - design.columns + len(design.widths)
@@ -239,7 +248,7 @@ class Tuned:
 
     @functools.cached_property
     def release_step(self) -> float:
-        """The lattice of the release, a power of two."""
+        """The step of the release's lattice, a power of two."""
         return 2.0 ** math.floor(math.log2(self.distance / (self.design.columns * self.design.outputs)))
 
     @functools.cached_property

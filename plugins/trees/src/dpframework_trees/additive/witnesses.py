@@ -1,4 +1,4 @@
-"""Tables and outputs on which a fit loses nearly all that it claims, of the schema that its examples have."""
+"""Tables and outputs for which a fit loses nearly all of the epsilon that it claims, on the schema of its examples."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dpframework_trees.additive.design import Design, Reals
 from dpframework_trees.additive.fitting import Rows
 from dpframework_trees.additive.perturbation import tune_for
 
-FAR = 40.0
-APART = 12.0  # of the noise at the cells of either row, so that up to four rows more do not change its sign
-LOW = 12.0  # a score at which a row's probability is as good as 0
+FAR = 40.0  # the score that makes the class of an added row nearly impossible
+APART = 12.0  # the size of the noise at the cells of each row, so that up to four more rows do not change its sign
+LOW = 12.0  # the negative score at which a row's probability is practically 0
 SCHEMA = Schema(
     [
         Categorical("colour", ["red", "green", "blue"]),
@@ -29,18 +29,19 @@ SCHEMA = Schema(
 )
 COLOURS = SCHEMA.replace(Categorical("colour", ["red", "green", "blue", "white", "black", "grey"]))
 RED = {"colour": "red", "size": 1, "ripe": "true", "grade": "bad"}
-#: Releases of a tree of colour = red alone: its first leaf, of the red row, is all of its class, the other is not.
+#: Releases of a tree that only tests colour = red. All of the red row's leaf has its class, and none of the other leaf.
 OF_TREE: dict[str, Any] = {
     "tree/tree": np.zeros(7, dtype=np.int64),
     "tree/leaves": np.array([[0, 10**6], *[[0, 0]] * 6, [10**6, 0]]),
 }
-# A replaced row loses .94 of the claim where each leaf speaks for the other class, .88 with the leaves above.
+# A replaced row loses .94 of the claim if each leaf is of the class of the other row, and .88 with the leaves above.
 OF_TREE_REPLACED: dict[str, Any] = {**OF_TREE, "tree/leaves": OF_TREE["tree/leaves"][::-1]}
-CODES = {"grade": ((0, 0, 1), (2, 2, 0)), "colour": ((0, 1, 1), (2, 0, 0))}  # of both rows, but for the class
+#: For each target, the codes of both rows in all other attributes.
+CODES = {"grade": ((0, 0, 1), (2, 2, 0)), "colour": ((0, 1, 1), (2, 0, 0))}
 
 
 def columns_of(design: Design, codes: Sequence[int]) -> Reals:
-    """Return a row's entry in each column, shape (columns,), by the leaves of `OF_TREE` if there is a tree."""
+    """Return a row's entry in each column, shape (columns,). A tree is taken to have the leaves of `OF_TREE`."""
     cells = [first + of_one[code] for first, of_one, code in zip(design.first_cells, design.bins, codes, strict=False)]
     if design.leaves:
         cells.append(design.first_cells[len(design.bins)] + int(codes[0] != 0))
@@ -48,9 +49,9 @@ def columns_of(design: Design, codes: Sequence[int]) -> Reals:
 
 
 def witness_of_added(target: str, **released: object) -> Witness:
-    """Return a witness for the red row against none, with coefficients that make its class nearly impossible.
+    """Return a witness in which the red row is added, with coefficients that make its class nearly impossible.
 
-    R times these is a multiple of the row's columns, so that the noise lies in its space.
+    R times these coefficients is a multiple of the row's columns, so the noise lies in its space.
     """
 
     def output(answer: Rows, calibration: Calibration) -> Reals:
@@ -62,10 +63,11 @@ def witness_of_added(target: str, **released: object) -> Witness:
 
 
 def witness_of_replaced(target: str, size: int = 7, **released: object) -> Witness:
-    """Return the red row against another one of its class, which is impossible at the coefficients for both.
+    """Return a witness in which another row of the same class replaces the red row.
 
-    The noise is positive at the red row's cells, negative at the other's, and of one sign with the red row at `ripe`,
-    beyond the intercept: what leaves and what comes both move its norm down, or both up.
+    The coefficients make this class nearly impossible for both rows. The noise is positive at the red row's cells and
+    negative at the other row's cells. At `ripe` it has the sign of the red row's entry, and is larger than at the
+    intercept. So the row that leaves and the row that comes both lower the norm of the noise, or both raise it.
     """
     ripe = 2 if target == "grade" else 1
     other = {"colour": "blue" if target == "grade" else "red", "size": size, "ripe": "false"}
@@ -77,7 +79,7 @@ def witness_of_replaced(target: str, size: int = 7, **released: object) -> Witne
         one, two = (columns_of(design, codes) for codes in CODES[target])
         place, narrow = design.starts[ripe], _narrow(design)
         if not design.noises[0].balanced:
-            # half of what the rows share is in the cells of either: both scores are lowered by the sum, as by `others`
+            # The cells of each row have half of what the rows share. This lowers both scores by the sum, by `others`.
             lowers = np.where(narrow, 0, (one + two) / 2)
             lowers[-1] = 1
             others = (LOW + APART / ridge[place]) / (float((lowers**2 / ridge).sum()) - 1 / ridge[place])
@@ -95,10 +97,11 @@ def witness_of_replaced(target: str, size: int = 7, **released: object) -> Witne
 
 
 def row_of_other_outcome() -> Witness:
-    """Return the red row against one of the other outcome, with each outcome impossible at the coefficients.
+    """Return a witness in which a row of the other outcome replaces the red row.
 
-    The rows share `ripe`, where the noise is largest: all that leaves and comes moves its norm down. What `ripe` adds
-    to both scores the intercept takes off, and what the cells have that the rows do not share sets the scores apart.
+    The coefficients make the outcome of each row nearly impossible. The rows share `ripe`, where the noise is largest.
+    So the row that leaves and the row that comes both lower the norm of the noise. The intercept takes off what `ripe`
+    adds to both scores. The cells that the rows do not share set their scores apart.
     """
     other = {**RED, "colour": "blue", "size": 7, "grade": "good"}
 
@@ -119,10 +122,13 @@ def row_of_other_outcome() -> Witness:
 
 
 def _narrow(design: Design) -> NDArray[np.bool_]:
-    """Tell which columns are the only one of their block, shape (columns,)."""
+    """Tell which columns are the only column of their block, shape (columns,)."""
     return np.repeat([width == 1 for width in design.widths], design.widths)
 
 
 def _towards(design: Design) -> Reals:
-    """Return outputs that make the rows' class likelier, bad of two grades, red of several colours, less the last."""
+    """Return the direction of outputs, shape (outputs,), that makes the rows' class likelier.
+
+    That class is bad if the target is the grade, and red if it is the colour, at the cost of the last colour.
+    """
     return np.array([1.0]) if design.outputs == 1 else np.array([1.0, *[0.0] * (design.outputs - 2), -1.0])

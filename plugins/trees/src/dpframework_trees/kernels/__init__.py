@@ -1,18 +1,18 @@
 """Numba kernels for scores of splits, samplers of whole trees, and unions of leaves.
 
-Symbols: counts[v, c] is the number of rows with code v (codes of all attributes in one line, one attribute after the
-other) and class c; f is the criterion of one child or leaf, and the score of a split or tree is the sum of f over them.
-What scores by a criterion is compiled from its formula: `kernels_of`.
+Symbols: counts[v, c] is the number of rows with code v and class c, where the codes of all attributes follow one
+another in a single range. f is the criterion of one child or leaf, and the score of a split or tree is the sum of f
+over its children or leaves. Kernels that score by a criterion are compiled from its formula (`kernels_of`).
 
-Kernels make no arrays: they take those that they fill in, and room for what they note down. Numba needs longer to
-compile the making of an array than most of what is here.
+Kernels make no arrays. They take the arrays that they fill in, and arrays as working memory, since numba needs longer
+to compile the making of an array than most of the code here.
 
-Whole trees are complete: d levels of tests, in heap order (the children of node k are 2 k + 1, where its test holds,
-and 2 k + 2), then 2**d leaves. Rows are bits: bits[t] has a 1 for each row that test t holds for, class_bits[c] for
-each row of class c, in words of 64 rows; a bit that stands for no row is 0 in every class.
+Whole trees are complete: d levels of tests in heap order, then 2**d leaves. The child of node k where its test holds is
+2 k + 1, the other child is 2 k + 2. Rows are bits in words of 64 rows: bits[t] has a 1 for each row that test t holds
+for, and class_bits[c] has a 1 for each row of class c. A bit that stands for no row is 0 in every class.
 
-Compiled code is kept on disk, and numba compiles a kernel again when its own file changes. It does not notice that a
-kernel of another file changed which this one calls: after such a change, delete `__pycache__` here.
+Compiled code is kept on disk, and numba compiles a kernel again when its own file changes. It does not notice a change
+of a kernel in another file that this kernel calls. After such a change, delete `__pycache__` here.
 """
 
 from dpframework_trees.kernels.bits import common, count_common

@@ -1,4 +1,4 @@
-"""The arrays that kernels take and fill in."""
+"""The types of the arrays that kernels read and fill in."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ Integers: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
 #: Sets of rows, in words of 64 rows.
 Bits: TypeAlias = "NDArray[np.uint64]"
-#: What tests ask: EQUALS, BELOW or MULTIWAY.
+#: The kinds of tests: EQUALS, BELOW or MULTIWAY.
 Kinds: TypeAlias = "NDArray[np.int8]"

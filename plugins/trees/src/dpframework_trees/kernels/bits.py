@@ -19,7 +19,7 @@ def common(one: Bits, other: Bits) -> int:
 
 @njit(nogil=True, cache=True)
 def count_common(bits: Bits, others: Bits, counts: Integers) -> None:
-    """Fill in counts[t, u], the rows of both set t of one kind and set u of another."""
+    """Set counts[t, u] to the number of rows that set t of `bits` and set u of `others` share."""
     for t in range(len(bits)):
         for u in range(len(others)):
             counts[t, u] = common(bits[t], others[u])

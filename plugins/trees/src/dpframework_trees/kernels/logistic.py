@@ -1,8 +1,8 @@
 """Sums over the rows of a logistic fit, for its gradient and its Hessian.
 
-cells[i, j] is the cell of row i in attribute j, all attributes' cells in one line; the last attribute is the intercept,
-whose one cell every row is in. theta[v, c] is what cell v adds to the score of class c; with two classes there is one
-column, the log-odds of the second class.
+cells[i, j] is the cell of row i in attribute j, where the cells of all attributes are numbered in a single range. The
+last attribute is the intercept, which has a single cell. theta[v, c] is added to the score of class c for each row in
+cell v. With two classes there is one column, for the log-odds of the second class.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Reals: TypeAlias = NDArray[np.float64]
 Cells: TypeAlias = NDArray[np.uint16]
 Integers: TypeAlias = NDArray[np.int64]
 
-ONE = 2.0**52  # of the fixed point that residuals are added up in: each is rounded to a multiple of 2**-52
-LOW = (1 << 26) - 1
-AT_ONCE = 512  # rows, whose residuals of at most 2**52 add up to no more than 2**61
+ONE = 2.0**52  # 1 in the fixed point in which residuals are added up: each is rounded to a multiple of 2**-52
+LOW = (1 << 26) - 1  # the lower 26 bits
+AT_ONCE = 512  # how many rows are added up at once: residuals of at most 2**52 then sum to at most 2**61
 
 
 @njit(nogil=True, cache=True)
 def _probabilities(cells: Any, i: int, theta: Any, out: Any) -> None:
-    """Fill in the probability of each class of a row. A single column gives the second class and the first."""
+    """Write the probability of each class of a row to `out`. For a single column, the second class comes first."""
     columns = theta.shape[1]
     for c in range(columns):
         out[c] = 0.0
@@ -49,9 +49,9 @@ def _probabilities(cells: Any, i: int, theta: Any, out: Any) -> None:
 
 @njit(nogil=True, cache=True)
 def add_residuals(cells: Cells, classes: Any, theta: Reals, high: Integers, low: Integers, unit: float = 1.0) -> None:
-    """Add to each cell its rows' residuals (probability less outcome), as high * 2**-26 + low * 2**-52, exactly.
+    """Add to each cell its rows' residuals (probability minus outcome), as high * 2**-26 + low * 2**-52, exactly.
 
-    With a single column, the outcome is `unit` times the class: 0 or 1, or a number between them.
+    With a single column, the outcome is `unit` times the class, which is a number from 0 to 1.
     """
     columns = theta.shape[1]
     p = np.empty(columns + 1)
@@ -80,7 +80,10 @@ def add_residuals(cells: Cells, classes: Any, theta: Reals, high: Integers, low:
 
 @njit(nogil=True, cache=True)
 def add_curvature(cells: Cells, theta: Reals, hessian: Any) -> None:
-    """Add the rows' second derivatives, shape (columns, columns, cells, cells), for c <= e and j <= l of a row."""
+    """Add the rows' second derivatives to `hessian`, shape (columns, columns, cells, cells).
+
+    Only entries [c, e] with c <= e are added, and in a row only pairs of attributes j <= m.
+    """
     columns = theta.shape[1]
     p = np.empty(columns + 1)
     for i in range(len(cells)):

@@ -1,7 +1,7 @@
 """The kernels that score by a criterion, compiled once for each criterion from its formula.
 
-None of them branches on the criterion. Each is written once, as a plain function that calls `child_score`, and is
-compiled with the score that is generated from the criterion's formula in that place.
+No kernel branches on the criterion. Each is written once, as a plain function that calls `child_score`. It is compiled
+for a criterion with the score that is generated from the criterion's formula in place of `child_score`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpframework_trees.kernels.weights import add_log_weights, side_scores
 
 
 class CriterionKernels(NamedTuple):
-    """The kernels of one criterion; those but the first are documented where they are written.
+    """The kernels of one criterion. All but the first are documented in the modules that define them.
 
     Attributes
     ----------

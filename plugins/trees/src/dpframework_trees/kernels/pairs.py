@@ -13,16 +13,16 @@ from dpframework_trees.kernels.weights import Weighing, add_log_weights, side_sc
 
 
 class PairScale(NamedTuple):
-    """How a pair of trees is weighed, by exp(score / scale).
+    """The numbers that give the weight exp(score / scale) of a pair of trees.
 
     Attributes
     ----------
     product
         Whether a pair is scored by the published product (see `pair_score`).
     divisor
-        What the score is divided by.
+        The divisor of the score: the number of rows if the score is normalised, else 1.
     scale
-        The scale.
+        The scale of the exponential mechanism.
     """
 
     product: bool
@@ -31,22 +31,23 @@ class PairScale(NamedTuple):
 
 
 class PairRoom(NamedTuple):
-    """Memory for the counts of one first tree.
+    """Working memory for the counts of one first tree.
 
     Attributes
     ----------
     by_class
-        Rows by class in each of its leaves, shape (leaves, classes).
+        The rows of each class in each leaf of the first tree, shape (leaves, classes).
     sizes
-        Rows of each leaf.
+        The number of rows in each leaf of the first tree, shape (leaves,).
     pairs
-        Rows of each leaf that tests x <= y of the second view both hold for, shape (tests, tests, leaves).
+        The rows of each leaf that tests x <= y of the second view both hold for, shape (tests, tests, leaves).
     counts
-        The same for one test, in the last row all, shape (tests + 1, leaves).
+        The rows of each leaf that each test of the second view holds for, and all rows of each leaf in the last row of
+        the array, shape (tests + 1, leaves).
     leaf
-        Rows of the leaves of a second tree, shape (4, leaves).
+        The rows of each leaf of a second tree in each leaf of the first, shape (4, leaves).
     scores
-        The scores of the sides of each test, shape (2, tests).
+        The scores of the two sides of each test of the second view, shape (2, tests).
     top, total
         Sums of weights, as in `add_log_weights`, shape (2, tests).
     """
@@ -67,9 +68,9 @@ def pair_terms(by_class: Integers, sizes: Integers, product: bool, divisor: floa
     Parameters
     ----------
     by_class
-        Rows by class in each of its leaves.
+        The rows of each class in each leaf of the first tree.
     sizes
-        Rows of each leaf.
+        The number of rows in each leaf of the first tree.
     product, divisor
         See `PairScale`.
     """
@@ -84,9 +85,9 @@ def pair_terms(by_class: Integers, sizes: Integers, product: bool, divisor: floa
 
 
 def weigh_pairs(cells: Integers, t: int, room: PairRoom, weighing: PairScale, logs: Floats) -> None:
-    """Fill in logs[u, v], the log-weight of all pairs whose first tree asks t, then u where it holds, else v.
+    """Set logs[u, v] to the log-weight of all pairs whose first tree tests t, then u where t holds and v elsewhere.
 
-    `cells` are those of `SplitPairCounts` for two levels. Leaves are those of the first tree.
+    `cells` is `SplitPairCounts.cells` for two levels. A leaf here is a leaf of the first tree.
     """
     tests, second, classes = len(logs), len(room.pairs), room.by_class.shape[1]
     by_class, sizes, pairs, counts = room.by_class, room.sizes, room.pairs, room.counts
@@ -129,13 +130,13 @@ def weigh_pairs(cells: Integers, t: int, room: PairRoom, weighing: PairScale, lo
 
 @njit(nogil=True, cache=True)
 def _place(low: int, high: int, tests: int) -> int:
-    """Return where two tests low <= high stand in one line of all such pairs."""
+    """Return the position of two tests low <= high among all such pairs, ordered by low and then by high."""
     return low * tests - low * (low - 1) // 2 + high - low
 
 
 @njit(nogil=True, cache=True)
 def _log_of_all(top: Floats, total: Floats) -> Any:
-    """Return the log of the sum over roots of the products of sums on either side, exp(top) total."""
+    """Return the log of the sum, over all roots, of the product of the sums exp(top) total of the root's two sides."""
     largest = -math.inf
     for x in range(top.shape[1]):
         largest = max(largest, top[0, x] + math.log(total[0, x]) + top[1, x] + math.log(total[1, x]))

@@ -1,4 +1,4 @@
-"""Route rows down a complete tree, to the set of rows of each node."""
+"""Route rows down a complete tree, which gives the set of rows of each node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dpframework_trees.kernels.arrays import Bits, Integers
 
 @njit(nogil=True, cache=True)
 def route(bits: Bits, tests: Integers, node: int, rows: Bits, members: Bits) -> None:
-    """Put the rows of each node below `node`, whose own are `rows`, in members[its number]."""
+    """Write the rows of each node k below `node` to members[k], given the rows of `node`."""
     first = last = node
     while 2 * first + 1 < len(members):
         for k in range(first, last + 1):

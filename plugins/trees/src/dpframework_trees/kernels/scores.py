@@ -9,8 +9,8 @@ from dpframework_trees.splits import BELOW, MULTIWAY
 
 
 def child_score(counts: Integers) -> float:
-    """Stand for f of one child's class counts, shape (classes,). `kernels_of` compiles with a criterion's f instead."""
-    raise TypeError("kernels of no criterion score nothing; take those of `kernels_of`")
+    """Stand for f of one child's class counts, shape (classes,). `kernels_of` puts a criterion's f in its place."""
+    raise TypeError("this kernel was compiled for no criterion, so it cannot score; take one from `kernels_of`")
 
 
 def split_scores(
@@ -22,16 +22,16 @@ def split_scores(
     sides: Integers,
     scores: Floats,
 ) -> None:
-    """Fill in the score of every candidate.
+    """Write the score of every candidate to `scores`.
 
-    Candidate i splits on the attribute whose codes are counts[slots[i] : slots[i] + widths[i]]. Off-grid candidates
-    have their true side's counts in counts[slots[i]] and their false side's in counts[slots[i] + 1]. `sides` is room
-    for the counts of both sides and of all rows, shape (3, classes). Each code is added up once for all candidates on
-    an attribute that follow each other, cuts from the lowest on.
+    Candidate i splits on the attribute with the counts counts[slots[i] : slots[i] + widths[i]]. For an off-grid
+    candidate, counts[slots[i]] is its true side and counts[slots[i] + 1] its false side. `sides` is working memory for
+    the counts of both sides and of all rows, shape (3, classes). If candidates on an attribute follow each other, with
+    cuts in increasing order, each code is added up only once for them.
     """
     n_classes = counts.shape[1]
     held, rest, whole = sides[0], sides[1], sides[2]
-    summed, below = -1, -1  # the slot of `whole`, and of a cut how many codes `held` has
+    summed, below = -1, -1  # the slot that `whole` sums up, and how many codes `held` sums up for a cut
     for i in range(len(slots)):
         first, width = slots[i], widths[i]
         if kinds[i] == MULTIWAY:
@@ -55,7 +55,7 @@ def split_scores(
                     held[c] += counts[first + v, c]
             below = codes[i] + 1
         else:
-            for c in range(n_classes):  # assigning to all of it at once would compile for a second longer
+            for c in range(n_classes):  # An assignment to the whole array takes a second longer to compile.
                 held[c] = counts[first + codes[i], c]
             below = -1
         for c in range(n_classes):
@@ -64,10 +64,11 @@ def split_scores(
 
 
 def threshold_scores(classes: Integers, each: Integers, below: Integers, above: Integers, scores: Floats) -> None:
-    """Fill in the score of a threshold between each two neighbours of sorted values, and at both ends.
+    """Write the score of a threshold between each two neighbours of sorted values, and at both ends, to `scores`.
 
-    scores[i] belongs to a threshold with the first i values below it. The classes are those of sorted values; `below`
-    and `above` count rows by class on either side, first all of them above; a row of class c counts each[c] times.
+    scores[i] belongs to a threshold with the first i values below it. `classes` has the class of each sorted value.
+    `below` and `above` count the rows by class on both sides. At first, all rows are above. A row of class c counts
+    each[c] times.
     """
     scores[0] = child_score(below) + child_score(above)
     for i in range(len(classes)):
@@ -77,11 +78,12 @@ def threshold_scores(classes: Integers, each: Integers, below: Integers, above: 
 
 
 def pair_score(target_counts: Integers, joint: Integers, sizes: Integers, product: bool) -> Any:
-    """Return the score of a pair of trees, from counts by class in leaves of the first, and in pairs of leaves.
+    """Return the score of a pair of trees, from counts by class in leaves of the first tree, and in pairs of leaves.
 
-    The first tree is scored by the target's classes, the second by the leaves of the first, which are the columns of
-    `joint`. The score is half of the first's and of what the second gains over no tree at all; or, as published, the
-    first's times half of one plus the second's share of the rows. `sizes` is room for a number a leaf of the first.
+    The first tree is scored by the target's classes. The second tree is scored by the leaves of the first, which are
+    the columns of `joint`. The score is half of the sum of the first tree's score and of the second tree's gain over a
+    tree with one leaf. If `product`, it is half of the first tree's score, times 1 plus the second tree's score per
+    row. `sizes` is working memory for one number per leaf of the first tree.
     """
     first = second = 0.0
     rows = 0

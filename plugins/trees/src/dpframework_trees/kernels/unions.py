@@ -1,4 +1,4 @@
-"""Pairs of unions of leaves, one of either tree, grown from single leaves while their cautious Jaccard index rises."""
+"""Pairs of unions of leaves, one of each tree, grown from single leaves while their cautious Jaccard index rises."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from numpy.typing import NDArray
 
 from dpframework_trees.kernels.arrays import Floats, Integers
 
-BOTH = 2  # the place in `rows` of what both unions hold
+BOTH = 2  # the position in `rows` of the support of both unions
 
 
 class Unions(NamedTuple):
-    """A union of leaves of either tree (side 0 and 1), with the sums that another leaf would add.
+    """A union of leaves of each tree (sides 0 and 1), with the sums that another leaf would add.
 
-    The left tree's leaves come first, then the right one's.
+    The leaves of the left tree come first, then the leaves of the right tree.
 
     Attributes
     ----------
     table
-        Noisy counts, shape (leaves, leaves): of a leaf with each leaf of the other side.
+        Noisy numbers of rows that a leaf shares with each leaf of the other side, shape (leaves, leaves).
     leaves
-        How many there are on either side.
+        The number of leaves on each side, shape (2,).
     whole
-        The rows of each leaf.
+        The noisy number of rows of each leaf, shape (leaves,).
     total
-        All rows.
+        The noisy number of all rows.
     inside
-        The rows of each leaf that the other side's union holds.
+        The noisy number of rows that each leaf shares with the other side's union, shape (leaves,).
     sizes
-        How many leaves are in either union.
+        The number of leaves in each union, shape (2,).
     added
-        How many times either union has grown since its start.
+        How many times each union has grown since its start, shape (2,).
     rows
-        The support of either union, and of both.
+        The support of each union, and of both together, shape (3,).
     """
 
     table: Floats
@@ -51,12 +51,13 @@ class Unions(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def grow_unions(pair: Unions, variance: float, most_added: int, unions: NDArray[np.bool_]) -> int:
-    """Fill in a union of leaves of the left tree and one of the right for each start, from empty ones.
+    """Grow a union of leaves of the left tree and one of the right tree for each start, and write both to `unions`.
 
-    A start is a leaf or all but one on either side; leaves, or all but one, are joined to either side, `most_added`
-    times a side at most, while the cautious Jaccard index grows. Returns how many pairs of unions were looked at.
+    A start is a leaf, or the complement of one, on each side. Leaves or complements are joined to the sides, at most
+    `most_added` times on each, while the cautious Jaccard index grows. Returns how many pairs of unions were looked at.
 
-    What a start joins is found as all later ones are, as the best of a single one: one place is compiled, not three.
+    The two parts of a start are joined by the same code as all later leaves, as the best of a single choice. So this
+    code is compiled once and not three times.
     """
     table, leaves, whole, _, inside, sizes, added, rows = pair
     left, right = leaves[0], leaves[1]
@@ -81,7 +82,7 @@ def grow_unions(pair: Unions, variance: float, most_added: int, unions: NDArray[
                     continue
                 for turned in range(
                     max(low, int(member[leaf])), high
-                ):  # a leaf that is in it adds nothing, its rest does
+                ):  # a leaf in the union adds nothing, but its complement does
                     new = _join(pair, own, leaf, turned == 1, member[leaf])
                     sides = sizes[1 - own], leaves[own], leaves[1 - own]
                     reached = _cautious_jaccard(new[2], *sides, new[0], new[1], rows[1 - own], variance)
@@ -108,9 +109,10 @@ def grow_unions(pair: Unions, variance: float, most_added: int, unions: NDArray[
 
 @njit(nogil=True, cache=True, inline="always")
 def _join(pair: Unions, side: int, leaf: int, rest: bool, held: bool) -> tuple[float, float, int]:
-    """Return the support of both, and the support and size of one side, if a leaf, or all but it, were joined to that.
+    """Return the supports and the size that a side would have if a leaf, or its complement (`rest`), were joined to it.
 
-    A leaf in the union and the rest together are everything.
+    These are the support of both unions, the support of this side, and its number of leaves. If the union holds the
+    leaf already (`held`), its complement makes it hold everything.
     """
     if not rest:
         return pair.rows[BOTH] + pair.inside[leaf], pair.rows[side] + pair.whole[leaf], pair.sizes[side] + 1
@@ -130,9 +132,9 @@ def _cautious_jaccard(
     other_support: float,
     variance: float,
 ) -> float:
-    """Return the Jaccard index of two unions less two standard deviations of its noise, to first order.
+    """Return the Jaccard index of two unions minus two standard deviations of its noise, to first order.
 
-    One of them has `size` of its side's leaves, the other `other_size`; they share `both` rows.
+    The unions have `size` and `other_size` leaves, out of `leaves` and `other_leaves`. They share `both` rows.
     """
     both_cells = size * other_size
     apart_cells = size * other_leaves + other_size * leaves - 2 * both_cells

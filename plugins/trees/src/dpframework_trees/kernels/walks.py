@@ -1,4 +1,4 @@
-"""Walks over trees, and over pairs of trees, by Metropolis and Hastings."""
+"""Walks over trees and over pairs of trees, by Metropolis and Hastings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpframework_trees.kernels.routes import route
 from dpframework_trees.kernels.scores import child_score, pair_score
 
 UNDECIDED = -1
-CLOSE = 2.0**-40  # a share that two numbers must differ by, to be told apart in floating point
+CLOSE = 2.0**-40  # the relative difference from which on two numbers are told apart in floating point
 
 
 class WalkedTree(NamedTuple):
@@ -24,19 +24,19 @@ class WalkedTree(NamedTuple):
     Attributes
     ----------
     bits
-        The tests that it may ask, shape (tests, words).
+        The rows that each test holds for, shape (tests, words).
     starts
-        Words starts[c] to starts[c + 1] hold the rows of class c.
+        Words starts[c] to starts[c + 1] - 1 hold the rows of class c.
     tests
-        What each node but the leaves asks.
+        The test of each node that is not a leaf, shape (nodes,).
     members
         The rows of each of these nodes, shape (nodes, words).
     room
-        Room for as many parts of sets, of so many words as are counted at once.
+        Working memory for a part of the rows of each of these nodes, shape (nodes, words that are counted at once).
     counts
-        Room for the rows of each leaf by class, shape (leaves, classes).
+        Working memory for the rows of each leaf by class, shape (leaves, classes).
     scores
-        Room for the score of each leaf, and of each that is proposed, in lattice steps, shape (2, leaves).
+        The score of each leaf, and of each leaf of the proposed tree, in lattice steps, shape (2, leaves).
     """
 
     bits: Bits
@@ -49,7 +49,17 @@ class WalkedTree(NamedTuple):
 
 
 class Routed(NamedTuple):
-    """One of two trees that a walk changes, with `bits` and `tests` as above and `members` of leaves too."""
+    """One of two trees that a walk changes.
+
+    Attributes
+    ----------
+    bits
+        The rows that each test holds for, shape (tests, words).
+    tests
+        The test of each node that is not a leaf.
+    members
+        The rows of each node, then of each leaf, shape (nodes + leaves, words).
+    """
 
     bits: Bits
     tests: Integers
@@ -66,14 +76,15 @@ class WalkedPair(NamedTuple):
     class_bits
         The rows of each class, shape (classes, words).
     counts
-        Room for rows by class in leaves of the first tree, shape (2, leaves, classes): of the pair where the walk is,
-        and of the one that is proposed.
+        The rows by class in each leaf of the first tree, for the present pair and for the proposed one, shape
+        (2, leaves, classes).
     joint
-        Room for rows in pairs of a leaf of the second tree and one of the first, shape (2, leaves, leaves).
+        The rows that each leaf of the second tree shares with each leaf of the first, for the present pair and for the
+        proposed one, shape (2, leaves, leaves).
     sizes
-        Room for a number a leaf of the first tree.
+        Working memory for one number per leaf of the first tree.
     spare
-        Room for the rows of each node of a tree that is proposed.
+        Working memory for the rows of each node of a proposed tree.
     """
 
     first: Routed
@@ -86,14 +97,14 @@ class WalkedPair(NamedTuple):
 
 
 class TreeTarget(NamedTuple):
-    """The limit of a walk over trees, with probabilities proportional to exp(score / scale), in lattice steps.
+    """The limit of a walk over trees, with probabilities proportional to exp(score / scale).
 
     Attributes
     ----------
     unit
-        The lattice step that each leaf's score is rounded to.
+        The lattice step to which each leaf's score is rounded.
     scale
-        What the sum of them is divided by.
+        The scale of the exponential mechanism, in lattice steps.
     """
 
     unit: float
@@ -101,16 +112,16 @@ class TreeTarget(NamedTuple):
 
 
 class PairTarget(NamedTuple):
-    """The same of a walk over pairs, whose score is rounded as a whole.
+    """The limit of a walk over pairs, like `TreeTarget`, where the score of a pair is rounded as a whole.
 
     Attributes
     ----------
     product
         Whether a pair is scored by the published product (see `pair_score`).
     unit
-        The lattice step.
+        The lattice step to which a pair's score is rounded.
     scale
-        What scores are divided by.
+        The scale of the exponential mechanism, in lattice steps.
     """
 
     product: bool
@@ -119,18 +130,18 @@ class PairTarget(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """The steps of a walk, drawn before.
+    """The steps of a walk, which are drawn before the walk takes them.
 
     Attributes
     ----------
     nodes
-        Which node each step would change; of a pair of trees, those after the first tree's are the second's.
+        The node that each step would change. In a pair, the nodes of the second tree are numbered after the first's.
     proposals
-        The test that it would ask.
+        The test that each step proposes for its node.
     words
-        The first 64 bits of uniform numbers in [0, 1), which accept or reject.
+        For each step, the first 64 bits of a uniform number in [0, 1), which decides whether to accept.
     decided
-        Whether a step is accepted, where that has been decided before; else UNDECIDED.
+        Whether each step is accepted, if that has been decided exactly; else UNDECIDED.
     """
 
     nodes: Integers
@@ -143,8 +154,8 @@ class Steps(NamedTuple):
 def _accepts(change: int, scale: float, word: int, decided: int) -> int:
     """Tell whether a uniform number that starts with `word` is below exp(change / scale), or return UNDECIDED.
 
-    The exponential is off by a share of 2**-42 at most: 8 u for itself and 3 u times its exponent, which is at most 745
-    or the result is 0. Nearer to it than `CLOSE` nothing is decided.
+    The computed exponential has a relative error of at most 2**-42. That is 8 u for itself and 3 u times its exponent,
+    which is at most 745 unless the result is 0. If the number is nearer to it than `CLOSE`, nothing is decided.
     """
     if decided != UNDECIDED:
         return decided
@@ -161,10 +172,10 @@ def _accepts(change: int, scale: float, word: int, decided: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _count_below(tree: WalkedTree, node: int) -> tuple[int, int]:
-    """Fill in counts[leaf, class] of the leaves below a node, and return the range of these leaves.
+    """Set counts[leaf, class] of the leaves below a node, and return the range of these leaves.
 
-    Rows are taken some words at a time, for all levels: so much stays in the processor's cache. Sets are kept for nodes
-    with tests only: of a leaf, it is enough to count.
+    A few words of rows are taken through all levels before the next, so that they stay in the processor's cache. Only
+    nodes with tests need their sets of rows. For a leaf it is enough to count.
     """
     bits, starts, tests, members, room, counts, _ = tree
     inner = len(tests)
@@ -201,12 +212,13 @@ def _count_below(tree: WalkedTree, node: int) -> tuple[int, int]:
 def walk_trees(tree: WalkedTree, target: TreeTarget, steps: Steps, begin: int) -> tuple[int, Any]:
     """Walk over trees by Metropolis and Hastings, where step i proposes test proposals[i] for node nodes[i].
 
-    A proposal is as likely as its reverse, so it is accepted with probability min(1, exp((new - old) / scale)) of the
-    scores, in lattice steps. The walk begins with step `begin`, and stops before one that cannot be decided in floating
-    point: returns which, and by how much it would change the score; or the number of steps, and 0.
+    A proposal is as likely as its reverse. So it is accepted with probability min(1, exp((new - old) / scale)), where
+    new and old are scores in lattice steps. The walk begins with step `begin`. If floating point cannot decide a step,
+    the walk stops before it, and returns the step and by how much it would change the score. Else it returns the number
+    of steps, and 0.
     """
     tests, scores = tree.tests, tree.scores
-    for i in range(begin - 1, len(steps.nodes)):  # before the first step all leaves are counted
+    for i in range(begin - 1, len(steps.nodes)):  # One round before the first step counts all leaves.
         node = steps.nodes[i] if i >= begin else np.int64(0)
         before = tests[node]
         if i >= begin:
@@ -242,9 +254,10 @@ def _count_pairs(
 ) -> None:
     """Count the rows of some leaves that are proposed for the tree on one side, in counts[1] and joint[1].
 
-    The rows of the leaves of that tree are in `members` after those of nodes, and so are the other's in `others`.
+    `members` holds the rows of that tree's nodes, then the rows of its leaves from position `begin` on. `others` holds
+    the rows of the other tree's nodes, then the rows of its leaves.
     """
-    number = joint.shape[1]  # of leaves, in either tree
+    number = joint.shape[1]  # the number of leaves of each tree
     begin_of_others = len(others) - number
     for leaf in range(first, end):
         rows = members[begin + leaf]
@@ -261,7 +274,7 @@ def _count_pairs(
 
 @njit(nogil=True, cache=True)
 def _copy_counts(counts: Integers, joint: Integers, side: int, first: int, end: int, source: int) -> None:
-    """Copy the counts of some leaves of the tree on one side to the other of two places."""
+    """Copy the counts of some leaves of the tree on one side from position `source` to the other of the two."""
     for leaf in range(first, end):
         if side == 0:
             for c in range(counts.shape[2]):
@@ -272,10 +285,10 @@ def _copy_counts(counts: Integers, joint: Integers, side: int, first: int, end: 
 
 
 def walk_pairs(pair: WalkedPair, target: PairTarget, steps: Steps, begin: int) -> tuple[int, Any]:
-    """Walk over pairs of trees as `walk_trees` does over trees. Nodes from len(first.tests) on are the second's."""
+    """Walk over pairs of trees as `walk_trees` does over trees. Nodes from len(first.tests) on are in the second."""
     inner = len(pair.first.tests)
     score = np.int64(0)
-    for i in range(begin - 1, len(steps.nodes)):  # before the first step all leaves are counted
+    for i in range(begin - 1, len(steps.nodes)):  # One round before the first step counts all leaves.
         side = 0 if i < begin or steps.nodes[i] < inner else 1
         tree = pair.first if side == 0 else pair.second
         node = steps.nodes[i] - side * inner if i >= begin else np.int64(0)

@@ -15,18 +15,18 @@ from dpframework_trees.kernels.scores import child_score
 
 
 class Weighing(NamedTuple):
-    """The arrays that weigh trees of one test and stumps below them.
+    """The arrays from which the weights of trees of one and two levels are computed.
 
     Attributes
     ----------
     counts
-        Rows that each test holds for, by class; in the last row, all. Shape (tests + 1, classes).
+        The rows that each test holds for, by class, and all rows in the last row, shape (tests + 1, classes).
     scores
-        The scores of the leaf where a test holds and of the other, shape (2, tests): see `side_scores`.
+        The scores of the leaf where each test holds and of the other leaf, shape (2, tests) (see `side_scores`).
     leaves
-        Room for the counts of four leaves, shape (4, classes).
+        Working memory for the counts of four leaves, shape (4, classes).
     scale
-        What scores are divided by.
+        The scale of the exponential mechanism, by which scores are divided.
     """
 
     counts: Integers
@@ -37,25 +37,25 @@ class Weighing(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def count_tests(bits: Bits, rows: Bits, starts: Integers, counts: Integers) -> None:
-    """Fill in counts[t, c], a set's rows of class c for which test t holds, and all rows in counts[-1, c].
+    """Set counts[t, c] to the number of a set's rows of class c that test t holds for, and counts[-1, c] to all.
 
-    Words starts[c] to starts[c + 1] of a set hold its rows of class c.
+    Words starts[c] to starts[c + 1] - 1 of a set hold its rows of class c.
     """
     for t in range(len(counts)):
         test = bits[t] if t < len(bits) else rows
         for c in range(len(starts) - 1):
             some, held = rows[starts[c] : starts[c + 1]], test[starts[c] : starts[c + 1]]
             total = 0
-            for w in range(len(some)):  # from 0: an index that may be negative keeps the compiler from many at once
+            for w in range(len(some)):  # Indexes start at 0, since possibly negative ones prevent vectorization.
                 total += popcount(some[w] & held[w])
             counts[t, c] = total
 
 
 @njit(nogil=True, cache=True)
 def add_pairs(bits: Bits, rows: Bits, starts: Integers, first: int, both: Bits, pairs: NDArray[Any]) -> None:
-    """Add to pairs[i, u, c] the rows of a set that tests t = first + i and u >= t both hold for, by class.
+    """Add to pairs[i, u, c] a set's rows of class c that tests t = first + i and u >= t both hold for.
 
-    `both` is room for a set.
+    `both` is working memory for a set.
     """
     for i in range(len(pairs)):
         test = bits[first + i]
@@ -71,7 +71,10 @@ def add_pairs(bits: Bits, rows: Bits, starts: Integers, first: int, both: Bits, 
 
 
 def side_scores(counts: Integers, rest: Integers, scores: Floats) -> None:
-    """Fill in the score of the leaf where each test holds and of the other. `rest` is room for counts by class."""
+    """Write the scores of the leaf where each test holds, and of the other leaf, to `scores`.
+
+    `rest` is working memory for counts by class.
+    """
     for t in range(len(counts) - 1):
         for c in range(len(rest)):
             rest[c] = counts[-1, c] - counts[t, c]
@@ -90,17 +93,18 @@ def _add(log_weight: float, top: Floats, total: Floats, side: int, k: int) -> No
 
 
 def add_log_weights(pairs: Integers, first: int, weighing: Weighing, top: Floats, total: Floats) -> None:
-    """Add the weights of all subtrees of one test below a root, of root and test t = first + i and any u >= t.
+    """Add the weights of the subtrees of one test below a root, for roots and tests that are t = first + i and u >= t.
 
-    pairs[i, u, c] are as `add_pairs` counts them. top[side, root] and total[side, root] sum over the tests on one side
-    of a root.
+    pairs[i, u, c] are as `add_pairs` counts them. The sum of weights over the tests on one side of a root is
+    exp(top[side, root]) total[side, root].
     """
     counts, scores, leaf, scale = weighing
-    last, held, rest = len(counts) - 1, np.int64(0), np.int64(1)  # sides, as numbers that are not known to the compiler
+    # The sides are variables, so that numba does not compile `_add` once for each constant.
+    last, held, rest = len(counts) - 1, np.int64(0), np.int64(1)
     for i in range(len(pairs)):
         t = first + i
         for side in range(2):
-            _add(scores[side, t] / scale, top, total, side, t)  # t again, below t: one leaf is empty
+            _add(scores[side, t] / scale, top, total, side, t)  # With t below t itself, one of the leaves is empty.
         for u in range(t + 1, last):
             for c in range(counts.shape[1]):
                 both = pairs[i, u, c]

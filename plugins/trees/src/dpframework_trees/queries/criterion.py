@@ -17,11 +17,11 @@ class CriterionScores(ReadsAmong):
     Attributes
     ----------
     criterion
-        What is scored.
+        The criterion that scores each set of rows.
     target
         The class attribute.
     rows
-        What is public of their number.
+        The public facts about the number of rows.
     """
 
     integer = False
@@ -39,7 +39,7 @@ class CriterionScores(ReadsAmong):
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
         """The criterion's formula, with its claims."""
-        return (self.criterion.scored,)
+        return (self.criterion.formula_claims,)
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:

@@ -1,4 +1,4 @@
-"""Sets of tests as cells of the attributes that they are about, for engines that count cross tables."""
+"""Sets of tests as cells of the tested attributes, for engines that count cross tables."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from dpframework_trees.splits import BELOW, Candidates
 
 
 def sets_of(tests: Candidates, order: int, place: Callable[..., Any]) -> Iterator[RowSets]:
-    """Yield all sets of up to `order` tests, each named by its tests in their order, with repetitions.
+    """Yield all sets of up to `order` tests. A set is named by `order` tests in increasing order, with repetitions.
 
     Parameters
     ----------
     tests
         Tests of values and of public cuts.
     order
-        1, 2 or 3.
+        The largest number of tests in a set, from 1 to 3.
     place
-        Returns the places of sets among all, of arrays of their tests, one array for each place of a test in a set.
+        Returns the positions of sets among all sets. It takes `order` arrays: the first tests of the sets, the second
+        tests, and so on.
     """
     for groups in itertools.combinations_with_replacement(list(_by_attribute(tests)), order):
         own = list({attribute.name: attribute for attribute, *_ in groups}.values())
         asked = np.array(list(itertools.product(*(numbers for _, numbers, _ in groups))))
-        if len(own) < order:  # of one attribute: each set once, by its tests in their order
+        if len(own) < order:  # Tests on the same attribute make each set several times, so keep it once.
             asked = np.unique(np.sort(asked, axis=1), axis=0)
         places = np.asarray(place(*np.sort(asked, axis=1).T))
         yield RowSets(tuple(own), places, functools.partial(_members, groups, own, asked))
@@ -40,7 +41,7 @@ _Tested: TypeAlias = "tuple[Attribute, list[int], NDArray[np.bool_]]"
 
 
 def _members(groups: Sequence[_Tested], own: Sequence[Attribute], asked: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return which cells of the attributes are in each set of tests."""
+    """Return which cells of the attributes' cross table are in each set of tests, shape (sets, cells)."""
     rows = {
         number: (attribute.name, codes)
         for attribute, numbers, members in groups
@@ -50,7 +51,7 @@ def _members(groups: Sequence[_Tested], own: Sequence[Attribute], asked: NDArray
 
 
 def _by_attribute(tests: Candidates) -> Iterator[_Tested]:
-    """Yield each attribute that is tested, with the numbers of its tests, and the codes that they hold for."""
+    """Yield each tested attribute with the numbers of its tests and, for each test, the codes that it holds for."""
     for k in sorted(set(tests.owner.tolist())):
         numbers = np.flatnonzero(tests.owner == k)
         attribute = tests.schema.attributes[tests.attributes[k]]
@@ -60,7 +61,7 @@ def _by_attribute(tests: Candidates) -> Iterator[_Tested]:
 
 
 def _cells(of: Sequence[Attribute], tests: Sequence[tuple[str, NDArray[np.bool_]]]) -> NDArray[np.int64]:
-    """Return which cells of some attributes' cross table all tests hold in, in one line."""
+    """Return which cells of the attributes' cross table all tests hold in, as a flat array."""
     held = np.ones([a.size for a in of], dtype=np.bool_)
     for name, codes in tests:
         axis = [a.name for a in of].index(name)

@@ -1,4 +1,4 @@
-"""Queries of a node for scores of its candidate splits and thresholds, and class counts by code."""
+"""Queries of a node: scores of its candidate splits and thresholds, and class counts by code."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from dpframework_trees.criteria import Criterion
 from dpframework_trees.queries.criterion import CriterionScores
 from dpframework_trees.splits import BELOW, EQUALS, MULTIWAY, OFF_GRID, Candidates, Split
 
-FEW = 1 << 10  # candidates times classes: scored before numba is loaded
-MOST_KEPT = 1 << 14  # codes, of all attributes together: what is kept of a node is then small
+FEW = 1 << 10  # the most candidates times classes that are scored without loading numba
+MOST_KEPT = 1 << 14  # the most codes, of all attributes together, for which a node's counts are kept
 
 
 @final
@@ -58,9 +58,9 @@ class SplitScores(CriterionScores, CandidateScores):
         return given
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
-        """Count rows by code and class, for each attribute of the candidates, then by side of each threshold.
+        """Count rows by code and class for each attribute of the candidates, then by side of each off-grid threshold.
 
-        Of the attributes only those at some positions in `candidates.attributes`, if they are given as `only`.
+        If `only` is given, it holds positions in `candidates.attributes`. Then only these attributes are counted.
         """
         candidates: Candidates = inputs["candidates"]
         on_grid = inputs.get("only", _attributes_on_grid(candidates))
@@ -73,7 +73,7 @@ class SplitScores(CriterionScores, CandidateScores):
         thresholds = np.flatnonzero(candidates.kinds == OFF_GRID)
         counts = np.zeros((width + 2 * len(thresholds), self.target.size), dtype=np.int64)
         if not len(counts):
-            return counts  # all are known: no code is read
+            return counts  # All counts are known, so no code is read.
         classes = block.codes(self.target.name)
         counts[:width] = counts_by_class(block, candidates.attributes[on_grid], sizes, classes, self.target.size)
         for k, position in enumerate(thresholds):
@@ -83,7 +83,7 @@ class SplitScores(CriterionScores, CandidateScores):
         return counts
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the cross table of each attribute and the class, then of the sides of each threshold and the class."""
+        """Return the cross tables of the class with each attribute, then with the sides of each off-grid threshold."""
         candidates: Candidates = inputs["candidates"]
         on_grid = inputs.get("only", _attributes_on_grid(candidates))
         split_on: list[Any] = [candidates.schema.attributes[k] for k in candidates.attributes[on_grid]]
@@ -95,7 +95,10 @@ class SplitScores(CriterionScores, CandidateScores):
     def counting(
         self, engine: Any, rows: Any, **inputs: Any
     ) -> Generator[Callable[[Block], NDArray[Any]], NDArray[Any], Any]:
-        """Count and score. Counts that follow from the node above and its other children are not made again."""
+        """Count and score. Counts that follow from the node above and its other children are not made again.
+
+        The counts of this node are kept for nodes below it, if they are small.
+        """
         candidates: Candidates = inputs["candidates"]
         on_grid = _attributes_on_grid(candidates)
         keys = [(SplitScores, self.target, int(candidates.attributes[k])) for k in on_grid]
@@ -123,8 +126,8 @@ class SplitScores(CriterionScores, CandidateScores):
         off_grid = candidates.kinds == OFF_GRID
         slots[off_grid] = width + 2 * np.arange(int(off_grid.sum()))
         widths[off_grid] = 2
-        kinds = np.where(off_grid, np.int8(EQUALS), candidates.kinds)  # their true side is the first of two codes
-        counts = self.criterion.weighed(counts)
+        kinds = np.where(off_grid, np.int8(EQUALS), candidates.kinds)  # Off the grid, the true side is the first code.
+        counts = self.criterion.weigh(counts)
         if len(candidates) * self.target.size <= FEW and "numba" not in sys.modules:
             score = plain_score(self.criterion.formula)
             return _plain_scores(score, counts, slots, widths, kinds, candidates.codes)
@@ -142,7 +145,7 @@ def _plain_scores(
     kinds: NDArray[np.int8],
     codes: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Return the scores of the kernel `split_scores` without it: loading one takes longer than a few scores."""
+    """Return the scores of the kernel `split_scores` in plain numpy, since loading a kernel takes longer for a few."""
     summed = np.concatenate([np.zeros((1, counts.shape[1]), dtype=np.int64), np.cumsum(counts, axis=0)])
     whole, below = summed[slots + widths] - summed[slots], summed[slots + codes + 1] - summed[slots]
     held = np.where((kinds == BELOW)[:, None], below, counts[slots + codes])
@@ -154,14 +157,14 @@ def _plain_scores(
 
 
 def _of_relatives(around: Any, key: Any) -> NDArray[np.int64] | None:
-    """Return the cached counts of the node above less its other children's counts, or None if one has none."""
+    """Return the kept counts of the node above minus its other children's counts, or None if one has kept none."""
     if around is None or not all(key in kept for kept in (around[0], *around[1])):
         return None
     return np.asarray(around[0][key] - sum(kept[key] for kept in around[1]))
 
 
 def _attributes_on_grid(candidates: Candidates) -> NDArray[np.int64]:
-    """Return the positions, in `candidates.attributes`, of those that some candidate reads codes of."""
+    """Return the positions, in `candidates.attributes`, of the attributes whose codes some candidate reads."""
     used = np.zeros(len(candidates.attributes), dtype=np.bool_)
     used[candidates.owner[candidates.kinds != OFF_GRID]] = True
     return np.flatnonzero(used)
@@ -170,9 +173,14 @@ def _attributes_on_grid(candidates: Candidates) -> NDArray[np.int64]:
 @final
 @attrs.frozen
 class ThresholdScores(CriterionScores):
-    """The score of every threshold in an interval of a numeric attribute, constant between its values.
+    """The score of every threshold in an interval of a numeric attribute. It is constant between the rows' values.
 
-    The interval is given at run time (`lower`, `upper`): the part of the public range that the path leaves.
+    The interval is given at run time (`lower`, `upper`). It is the part of the public range that the path leaves.
+
+    Attributes
+    ----------
+    attribute
+        The numeric attribute.
     """
 
     name = "threshold-scores"
@@ -180,7 +188,7 @@ class ThresholdScores(CriterionScores):
 
     @property
     def gathers(self) -> bool:
-        """Whether it gathers rows. It sorts values, 16 bytes a row."""
+        """Whether the query gathers rows. It does, since it sorts values, which takes 16 bytes per row."""
         return True
 
     @property
@@ -190,7 +198,7 @@ class ThresholdScores(CriterionScores):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attribute and the class."""
+        """The names of the attribute and of the class."""
         return (self.attribute.name, self.target.name)
 
     @property
@@ -211,8 +219,9 @@ class ThresholdScores(CriterionScores):
         ordered = np.clip(values[known][order], inputs["lower"], inputs["upper"])
         scores = np.zeros(len(ordered) + 1)
         below, above = np.zeros((2, self.target.size), dtype=np.int64)
-        above += self.criterion.weighed(np.bincount(classes, minlength=self.target.size))  # missing is never below
-        each = self.criterion.weighed(np.ones(self.target.size, dtype=np.int64))
+        # Missing values are counted above every threshold, since a test on them does not hold.
+        above += self.criterion.weigh(np.bincount(classes, minlength=self.target.size))
+        each = self.criterion.weigh(np.ones(self.target.size, dtype=np.int64))
         self.criterion.kernels.threshold_scores(classes[known][order], each, below, above, scores)
         return PiecewiseScores(np.concatenate([[inputs["lower"]], ordered, [inputs["upper"]]]), scores)
 
@@ -242,16 +251,16 @@ def table_scores(candidates: Candidates, tables: dict[str, NDArray[Any]], criter
     Parameters
     ----------
     candidates
-        EQUALS, BELOW and MULTIWAY candidates.
+        Candidates of the kinds EQUALS, BELOW and MULTIWAY.
     tables
-        For each of their attributes, non-negative noisy counts, shape (codes, classes).
+        For each attribute of the candidates, its non-negative noisy counts, shape (codes, classes).
     criterion
-        What to score.
+        The criterion that scores each child.
     """
     scores, child_score = np.zeros(len(candidates)), criterion.kernels.child_score
     for k in range(len(candidates)):
         attribute = candidates.schema.attributes[candidates.attributes[candidates.owner[k]]]
-        table = criterion.weighed(tables[attribute.name])
+        table = criterion.weigh(tables[attribute.name])
         match int(candidates.kinds[k]):
             case kind if kind in (EQUALS, BELOW):
                 codes = np.arange(len(table))

@@ -1,4 +1,4 @@
-"""Queries for scores of all complete trees, and for tables of the leaves of released ones."""
+"""Queries for scores of all complete trees, and for tables of the leaves of released trees."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dpframework_trees.tree_data import TreeData
 
 
 def pack(block: Block, candidates: Candidates) -> NDArray[np.uint64]:
-    """Return one bit a row for each test that holds, shape (tests, words)."""
+    """Return, for each test, one bit per row, which is 1 where the test holds, shape (tests, words)."""
     bits = _bytes(len(candidates), block.rows)
     names = [candidates.schema.attributes[k].name for k in candidates.attributes]
     asked = list(zip(candidates.owner.tolist(), candidates.kinds.tolist(), candidates.codes.tolist(), strict=True))
@@ -41,7 +41,7 @@ def pack(block: Block, candidates: Candidates) -> NDArray[np.uint64]:
 
 
 def pack_classes(classes: NDArray[Any], number: int) -> NDArray[np.uint64]:
-    """Return one bit a row for each class, shape (classes, words)."""
+    """Return, for each class, one bit per row, which is 1 for the rows of the class, shape (classes, words)."""
     bits = _bytes(number, len(classes))
     for c in range(number):
         bits[c, : (len(classes) + 7) // 8] = np.packbits(classes == c, bitorder="little")
@@ -49,7 +49,7 @@ def pack_classes(classes: NDArray[Any], number: int) -> NDArray[np.uint64]:
 
 
 def all_of(rows: int) -> NDArray[np.uint64]:
-    """Return the set of all of `rows` rows."""
+    """Return the set of all rows, for a number of rows."""
     return np.asarray(pack_classes(np.zeros(rows, dtype=np.uint8), 1)[0])
 
 
@@ -67,16 +67,17 @@ def _words(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
 class TreeScores(CriterionScores):
     """The score of every complete tree of a depth, the sum of a criterion over its leaves.
 
-    Its answer is not the scores, of which there are too many, but what a tree sampler computes them from.
+    There are too many scores for an answer. The query answers with data from which a tree sampler computes scores.
 
     Attributes
     ----------
     tests
-        What each node may ask.
+        The tests that each node may have.
     depth
         The number of levels.
     counted
-        Whether its answer is `TreeCounts`, which the exact sampler reads: see `tree_counts.enough`.
+        Whether the answer is `TreeCounts`, which the exact sampler reads, or else `TreeData` (see
+        `tree_counts.counts_suffice`).
     """
 
     name = "tree-scores"
@@ -86,7 +87,7 @@ class TreeScores(CriterionScores):
 
     @property
     def gathers(self) -> bool:
-        """A bit for each row and test, unless counts are enough."""
+        """Whether the query gathers rows: one bit for each row and test, unless it answers with counts."""
         return not self.counted
 
     @property
@@ -105,14 +106,14 @@ class TreeScores(CriterionScores):
         return self.criterion.rounding(self.target.size, self.rows.bound, self.depth + 1)
 
     def coordinates(self, answer: TreeData | TreeCounts) -> NDArray[np.float64]:
-        """Return the scores of all trees, or of some if they are more than 2000."""
+        """Return the scores of all trees, or of 2000 random ones if there are more."""
         trees = np.random.default_rng(0).integers(0, len(self.tests), (2000, 2**self.depth - 1))
         if self.answer_length <= len(trees):
             trees = np.array(list(itertools.product(range(len(self.tests)), repeat=trees.shape[1])))
         return answer.scores(trees)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
-        """Return this block's rows as bits sorted by class, tests before classes, or the cells of `TreeCounts`."""
+        """Return this block's rows as bits sorted by class, for tests and then classes; or `TreeCounts.cells`."""
         if self.counted:
             tiles = (self._pack(tile) for tile in block.tiles(TILE))
             return count_cells(tiles, len(self.tests), self.target.size, self.depth)
@@ -126,11 +127,11 @@ class TreeScores(CriterionScores):
 
     @property
     def tabled(self) -> bool:
-        """Whether counts are enough."""
+        """Whether cross tables are enough to answer."""
         return self.counted
 
     def tables(self, **inputs: Any) -> JointCounts | None:
-        """Return the cross tables of all sets of tests and the class, if counts are enough."""
+        """Return the cross tables of all sets of tests and the class, or None if they are not enough."""
         if not self.counted:
             return None
         number, order = len(self.tests), 3 if self.depth == 3 else 2
@@ -142,13 +143,13 @@ class TreeScores(CriterionScores):
         return attrs.evolve(joint, assemble=lambda counts: joint.assemble(counts).reshape(*shape, -1).astype(np.int32))
 
     def _pack(self, block: Block) -> tuple[NDArray[np.uint64], list[int]]:
-        """Return one bit a row for each test, rows sorted by class, and how many rows are of each class."""
+        """Return one bit per row for each test, with rows sorted by class, and the number of rows of each class."""
         index, classes = block.index, block.codes(self.target.name)
         parts = [block.at(index[classes == c]) for c in range(self.target.size)]
         return np.concatenate([pack(part, self.tests) for part in parts], axis=1), [part.rows for part in parts]
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> TreeData | TreeCounts:
-        """Add up counts, or put the blocks' bits side by side."""
+        """Add up the counts of all blocks, or put the bits of the blocks side by side, sorted by class."""
         if self.counted:
             return TreeCounts(engine.sum(rows, Counting(self)), self.depth, self.criterion)
         blocks = engine.map(rows, self.count)
@@ -226,20 +227,20 @@ class JointLeaves(_LeafTable):
 
     @property
     def text(self) -> str:
-        """Say how many leaves there are."""
+        """Name the numbers of leaves."""
         return f"joint histogram of {self.left} left and {self.right} right leaves"
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The numbers of leaves of either tree."""
+        """The numbers of leaves of the two trees."""
         return self.left, self.right
 
     def cells(self, block: Block, **inputs: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the leaf of either tree that each row falls in."""
+        """Return the leaf of each tree that each row falls in."""
         left: CompleteTree = inputs["left"]
         right: CompleteTree = inputs["right"]
         return left.leaf_codes(block), right.leaf_codes(block)
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the cross table of the leaves of either tree."""
+        """Return the cross table of the two trees' leaves."""
         return JointCounts([Crosstab([inputs["left"].cases, inputs["right"].cases])], operator.itemgetter(0))

@@ -1,4 +1,4 @@
-"""Queries about two views, for associations of tests and scores of all pairs of complete trees."""
+"""Queries about two views: associations between tests, and scores of all pairs of complete trees."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dpframework_trees.splits import Candidates, Split, names_in
 from dpframework_trees.tree_counts import TILE
 from dpframework_trees.tree_pairs import PairData, PairScore, some_pairs
 
-BITS_AT_ONCE = 1 << 28  # of the sets of a view: 32 MiB
+BITS_AT_ONCE = 1 << 28  # the most bits that the sets of a view take at once, which are 32 MiB
 
 
 @final
@@ -30,14 +30,15 @@ BITS_AT_ONCE = 1 << 28  # of the sets of a view: 32 MiB
 class Associations(CandidateScores):
     """How well each test of one view is associated with its best partner of the other view.
 
-    The score of a test t is the largest abs(n_tu - n_t n_u / n) over tests u of the other view: by how many rows their
-    common support exceeds, or falls short of, that of independent tests. Near n / 4 for a test that holds for half of
-    the rows and has an equal, or a negation, on the other side; near 0 for tests that hold for few or nearly all.
+    The score of a test t is the largest abs(n_tu - n_t n_u / n) over tests u of the other view. This is by how many
+    rows their common support differs from the support of independent tests. The score is near n / 4 for a test that
+    holds for half of the rows and has an equal test, or its negation, on the other side. It is near 0 for tests that
+    hold for few rows or for nearly all.
 
     Attributes
     ----------
     tests
-        What is scored; at run time, `candidates` says which of them are still to be had.
+        The tests that are scored. At run time, `candidates` holds the tests that may still be chosen.
     others
         The tests of the other view.
     """
@@ -48,7 +49,7 @@ class Associations(CandidateScores):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Those that the tests of either view are about."""
+        """The names of the attributes that the tests of both views read."""
         return names_in(self.tests, self.others)
 
     @property
@@ -65,24 +66,24 @@ class Associations(CandidateScores):
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """1 under either relation.
 
-        Let a and b be the shares of rows that t and u hold for, and let a row be added for which they hold or not,
-        x, y in {0, 1}. Then n_tu - n_t n_u / n changes by n / (n + 1) (x - a) (y - b), which lies in (-1, 1). When a
-        row (x, y) is replaced by (x', y'), it changes by the change of x y, less a (y' - y) + b (x' - x) + (x' - x)
-        (y' - y) / n: in (-1, 1) for each of the nine cases. The largest absolute value of several numbers changes by
-        no more than the one that changes most.
+        Let a and b be the shares of rows that t and u hold for. Let x and y in {0, 1} say whether t and u hold for an
+        added row. Then n_tu - n_t n_u / n changes by n / (n + 1) (x - a) (y - b), which lies in (-1, 1). If a row
+        (x, y) is replaced by (x', y'), it changes by the change of x y minus
+        a (y' - y) + b (x' - x) + (x' - x) (y' - y) / n, which lies in (-1, 1) in each of the nine cases. The largest
+        absolute value of several numbers changes by at most as much as the number that changes most.
         """
         source = "n times a covariance of two tests changes by less than 1: derived in queries/views.py"
         return (Sensitivity(Norm.LINF, 1, 1, source=source),)
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """The association of two tests: the largest of several moves no further than one."""
+        """The association of two tests, which is enough, since the largest of several moves no further than one."""
         both, first, second, neither = counted = cells("both", "first", "second", "neither")
         expected = (both + first) * (both + second) / (both + first + second + neither)
         return (score_claims(self.name, Cells(counted, absolute(both - expected)), 1, 1, 1, self._score),)
 
     def _score(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
-        """Return the association of two tests, from the rows that both, one or neither hold for."""
+        """Return the association of two tests, from the numbers of rows that both, one or neither hold for."""
         both, first, second, _ = counts.tolist()
         return float(self.answer(np.array([[both, both + first], [both + second, counts.sum()]]))[0])
 
@@ -92,9 +93,9 @@ class Associations(CandidateScores):
         return given
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
-        """Return the rows of tests, of tests of the other view, of both, and in the last places of all.
+        """Return how many rows each test and each test of the other view both hold for.
 
-        Shape (tests + 1, tests of the other view + 1).
+        The shape is (tests + 1, tests of the other view + 1). The last row and the last column stand for all rows.
         """
         from dpframework_trees.kernels import count_common
 
@@ -106,7 +107,7 @@ class Associations(CandidateScores):
         return counts
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the cross tables of the attributes that the tests of either view are about."""
+        """Return the cross tables of the attributes that the tests of both views read."""
         given: Candidates = inputs["candidates"]
         left, right = (
             [*sets_of(tests, 1, lambda t: t), RowSets.everyone(len(tests))] for tests in (given, self.others)
@@ -115,7 +116,7 @@ class Associations(CandidateScores):
         return attrs.evolve(joint, assemble=lambda counts: joint.assemble(counts)[0])
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:
-        """Score the tests that are given."""
+        """Return the score of each given test, shape (tests,)."""
         rows = counts[-1, -1]
         if rows == 0:
             return np.zeros(len(counts) - 1)
@@ -126,24 +127,24 @@ class Associations(CandidateScores):
 @final
 @attrs.frozen
 class TreePairScores(ReadsAmong):
-    """The score of every pair of complete trees, the first for a class, the second for the first's leaves.
+    """The score of every pair of complete trees, where the first predicts a class, and the second the first's leaves.
 
-    Its answer is what a sampler of pairs computes scores from.
+    There are too many scores for an answer. The query answers with data from which a sampler of pairs computes scores.
 
     Attributes
     ----------
     score
-        How the two trees' scores are put together (see `tree_pairs`).
+        The score of a pair, which combines the scores of both trees (see `tree_pairs`).
     target
         The class attribute, of the second tree's view.
     first, second
-        The tests that each tree may ask.
+        The tests that each tree may have.
     depth
-        The number of levels of either tree.
+        The number of levels of each tree.
     rows
-        Their public number, if there is one.
+        The public number of rows. None if there is none.
     counted
-        Whether its answer is `SplitPairCounts`, which the exact sampler reads.
+        Whether the answer is `SplitPairCounts`, which the exact sampler reads, or `PairData`.
     """
 
     name = "tree-pair-scores"
@@ -158,7 +159,7 @@ class TreePairScores(ReadsAmong):
 
     @property
     def gathers(self) -> bool:
-        """A bit for each row and test, unless counts are enough."""
+        """Whether the query gathers rows: one bit for each row and test, unless it answers with counts."""
         return not self.counted
 
     @property
@@ -178,8 +179,8 @@ class TreePairScores(ReadsAmong):
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """The score of a pair, of the two trees' scores and of the norm of the first tree's sizes."""
-        return self.score.scored
+        """The score of a pair as a formula (see `PairScore.formula_claims`)."""
+        return self.score.formula_claims
 
     @property
     def rounding(self) -> Fraction:
@@ -187,14 +188,14 @@ class TreePairScores(ReadsAmong):
         return self.score.rounding(self.target.size, 2**self.depth, self.rows)
 
     def coordinates(self, answer: PairData | SplitPairCounts) -> NDArray[np.float64]:
-        """Return the scores of all pairs if they are few, else of some."""
+        """Return the scores of all pairs, or of 2000 random ones if there are more."""
         pairs = list(some_pairs((len(self.first), len(self.second)), self.depth, 2000))
         if isinstance(answer, SplitPairCounts):
             return answer.scores(*(np.array(trees) for trees in zip(*pairs, strict=True)))
         return np.array([answer.score(*pair) for pair in pairs])
 
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
-        """Return this block's rows as bits, both trees' tests and then the classes; or `SplitPairCounts.cells`."""
+        """Return this block's rows as bits, for both trees' tests and then the classes; or `SplitPairCounts.cells`."""
         if self.counted:
             sets = max(sets_of_tests(len(tests), self.depth) for tests in (self.first, self.second))
             tiles = block.tiles(min(TILE, max(64, BITS_AT_ONCE // sets)))
@@ -203,11 +204,14 @@ class TreePairScores(ReadsAmong):
 
     @property
     def tabled(self) -> bool:
-        """Whether counts are enough."""
+        """Whether cross tables are enough to answer."""
         return self.counted
 
     def tables(self, **inputs: Any) -> JointCounts | None:
-        """Return the cross tables of the views' sets of tests, and of the first view's sets and the class."""
+        """Return the cross tables of both views' sets of tests, and of the first view's sets and the class.
+
+        None if they are not enough to answer.
+        """
         if not self.counted:
             return None
         sides = []
@@ -234,14 +238,14 @@ class TreePairScores(ReadsAmong):
         return cells
 
     def _sets(self, bits: NDArray[np.uint64], rows: int) -> NDArray[np.uint64]:
-        """Return the sets of tests that are counted of a view, and the set of all rows."""
+        """Return the rows of each counted set of a view's tests, and the set of all rows, shape (sets, words)."""
         if self.depth > 1:
             low, high = np.triu_indices(len(bits))
             bits = bits[low] & bits[high]
         return np.concatenate([bits, all_of(rows)[np.newaxis]])
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> PairData | SplitPairCounts:
-        """Add up counts, or put the blocks' bits side by side."""
+        """Add up the counts of all blocks, or put the bits of the blocks side by side."""
         tests, of_first = (len(self.first), len(self.second)), len(self.first)
         if self.counted:
             return SplitPairCounts(engine.sum(rows, Counting(self)), tests, self.depth, self.score)
@@ -251,5 +255,5 @@ class TreePairScores(ReadsAmong):
 
 
 def _place(tests: int, low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the places of pairs of tests among all, each with itself and those after it in turn."""
+    """Return the positions of pairs of tests low <= high among all such pairs, ordered by low and then by high."""
     return np.asarray(low * tests - low * (low - 1) // 2 + high - low)

@@ -1,4 +1,4 @@
-"""Alternating trees, each on the other view with the last tree's leaves as classes."""
+"""Trees on the two views in turn, each with the leaves of the tree before as its classes."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from dpframework_trees.queries import JointLeaves, SplitScores, TreeScores
 from dpframework_trees.redescribe.starts import EXAMPLE_SCHEMA, OTHER, STARTING_TEST, Start, TreeRedescriptions
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 from dpframework_trees.splits import Candidates, cut_of
-from dpframework_trees.tree_counts import enough
+from dpframework_trees.tree_counts import counts_suffice
 from dpframework_trees.weights import require_feasible
 
 
 def leaves_attribute(name: str, depth: int) -> Attribute:
-    """Return the derived attribute that says which leaf of a tree of a depth a row is in."""
+    """Return the derived attribute that says in which leaf of a complete tree of this depth a row is."""
     return Categorical(name, [str(k + 1) for k in range(2**depth)])
 
 
@@ -54,15 +54,15 @@ def exact_tree(
     name
         The name of the step.
     scored
-        The criterion, the classes and the levels.
+        The criterion, the class attribute and the number of levels.
     share
-        The share of the budget.
+        The epsilon of the tree.
     tests
-        What a node may ask.
+        The tests that a node may have.
     rows
-        A public bound on their number, if there is one.
+        A public bound on the number of rows. None if there is none.
     read
-        The attributes that the tree may read.
+        The names of the attributes that the tree may read.
 
     Raises
     ------
@@ -71,22 +71,22 @@ def exact_tree(
     """
     criterion, target, depth = scored
     require_feasible(len(tests), depth)
-    counted = enough(len(tests), target.size, depth)
+    counted = counts_suffice(len(tests), target.size, depth)
     scores = TreeScores(criterion, target, KnownRows(rows), tests, depth, counted, among=read)
     return step(name, scores, ExactTrees(share), threshold=rows)
 
 
 @attrs.frozen
 class _Alternating(TreeRedescriptions):
-    """Trees on either view in turn, each for the leaves of the last one.
+    """Trees on the two views in turn, each with the leaves of the tree before as its classes.
 
     Parameters
     ----------
     rounds
-        How many trees follow the first one: each gives redescriptions together with the one before.
+        How many trees follow the first one. Each gives redescriptions together with the tree before it.
     tree_share
-        The share of the budget that the trees get, with the selection of a start, in equal parts; the tables have the
-        rest. The paper has equal parts for all: (`rounds` + 1) / (2 `rounds` + 1).
+        The share of the budget for the trees and the selection of a start, which get equal parts of it. The tables get
+        the rest. The paper has equal parts for all trees and tables, which is (`rounds` + 1) / (2 `rounds` + 1).
     """
 
     rounds: int = attrs.field(default=1, validator=whole_number(most=100))
@@ -96,15 +96,17 @@ class _Alternating(TreeRedescriptions):
 
     @classmethod
     def published(cls, epsilon: Any, starts: Iterable[str], **changes: Any) -> Self:
-        """Return the miner with the settings of Mihelčić and Miettinen 2023 (Table 6), but for the parameters given.
+        """Return the miner with the settings of Mihelčić and Miettinen 2023 (Table 6), except for those in `changes`.
 
         Parameters
         ----------
         epsilon
             The budget.
         starts
-            The attributes that trees start from, drawn without looking at the rows. The paper has one with four
-            alternations, or, in its stable setting, four with one each (`rounds=1`).
+            The attributes that trees start from, drawn without looking at the rows. The paper has one start with four
+            alternations or, in its stable setting, four starts with one alternation each (`rounds=1`).
+        **changes
+            Parameters of the miner that differ from the paper's.
         """
         rounds = changes.get("rounds", 4)
         equal = {"tree_share": Fraction(rounds + 1, 2 * rounds + 1)}
@@ -117,7 +119,7 @@ class _Alternating(TreeRedescriptions):
         return criterion_named("norm") if self.sensitivity == "tight" else PUBLISHED_GINI
 
     def shares(self, schema: Schema) -> tuple[Fraction, Fraction]:
-        """Return the budget of each selection and tree of a start, and of each table."""
+        """Return the epsilon of each selection and each tree, and the epsilon of each table."""
         each, selections = self.epsilon / self.number(schema), self.named_starts(schema) is None
         return each * self.tree_share / (self.rounds + 1 + selections), each * (1 - self.tree_share) / self.rounds
 
@@ -125,7 +127,8 @@ class _Alternating(TreeRedescriptions):
         """Plan, for each start, its selection, a tree, then `rounds` times a tree and a table."""
         starts, scopes = self.starts_on(schema), []
         tests, (share, counting) = self.tests(schema), self.shares(schema)
-        read = self.read(tests, schema)  # of both views: a class that was derived depends on what it was derived from
+        # Attributes of both views, since a derived class depends on the attributes that it is derived from.
+        read = self.read(tests, schema)
         for start in starts:
             view, target = OTHER[start.view], start.target
             parts = self.selection(tests, start, share)
@@ -140,11 +143,11 @@ class _Alternating(TreeRedescriptions):
 
     @property
     def derived_names(self) -> tuple[str, ...]:
-        """The names of the attributes that are derived."""
+        """The names of the attributes that the miner derives."""
         return (STARTING_TEST, *(self.leaves_attribute(k + 1).name for k in range(self.rounds)))
 
     def leaves_attribute(self, number: int) -> Attribute:
-        """Return the derived attribute that says which leaf of a tree a row is in."""
+        """Return the derived attribute that says in which leaf of tree `number` a row is."""
         return leaves_attribute(f"leaf of tree {number}", self.max_depth)
 
     def tree_plan(
@@ -156,7 +159,7 @@ class _Alternating(TreeRedescriptions):
         rows: int | None,
         read: tuple[str, ...],
     ) -> Node:
-        """Plan one tree, which may read some attributes."""
+        """Plan one tree, which may read the attributes named in `read`."""
         raise NotImplementedError
 
     def tree_steps(self, i: int) -> list[str]:
@@ -170,7 +173,7 @@ class _Alternating(TreeRedescriptions):
     def mine_from(
         self, table: PrivateTable, tests: Mapping[View, Candidates], start: Start
     ) -> list[tuple[list[Redescription], int]]:
-        """Alternate."""
+        """Release trees on the two views in turn, and the table of each two successive trees."""
         view = OTHER[start.view]
         trees: dict[View, CompleteTree] = {}
         found = []
@@ -191,7 +194,7 @@ class _Alternating(TreeRedescriptions):
 class AltExpM(_Alternating):
     """Redescriptions from alternating trees grown level by level (Mihelčić and Miettinen 2023, AltExpM).
 
-    Every level of a tree gets an equal share of its budget; siblings are released in parallel.
+    Every level of a tree gets an equal share of its budget, and siblings are released in parallel.
     """
 
     name = "alt-expm"
@@ -205,7 +208,7 @@ class AltExpM(_Alternating):
         rows: int | None,
         read: tuple[str, ...],
     ) -> Node:
-        """Plan the levels of a tree, the siblings of each in parallel."""
+        """Plan the levels of a tree, with siblings in parallel."""
         scores = SplitScores(self.criterion, target, KnownRows(rows), len(tests), among=read)
         epsilon = share / self.max_depth
         tight = self.sensitivity == "tight"
@@ -221,8 +224,8 @@ class AltExpM(_Alternating):
         chosen = np.zeros(2**self.max_depth - 1, dtype=np.int64)
         parts = [table.scope(name)]
         while parts:
-            node = len(parts) - 1  # the first one of this level
-            # a choice among one needs no release
+            node = len(parts) - 1  # the first node of this level
+            # A single test needs no release.
             asked = ((part, "split", {"candidates": tests}) for part in parts)
             splits: list[Any] = [tests[0]] * len(parts) if len(tests) == 1 else PrivateTable.release_many(asked)
             chosen[node : node + len(splits)] = [tests.position(split) for split in splits]
@@ -234,7 +237,7 @@ class AltExpM(_Alternating):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return the tight and the published settings, two levels deep, and several starts and rounds."""
+        """Return examples: the default, the published sensitivity, and several starts and rounds."""
         from dpframework_trees.redescribe.witnesses import pure_leaves, rounds_level_by_level, two_levels
 
         rounds = cls(3, starts=2, rounds=2, max_depth=1)
@@ -253,10 +256,10 @@ class AltMCMC(_Alternating):
     Parameters
     ----------
     sampler
-        "exact" draws from the distribution that the claim is about; "mcmc" walks towards it (Bai et al. 2017), for
-        trees that are too many for the exact one, and assumes that `iterations` steps get there.
+        "exact" draws from the exponential mechanism on all trees. "mcmc" walks towards it (Bai et al. 2017), for more
+        trees than the exact sampler can handle, and assumes that `iterations` steps get there.
     iterations
-        The iterations of a walk.
+        The number of steps of a walk.
     """
 
     name = "alt-mcmc"
@@ -265,7 +268,7 @@ class AltMCMC(_Alternating):
 
     @classmethod
     def published(cls, epsilon: Any, starts: Iterable[str], **changes: Any) -> Self:
-        """Return the miner with the settings of Mihelčić and Miettinen 2023, where trees come from a walk."""
+        """Return the miner with the settings of Mihelčić and Miettinen 2023, where trees are drawn by a walk."""
         return super().published(epsilon, starts, **{"sampler": "mcmc", **changes})
 
     def tree_plan(
@@ -289,7 +292,7 @@ class AltMCMC(_Alternating):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return both samplers, and the published sensitivity."""
+        """Return examples: both samplers, the published sensitivity, and several starts and rounds."""
         from dpframework_trees.redescribe.witnesses import (
             pure_leaves_at_once,
             rounds_of_whole_trees,
@@ -310,7 +313,7 @@ class AltMCMC(_Alternating):
 
 
 def _bound_of_paper(miner: type[_Alternating]) -> Example:
-    """Return the published bound on the scores of trees, on tables that lose nearly all of it."""
+    """Return an example with the published bound on the scores of trees, and tables that lose as much as possible."""
     from dpframework_trees.redescribe.witnesses import PUBLISHED, other_animals, pure_leaves_at_once
 
     published = miner(2, starts=["wolf"], sensitivity="published", max_depth=1)

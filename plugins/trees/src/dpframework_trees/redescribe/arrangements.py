@@ -1,7 +1,7 @@
 """How a budget is shared between matches that are read together and a forest, by epsilon and the number of rows.
 
-The number is public, or a noisy one that the miner releases first. So a plan holds one arrangement, or a branch for
-each that the released number may choose.
+The number of rows is public, or a noisy number that the miner releases first. So a plan holds one arrangement, or a
+branch for each arrangement that the released number may choose.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import attrs
 
 from dpframework.redescriptions import DESIGNS, budget_of_choices, choices_carried
 
-MOST = max(DESIGNS)  # matches of one joint distribution
-#: From which epsilon * rows on: how many matches are read together, in how many groups. Below there is a forest alone.
+MOST = max(DESIGNS)  # the most matches of one joint distribution
+#: The least epsilon * rows, and the number of matches per group and of groups from there on. Below there is a forest.
 PAYS = ((420, 5, 1), (620, 7, 1), (1_500, 9, 1), (5_500, 9, 2))
-CHOOSE_FROM = 20  # candidates for each match: of fewer, the last ones are no ties
-CHOOSE_FROM_IN_GROUPS = 1_000  # for each match of several groups: of fewer, those of the second group are weak
-CHOICES = Fraction(3, 5)  # of the budget of a forest; its tables have the rest
+CHOOSE_FROM = 20  # the fewest candidates per match: with fewer, the last matches would have no real tie
+CHOOSE_FROM_IN_GROUPS = 1_000  # the same for several groups: with fewer, the matches of the second group are weak
+CHOICES = Fraction(3, 5)  # the share of a forest's budget for its choices; its tables get the rest
 MOST_TREES = 9
-LOTTERY = 0.4  # of the rows: where a choice of two levels may be so far from the best, one level is all
+LOTTERY = 0.4  # the share of rows that a choice may be off by: if it is more with two levels, trees have one level
 
 
 @final
@@ -33,15 +33,15 @@ class Arrangement:
     Attributes
     ----------
     matches
-        How many are read together; 0 for none.
+        The number of matches that are read together in each group; 0 for none.
     groups
-        How many times.
+        The number of groups of matches.
     trees
-        The number of pairs of trees; 0 for none.
+        The number of pairs of trees in the forest; 0 for no forest.
     depth
-        The levels of each tree.
+        The number of levels of each tree.
     forest
-        The share of the budget that the forest has.
+        The share of the budget that the forest gets.
     """
 
     matches: int
@@ -52,21 +52,21 @@ class Arrangement:
 
     @property
     def name(self) -> str:
-        """The name of its branch in a plan."""
+        """The name of the arrangement's branch in a plan."""
         if self.matches:
             return f"{self.matches * self.groups} matches"
         return f"{self.trees} tree{'s' * (self.trees > 1)} of {self.depth} level{'s' * (self.depth > 1)}"
 
     @classmethod
     def of(cls, carried: float, candidates: int) -> Arrangement:
-        """Return what pays.
+        """Return the arrangement that finds most.
 
         Parameters
         ----------
         carried
             Epsilon times the number of rows.
         candidates
-            How many matches there are to choose from.
+            The number of matches to choose from.
         """
         matches, groups = 0, 0
         for least, number, times in PAYS:
@@ -76,18 +76,19 @@ class Arrangement:
         if matches:
             return cls(matches, groups, 0, 0, Fraction(0))
         trees = choices_carried(_of_level(carried), candidates, MOST_TREES)
-        return cls(0, 0, trees, levels(carried, candidates), Fraction(1))
+        return cls(0, 0, trees, choose_levels(carried, candidates), Fraction(1))
 
     @classmethod
-    def asked(cls, matches: int, trees: int | None, carried: float, candidates: int) -> Arrangement:
-        """Return what a user asks for: these matches, in groups of at most `MOST`, and a forest or not.
+    def from_parameters(cls, matches: int, trees: int | None, carried: float, candidates: int) -> Arrangement:
+        """Return the arrangement that a user asks for: matches in groups of at most `MOST`, and a forest or none.
 
         Parameters
         ----------
         matches
             The number of matches.
         trees
-            The number of trees, None for no forest beside matches, and for as many trees as the budget carries else.
+            The number of pairs of trees. With None, there is no forest if there are matches, and else as many trees as
+            the budget is enough for.
         carried, candidates
             See `of`.
         """
@@ -99,29 +100,29 @@ class Arrangement:
         of_forest = float(share) * carried
         if trees is None:
             trees = choices_carried(_of_level(of_forest), candidates, MOST_TREES)
-        return cls(of_group, groups, trees, levels(of_forest, candidates), share)
+        return cls(of_group, groups, trees, choose_levels(of_forest, candidates), share)
 
     @classmethod
     def possible(cls, most: float, candidates: int) -> tuple[Arrangement, ...]:
-        """Return all that `of` may choose up to this epsilon * rows, the smallest first."""
+        """Return all arrangements that `of` may return for epsilon * rows up to `most`, in increasing order of it."""
         edges = [edge for edge in sorted(_edges(candidates)) if edge <= most]
         low = [0.0, *edges]
         inside = [(low + high) / 2 for low, high in zip(low, [*edges, min(most, 2 * low[-1] + 1)], strict=True)]
         return tuple(dict.fromkeys(cls.of(carried, candidates) for carried in inside))
 
 
-def levels(carried: float, candidates: int) -> int:
-    """Return 2, or 1 where a choice at half of the budget for choices would be a lottery."""
+def choose_levels(carried: float, candidates: int) -> int:
+    """Return the number of levels: 2, or 1 if a choice at half of the budget for choices would be a lottery."""
     return 1 if math.log(max(candidates, 2)) > LOTTERY * _of_level(carried) else 2
 
 
 def _of_level(carried: float) -> float:
-    """Return the part of epsilon * rows that the choices of one of two levels have."""
+    """Return the part of epsilon * rows for the choices of one level, in a forest of two levels."""
     return float(CHOICES / 2) * carried
 
 
 def _edges(candidates: int) -> Iterator[float]:
-    """Yield each epsilon * rows at which another arrangement may begin to pay."""
+    """Yield each epsilon * rows at which `Arrangement.of` may begin to return another arrangement."""
     yield from (least for least, _, _ in PAYS)
     of_level = _of_level(1)
     yield math.log(max(candidates, 2)) / LOTTERY / of_level

@@ -1,9 +1,9 @@
 """Matches that are counted in overlapping tables of three, and read together from one fitted joint distribution.
 
-Each match is selected as the roots of a forest are, different from both sides of those before it. Then tables of three
-matches count rows by which sides hold, by a design in which every two matches meet
-(`dpframework.redescriptions.DESIGNS`).
-Half of the budget is for the selections, half for the tables; what is read off them is post-processing.
+Each match is selected like a root of a forest, and must differ from both sides of the matches before it. Then tables of
+three matches count rows by which sides hold. They follow a design in which every two matches occur in the same table
+(`dpframework.redescriptions.DESIGNS`). Half of the budget is for the selections, and half for the tables. Reading
+redescriptions from the tables is post-processing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dpframework.redescriptions import (
 from dpframework.run import PrivateTable
 from dpframework_trees.redescribe.arrangements import Arrangement
 
-TOGETHER = 3  # matches of a table
+TOGETHER = 3  # how many matches a table counts
 
 
 def plan_matches(
@@ -45,15 +45,15 @@ def plan_matches(
     Parameters
     ----------
     scores
-        The scores of matches.
+        The query for the scores of matches.
     arranged
-        How many there are.
+        The arrangement, which says how many matches and groups there are.
     epsilon
-        The epsilon of all of these.
+        The epsilon of all selections and tables.
     uses
-        The step that says how many rows there are, if one does.
+        The name of the step that releases the number of rows, if there is one.
     threshold
-        The rows by which noise hides all that a match can gain.
+        The noise, in rows, that would hide the largest possible score of a match.
     """
     number = arranged.matches * arranged.groups
     tables = len(DESIGNS[arranged.matches]) * arranged.groups
@@ -71,15 +71,15 @@ def mine_matches(
     Parameters
     ----------
     table
-        The table.
+        The private table.
     arranged
-        How many matches there are.
+        The arrangement, which says how many matches and groups there are.
     wanted
-        What redescriptions must be.
+        The conditions that redescriptions must fulfil.
     given
-        What scores are given at run time beside the matches before.
+        Inputs of the scores at run time, besides the earlier matches.
     few
-        Whether a match is to hold for few rows.
+        Whether matches should hold for few rows.
     """
     chosen: list[Match] = []
     for _ in range(arranged.matches * arranged.groups):
@@ -95,12 +95,16 @@ def mine_matches(
 
 
 def news_of(match: Match, *, few: bool) -> Sequence[Description]:
-    """Return the sets of rows that other matches should differ from: not from nearly all rows, if a match has few."""
+    """Return the sets of rows that later matches should differ from.
+
+    They are the rows that both sides of a match hold for, and the rows that neither side holds for. If matches hold for
+    `few` rows, the second set is nearly all rows, so only the first set is returned.
+    """
     return match.parts[:1] if few else match.parts
 
 
 def _tables(table: PrivateTable, group: Sequence[Match]) -> OverlappingTables:
-    """Release the tables of one group."""
+    """Release the tables of one group of matches."""
     counts = []
     for line in DESIGNS[len(group)]:
         left, right = zip(*(group[k].sides for k in line), strict=True)

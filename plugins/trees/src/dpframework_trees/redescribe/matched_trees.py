@@ -1,16 +1,17 @@
-"""A forest of trees of two levels, each node a matched pair of tests, one of either view.
+"""A forest of pairs of trees of up to two levels, where each node is a match: a test of each view.
 
-At a root a match is selected by `dpframework.redescriptions.MatchScores`: a test of either view that hold for the same
-rows, or for opposite ones. It is different from both sides of the roots before it. The rows of both sides are one
-part, the rows of neither side another, and the rest drop out. In each part one more match is selected, in parallel. The
-tests of a view are a tree of that view, and one table of leaves by leaves holds the counts of all unions of leaves.
+At a root a match is selected by `dpframework.redescriptions.MatchScores`: two tests, one of each view, that hold for
+the same rows or for opposite rows. It differs from both sides of the roots before it. The rows that both sides hold for
+are one part, and the rows that neither side holds for are another; all other rows drop out. In each part one more match
+is selected, in parallel. The tests of a view make a tree of that view. One table of the leaves of both trees gives the
+counts of all unions of leaves.
 
-Claim: pure epsilon under either relation, and zCDP, without assumptions. The selections have spread 1 whatever the
-table (see `dpframework.redescriptions`), and what they are given comes from releases; a row is in one part, and in one
-cell of the table. There is no walk, and no test to start from.
+Claim: pure epsilon under either relation, and zCDP, without assumptions. The scores of a selection have spread 1 on any
+table (see `dpframework.redescriptions`), and the inputs of a selection come from releases. A row is in one part, and
+in one cell of the table. There is no walk, and no test to start from.
 
-Where the number of rows is secret, a fiftieth of the budget releases it first. It chooses one branch of the plan, and
-the rows beyond which a match gains nothing. Each branch costs the rest.
+If the number of rows is secret, a fiftieth of the budget releases it first. The released number chooses one branch of
+the plan, and the number of rows beyond which a match gains nothing. Each branch costs the rest of the budget.
 """
 
 from __future__ import annotations
@@ -64,14 +65,14 @@ from dpframework_trees.redescribe.joint_matches import TOGETHER, mine_matches, n
 from dpframework_trees.redescribe.sides import candidates_of_sides, sides_of
 from dpframework_trees.splits import Candidates
 
-SLACK = Fraction(8, 100)  # above the index aimed at: less than that is not reported
+SLACK = Fraction(8, 100)  # how far above the target the cautious Jaccard index must be for a pair to be reported
 
 
 def _number_read(_: object, attribute: object, number: int) -> None:
-    """Refuse a number of matches of which no design is known."""
+    """Refuse a number of matches for which no design is known."""
     if number not in (0, *DESIGNS) and (number < 0 or number % MOST or number > 10 * MOST):
         raise InputError(
-            f"matches is {number}; accepted are 0, {', '.join(map(str, DESIGNS))}, and multiples of {MOST}"
+            f"matches is {number}; give 0, {', '.join(map(str, DESIGNS))}, or a multiple of {MOST} up to {10 * MOST}"
         )
 
 
@@ -83,25 +84,27 @@ class MatchedTrees(Miner):
     Parameters
     ----------
     epsilon
-        The budget. Where the number of rows is secret and decides what the rest is for, a fiftieth releases it.
+        The budget. If the number of rows is secret and decides how the budget is used, a fiftieth releases this number.
     trees
-        How many pairs of trees. By default what the budget carries, from 1 to 9: each choice should be within 8 % of
-        the rows of the best one, roughly. If it is given, and `matches` is not, there are trees alone.
+        The number of pairs of trees. By default from 1 to 9, as many as the budget is enough for: each choice should be
+        at most about 8 % of the rows worse than the best. If it is given and `matches` is not, there are trees only.
     matches
-        How many matches are counted in overlapping tables of three and read together, of 0, 5, 7, 9 and multiples of 9
-        (`dpframework_trees.redescribe.joint_matches`). By default as many as pay: a forest alone where the budget or
-        the rows are few, and matches alone above. If it is given and `trees` is not, there are matches alone.
+        The number of matches that are counted in overlapping tables of three and read together: 0, 5, 7, 9, or a
+        multiple of 9 up to 90 (`dpframework_trees.redescribe.joint_matches`). By default there is only a forest if
+        epsilon times the number of rows is small or there are few candidates, and else there are only matches. If it is
+        given and `trees` is not, there are matches only.
     target_jaccard
-        The Jaccard index aimed at; only what is above it is returned. Lower it where nothing is found: then pairs with
-        weaker ties come out.
+        The Jaccard index that matches should exceed. A redescription is returned if its index, minus one standard
+        deviation of the noise, is at least 0.08 above this. If nothing is found, lower it to find weaker ties.
     min_support, max_support
-        Of rows that both sides of a redescription hold for, the fewest; of rows that either side holds for, the most.
-        By default a fiftieth and seven tenths of the rows.
+        The least number of rows that both sides of a redescription hold for, and the largest number of rows that each
+        side may hold for. By default a fiftieth and seven tenths of the rows.
     rare
-        To look for what few rows have: both sides of a match are to hold for fewer rows than this, and it gains most at
-        half as many. Then `max_support` is this by default, and `min_support` a tenth of it. Noise must be small beside
-        such supports: the plan is that of a table of five thirds as many rows, and DP007 says if a choice is a lottery.
-        On the left view, values and what is below a cut are looked at; name the views the other way round for the rest.
+        Set this to find what only few rows have. Both sides of a match should hold for fewer rows than this, and the
+        score is largest at `target_jaccard` times this number. By default, `max_support` is then this number, and
+        `min_support` a tenth of it. Noise must be small compared with such supports. The plan is made as if the table
+        had `rare` times `target_jaccard` / 0.3 rows, and DP007 warns if a choice is a lottery. On the left view only
+        values and ranges below a cut are looked at; swap the views for the opposite ones.
     left, right
         Names of the attributes of each side; by default those of the schema's views. No attribute may be on both.
     """
@@ -119,7 +122,7 @@ class MatchedTrees(Miner):
     rare: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number(2)), kw_only=True)
 
     def sides(self, schema: Schema) -> dict[View, tuple[Attribute, ...]]:
-        """Return the attributes of either side (see `sides_of`)."""
+        """Return the attributes of each side (see `sides_of`)."""
         return sides_of(schema, self.left, self.right)
 
     def scores(self, schema: Schema, *, root: bool) -> MatchScores:
@@ -128,7 +131,8 @@ class MatchedTrees(Miner):
         Raises
         ------
         InputError
-            If the sides are refused (see `sides_of`), or no two attributes of them have a test.
+            If the sides are refused (see `sides_of`), or no attribute of one side can be tested against one of the
+            other.
         """
         sides = self.sides(schema)
         cap = cap_of(schema.row_bound) if root and schema.row_bound is not None else None
@@ -136,26 +140,26 @@ class MatchedTrees(Miner):
         return MatchScores(sides[View.LEFT], sides[View.RIGHT], self.target_jaccard, cap, given, self.rare)
 
     def counts_rows(self, schema: Schema) -> bool:
-        """Return whether the number of rows is released first: if it is secret, and decides what the budget is for."""
+        """Tell whether the number of rows is released first, as it is secret and decides how the budget is used."""
         return schema.rows is None and len(self.arrangements(schema)) > 1
 
     def arrangements(self, schema: Schema) -> tuple[Arrangement, ...]:
-        """Return how the budget may be shared between matches that are read together and trees, by public facts.
+        """Return the arrangements that public facts leave possible.
 
-        If there are several, the number of rows chooses one (`arrange`).
+        If there are several, the released number of rows chooses one (`arrange`).
         """
         candidates = self._candidates(schema)
         meant = rows_meant(schema) if self.rare is None else float(self.rare * self.target_jaccard / CAP)
         if self.matches is not None or self.trees is not None:
             carried = float(self.epsilon) * meant
-            return (Arrangement.asked(self.matches or 0, self.trees, carried, candidates),)
+            return (Arrangement.from_parameters(self.matches or 0, self.trees, carried, candidates),)
         if schema.rows is not None or self.rare is not None:
             return (Arrangement.of(float(self.epsilon) * meant, candidates),)
         most = math.inf if schema.max_rows is None else float(self.epsilon) * schema.max_rows
         return Arrangement.possible(most, candidates)
 
     def arrange(self, schema: Schema, rows: float | None = None) -> Arrangement:
-        """Return the arrangement for a number of rows that was released, or the only one."""
+        """Return the arrangement for a released number of rows, or the only possible one."""
         possible = self.arrangements(schema)
         if rows is None or len(possible) == 1:
             return possible[0]
@@ -166,7 +170,10 @@ class MatchedTrees(Miner):
         return MatchScores(sides[View.LEFT], sides[View.RIGHT], self.target_jaccard).answer_length
 
     def plan(self, schema: Schema) -> Node:
-        """Plan matches that are read together, or trees; first the number of rows, and branches, if it is secret."""
+        """Plan matches that are read together, or trees.
+
+        If the number of rows is released, the plan begins with it, and has a branch for each possible arrangement.
+        """
         if not self.counts_rows(schema):
             return sequential(*self._steps(schema, self.arrange(schema), self.epsilon))
         rest = left_by_row_count(self.epsilon)
@@ -177,13 +184,13 @@ class MatchedTrees(Miner):
         return sequential(plan_row_count(self.epsilon), either(*branches))
 
     def _threshold(self, scores: MatchScores) -> Fraction | int | None:
-        """Return the rows by which noise hides all that a match can gain."""
+        """Return the noise, in rows, that would hide the largest possible score of a match."""
         return scores.cap if self.rare is None else self.rare * self.target_jaccard
 
     def _steps(
         self, schema: Schema, arranged: Arrangement, epsilon: Fraction, uses: Sequence[str] = ()
     ) -> Iterator[Node]:
-        """Yield the matches that are read together; then, for each tree, its root, both halves, and the table."""
+        """Yield the matches that are read together, then a scope for each pair of trees: root, splits and table."""
         scores, forest = self.scores(schema, root=True), arranged.forest * epsilon
         if arranged.matches:
             yield plan_matches(scores, arranged, epsilon - forest, uses, self._threshold(scores))
@@ -203,7 +210,7 @@ class MatchedTrees(Miner):
             yield sequential(*parts, name=f"tree {k + 1}")
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the errors of supports, each a sum of cells of a table of leaves, and of the choices of matches."""
+        """Return the errors of supports, which are sums of cells of a table, and of the choices of matches."""
         if part.schema is None:
             return part.bounds_of_steps()
         likely, branch = self.arrangements(part.schema), ""
@@ -211,13 +218,16 @@ class MatchedTrees(Miner):
             likely = (self.arrange(part.schema, part.schema.about_rows),)
             branch = likely[0].name
         bits = [bits for one in likely for bits in (TOGETHER * bool(one.matches), one.depth)]
-        cells = (2 ** max(bits) - 1) ** 2  # a side holds in all cells but one at most
+        cells = (2 ** max(bits) - 1) ** 2  # A side holds in at most all cells but one.
         supports = part.branch_bound(("leaves", "table"), branch, cells)
         supports = bound_of_supports(supports, cells, self.max_support)
         return [supports, *part.bounds_of_others([supports])]
 
     def mine(self, table: PrivateTable) -> Redescriptions:
-        """Release the number of rows if it is secret, then matches or the forest, and tables. The rest is reading."""
+        """Release the number of rows if that is planned, then matches or trees with their tables.
+
+        The rest is post-processing.
+        """
         schema, released = table.schema, None
         given: dict[str, int] = {}
         if self.counts_rows(schema):
@@ -243,7 +253,7 @@ class MatchedTrees(Miner):
     def _forest(
         self, table: PrivateTable, arranged: Arrangement, given: Mapping[str, int]
     ) -> Iterator[tuple[dict[View, CompleteTree], NDArray[np.int64], float]]:
-        """Release the trees one after another. Yield both of each, the counts of their leaves, and their variance."""
+        """Release pairs of trees one after another, and yield both trees, their counts, and the noise's variance."""
         roots = list[Match]()
         tests = candidates_of_sides(table.schema, self.sides(table.schema))
         for k in range(arranged.trees):
@@ -252,7 +262,7 @@ class MatchedTrees(Miner):
             root = scope.release("root", known=known, **given)
             roots.append(root)
             sides = scope.partition(Cases(root.parts))[:2] if arranged.depth == 2 else []
-            below = [side.release("split") for side in sides]  # one after the other: there may be millions of scores
+            below = [side.release("split") for side in sides]  # Not at once, since there may be millions of scores.
             trees = _trees(tests, root, below)
             counts = np.asarray(scope.release("leaves", left=trees[View.LEFT], right=trees[View.RIGHT]))
             yield trees, counts, scope.calibration("leaves").variance
@@ -267,7 +277,7 @@ class MatchedTrees(Miner):
     def _read(
         self, trees: Mapping[View, CompleteTree], counts: NDArray[np.int64], variance: float, rows: int | None
     ) -> tuple[list[Redescription], int]:
-        """Return the unions of leaves that are wanted, and how many were looked at."""
+        """Return the redescriptions that fulfil all conditions, and how many pairs of unions were looked at."""
         left, right = (LeafUnions(trees[view]) for view in (View.LEFT, View.RIGHT))
         cells = CellTable(counts[np.ix_(left.possible, right.possible)].astype(np.float64), variance, rows)
         views = [
@@ -286,7 +296,11 @@ class MatchedTrees(Miner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return pairs of trees, also as a count chose and of few rows, and a joint: each loses nearly all."""
+        """Return examples, each with witnesses that lose nearly all of the claim, or nearly all that can be lost.
+
+        They are one pair of trees, several pairs, an arrangement chosen by a released number of rows, matches that are
+        read together, and matches of few rows.
+        """
         from dpframework_trees.redescribe.witnesses import (
             BY_COUNT,
             SIX,
@@ -309,7 +323,7 @@ class MatchedTrees(Miner):
 
 
 def _schema(left: Sequence[str], right: Sequence[str]) -> Schema:
-    """Return a schema of two views of names."""
+    """Return a schema with a Boolean attribute for each name of either view."""
     return Schema([Boolean(name, view=v) for v, names in ((View.LEFT, left), (View.RIGHT, right)) for name in names])
 
 
@@ -317,9 +331,9 @@ MATCHED_SCHEMA = _schema(("wolf", "moose", "bear", "fox"), ("rain", "wind", "sno
 
 
 def _trees(tests: Mapping[View, Candidates], root: Match, below: list[Match]) -> dict[View, CompleteTree]:
-    """Return the trees of either view. `below` are the matches where both sides of the root hold, and neither."""
+    """Return the tree of each view. In `below` are a match for both sides of the root, and one for neither side."""
     left = [root.left, *(match.left for match in below)]
-    # the right tree's first child is where its test holds: where neither side does, if the root is of opposite tests
+    # The right tree's first child is where its test holds. With opposite tests, neither side of the root holds there.
     right = [root.right, *(match.right for match in (reversed(below) if root.opposite else below))]
     return {
         view: CompleteTree(tests[view], np.array([tests[view].position(test) for test in side]))
@@ -328,11 +342,11 @@ def _trees(tests: Mapping[View, Candidates], root: Match, below: list[Match]) ->
 
 
 def _literals(unions: LeafUnions, masks: NDArray[np.bool_]) -> list[float]:
-    """Return how many literals each union is written in; no number of them is enough for one that says nothing."""
+    """Return the number of literals in each union's description. It is infinite for a union that says nothing."""
     written = [unions.description(mask) for mask in masks]
     return [math.inf if one is None else sum(1 for _ in one.literals()) for one in written]
 
 
 def _unions(leaves: int) -> list[NDArray[np.bool_]]:
-    """Return each union of some leaves, but not of all."""
+    """Return each union of one or more leaves, but not of all leaves, as a mask of shape (leaves,)."""
     return [(number >> np.arange(leaves)) & 1 == 1 for number in range(1, 2**leaves - 1)]

@@ -1,4 +1,4 @@
-"""Pairs of trees sampled together."""
+"""Redescriptions from pairs of trees that are sampled together."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from dpframework_trees.tree_pairs import MarkovChainPairs, pair_score_named
 
 AUTO = "auto"
 SAMPLERS = ("exact", "stepwise", "mcmc")
-QUICK_PAIR_WORK = 1 << 23  # pairs of tests that the default sampler may look at for all first trees: a second or two
+QUICK_PAIR_WORK = 1 << 23  # the most pairs of tests, over all first trees, that "auto" looks at: a second or two
 FIRST_LEAVES = "leaf of the first tree"
 
 
@@ -46,19 +46,22 @@ class MCMCTreePair(TreeRedescriptions):
     Parameters
     ----------
     score
-        "gain", or the paper's "product" under its tight sensitivity; `sensitivity = "published"` takes the product as
-        published, normalised (see `pairing.PairScore`).
+        "gain", or "product" for the paper's score with its tight sensitivity. `sensitivity = "published"` takes the
+        product in any case, normalised as in the paper (see `tree_pairs.PairScore`).
     tree_share
-        The share of the budget that the trees get, with the selection of a start: the paper's omega, 0.1 ("standard")
-        or 0.5 ("balanced").
+        The share of the budget for the trees and the selection of a start. It is the paper's omega, which is 0.1
+        ("standard") or 0.5 ("balanced").
     sampler
-        "exact": draws from the exponential mechanism on all pairs, for trees of one or two levels and few tests;
-        "stepwise": draws the first tree for the classes of the start, then the second for the leaves of the first,
-        each exactly and with an equal share, as `alt-mcmc` does in one round; "mcmc": walks towards the distribution
-        of "exact" (the paper's; assumes that `iterations` steps get there); "auto": "exact" where the numbers of tests
-        and levels, which are public, allow it in a second or two, else "stepwise".
+        How a pair is drawn.
+        "exact" draws from the exponential mechanism on all pairs, for trees of one or two levels and few tests.
+        "stepwise" draws the first tree for the classes of the start, then the second for the leaves of the first. Each
+        is drawn exactly and with an equal share of the budget, as `alt-mcmc` does in one round.
+        "mcmc" walks towards the distribution of "exact", as in the paper, and assumes that `iterations` steps get
+        there.
+        "auto" is "exact" if that takes a second or two for the numbers of tests and levels, which are public, else
+        "stepwise".
     iterations
-        The iterations of the walk.
+        The number of steps of the walk.
     """
 
     name = "mcmc-tree-pair"
@@ -69,31 +72,33 @@ class MCMCTreePair(TreeRedescriptions):
 
     @classmethod
     def published(cls, epsilon: Any, starts: Iterable[str], **changes: Any) -> MCMCTreePair:
-        """Return the miner with the settings of Mihelčić and Miettinen 2023 (Table 6), but for the parameters given.
+        """Return the miner with the settings of Mihelčić and Miettinen 2023 (Table 6), except for those in `changes`.
 
         Parameters
         ----------
         epsilon
             The budget.
         starts
-            The attributes that pairs start from, drawn without looking at the rows: four in the paper.
+            The attributes that pairs start from, drawn without looking at the rows. The paper has four.
+        **changes
+            Parameters of the miner that differ from the paper's.
         """
         paper = {"max_depth": 4, "sensitivity": "published", "tree_share": "1/10", "sampler": "mcmc"}
         return cls(epsilon=epsilon, starts=starts, **{**paper, **changes})
 
     @property
     def derived_names(self) -> tuple[str, ...]:
-        """The names of the attributes that are derived."""
+        """The names of the attributes that the miner derives."""
         return (*super().derived_names, FIRST_LEAVES)
 
     def sampler_for(self, first: int, second: int) -> str:
-        """Return the sampler for the numbers of tests of either tree, which are public."""
+        """Return the sampler for the numbers of tests of the two trees, which are public."""
         if self.sampler != AUTO:
             return self.sampler
         return "stepwise" if pairs_misfit(first, second, self.max_depth, QUICK_PAIR_WORK) else "exact"
 
     def plan(self, schema: Schema) -> Node:
-        """Plan, for each start, a pair of trees and a table."""
+        """Plan, for each start, its selection, a pair of trees and a table."""
         each = self.epsilon / self.number(schema)
         starts, scopes = self.starts_on(schema), []
         tests = self.tests(schema)
@@ -118,7 +123,7 @@ class MCMCTreePair(TreeRedescriptions):
 
     @property
     def leaf_criterion(self) -> Criterion:
-        """The criterion that scores a leaf of a tree that is drawn alone."""
+        """The criterion that scores a leaf of a tree that is drawn on its own, by the sampler "stepwise"."""
         return PUBLISHED_GINI if self.sensitivity == "published" else pair_score_named(self.score).criterion
 
     def _pair(
@@ -130,7 +135,7 @@ class MCMCTreePair(TreeRedescriptions):
         schema: Schema,
         read: tuple[str, ...],
     ) -> Node:
-        """Plan both trees at once, for the classes of a target."""
+        """Plan the release of both trees at once. The first tree is for the classes of a target."""
         score = pair_score_named("published" if self.sensitivity == "published" else self.score)
         walks = sampler == "mcmc"
         if not walks:
@@ -143,7 +148,7 @@ class MCMCTreePair(TreeRedescriptions):
     def mine_from(
         self, table: PrivateTable, tests: Mapping[View, Candidates], start: Start
     ) -> list[tuple[list[Redescription], int]]:
-        """Release a pair, and its table."""
+        """Release a pair of trees and its table, and return the pair's redescriptions."""
         views = OTHER[start.view], start.view
         first, second = (tests[view] for view in views)
         if self.sampler_for(len(first), len(second)) == "stepwise":
@@ -158,7 +163,7 @@ class MCMCTreePair(TreeRedescriptions):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return each score with its sensitivity, and each sampler."""
+        """Return examples with each score and its sensitivity, and with each sampler."""
         from dpframework_trees.redescribe.witnesses import (
             PUBLISHED_PAIRS,
             pair_by_product,

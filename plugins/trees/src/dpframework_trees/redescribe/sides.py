@@ -11,7 +11,7 @@ from dpframework_trees.splits import Candidates
 def sides_of(
     schema: Schema, left: Iterable[str] | None = None, right: Iterable[str] | None = None
 ) -> dict[View, tuple[Attribute, ...]]:
-    """Return the attributes of either side: the named ones, or else the schema's views.
+    """Return the attributes of each side, which are named or by default taken from the schema's views.
 
     Parameters
     ----------
@@ -23,8 +23,8 @@ def sides_of(
     Raises
     ------
     InputError
-        If a side has no attribute, a name is unknown or given twice, or an attribute is on both sides: trees of
-        both would ask the same test, and match although they tell nothing.
+        If a side has no attribute, if a name is unknown or given twice, or if an attribute is on both sides. In the
+        last case both trees could have the same test, which would be a match that says nothing.
     """
     sides = {
         view: attributes_of_side(schema, view, names)
@@ -41,7 +41,7 @@ def sides_of(
 
 
 def candidates_of_sides(schema: Schema, sides: Mapping[View, Iterable[Attribute]]) -> dict[View, Candidates]:
-    """Return the binary tests on the attributes of either side."""
+    """Return the binary tests on the attributes of each side."""
     return {
         view: Candidates.of_schema(schema, [attribute.name for attribute in side], multiway=False, cuts=True)
         for view, side in sides.items()

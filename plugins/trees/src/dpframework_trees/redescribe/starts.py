@@ -1,4 +1,4 @@
-"""The base of the redescription miners, with the starts of their trees, the tests of either view and the results."""
+"""The base class of redescription miners whose trees have a start, with the starts, the tests and the results."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ from dpframework_trees.splits import Candidates, names_in
 
 SENSITIVITIES = ("tight", "published")
 STARTING_TEST = "starting test"
-ROWS_OF_TWO_STARTS, SOME_ROWS = 750, 2_500  # see `TreeRedescriptions.number`
+ROWS_OF_TWO_STARTS = 750  # the rows times epsilon from which on there are two starts (see `TreeRedescriptions.number`)
+SOME_ROWS = 2_500  # the number of rows that is assumed if the schema has no bound on it
 OTHER = {View.LEFT: View.RIGHT, View.RIGHT: View.LEFT}
 
 
@@ -54,7 +55,7 @@ def _starts(value: int | Iterable[str] | None) -> int | tuple[str, ...] | None:
     if is_whole_number(value):
         return value
     if not many or not all(isinstance(name, str) for name in many):
-        raise InputError(f"starts is {value!r}; give a positive number of tests, or a list of attributes' names")
+        raise InputError(f"starts is {value!r}; give a positive number of tests, or a list of attribute names")
     named_once("starts", many)
     return many
 
@@ -72,18 +73,18 @@ def _constraints(value: Constraints | Mapping[str, float]) -> Constraints:
 @final
 @attrs.frozen
 class Start:
-    """The start of a pair of trees, an attribute given by name or the two sides of a selected test.
+    """A start of trees: an attribute that is given by name, or the two outcomes of a selected test.
 
     Attributes
     ----------
     position
-        Its place among the starts.
+        The position of this start among all starts, from 0.
     view
-        The side that it is on.
+        The view that the attribute or test is on.
     target
-        The classes that it makes.
+        The attribute whose values are the classes of the first tree.
     selected
-        Whether it is a test to be selected.
+        Whether the start is a test that is selected privately.
     """
 
     position: int
@@ -93,33 +94,33 @@ class Start:
 
     @property
     def scope(self) -> str:
-        """The name of its scope in the plan."""
+        """The name of the start's scope in the plan."""
         return f"start {self.position + 1}"
 
 
 @attrs.frozen
 class TreeRedescriptions(Miner):
-    """The base class of the three miners.
+    """The base class of `AltExpM`, `AltMCMC` and `MCMCTreePair`.
 
     Parameters
     ----------
     epsilon
         The budget.
     starts
-        What the trees start from: a number of tests, selected for their association with the other view (half of them
-        from either view, the left first), or names of attributes. Without it, two tests where the budget can carry
-        them, else one (see `number`).
+        The starts of the trees: names of attributes, or a number of tests. Tests are selected for their association
+        with the other view, by turns from the left view and from the right. By default two tests if the budget is
+        large enough for them, else one (see `number`).
     max_depth
-        The max depth of every tree.
+        The number of levels of every tree.
     constraints
-        What a redescription must fulfil, on its noisy counts: `min_jaccard`, the least Jaccard index; `min_support`,
-        the fewest rows that both sides hold for; `max_support`, the largest share of all rows that they do;
-        `max_p_value`, the largest p-value.
+        The conditions that a redescription must fulfil on its noisy counts: `min_jaccard`, the least Jaccard index;
+        `min_support`, the least number of rows that both sides hold for; `max_support`, the largest share of all rows
+        that both sides hold for; `max_p_value`, the largest p-value.
     sensitivity
         "tight", or "published" for the paper's scores and their sensitivities.
     drawn
-        With a number of starts, a public seed by which attributes of the two sides are drawn, as in the paper, instead
-        of tests selected. That looks at no rows, and costs nothing.
+        A public seed. If it is given with a number of starts, that number of attributes is drawn as starts from both
+        sides, as in the paper, and no test is selected. This reads no rows and costs nothing.
     left, right
         Names of the attributes of each side; by default those of the schema's views. No attribute may be on both.
     """
@@ -138,37 +139,37 @@ class TreeRedescriptions(Miner):
 
     @property
     def derived_names(self) -> tuple[str, ...]:
-        """The names of the attributes that are derived."""
+        """The names of the attributes that the miner derives."""
         return (STARTING_TEST,)
 
     def number(self, schema: Schema) -> int:
-        """Return how many starts there are.
+        """Return the number of starts.
 
-        By default two if epsilon times the rows that the schema allows is 750 or more: then the noise on a cell of
-        their tables stays within some 2 % of the rows (95 %). Where the schema says nothing of rows,
-        as if there were 2,500.
+        By default there are two if epsilon times the schema's bound on the rows is at least 750. Then the noise on a
+        cell of their tables stays within about 2 % of the rows, with 95 % probability. Without a bound, 2,500 rows are
+        assumed. Else there is one start.
         """
         if self.starts is None:
             return 2 if self.epsilon * (schema.row_bound or SOME_ROWS) >= ROWS_OF_TWO_STARTS else 1
         return self.starts if isinstance(self.starts, int) else len(self.starts)
 
     def sides(self, schema: Schema) -> dict[View, tuple[Attribute, ...]]:
-        """Return the attributes of either side (see `sides_of`)."""
+        """Return the attributes of each side (see `sides_of`)."""
         return sides_of(schema, self.left, self.right)
 
     def named_starts(self, schema: Schema) -> tuple[str, ...] | None:
-        """Return the attributes that trees start from, given or drawn, or None if tests are to be selected.
+        """Return the attributes that trees start from, named or drawn, or None if tests are to be selected.
 
         Raises
         ------
         InputError
-            If more are to be drawn than have two values.
+            If more attributes are to be drawn than there are with two or more values.
         """
         if self.drawn is None or isinstance(self.starts, tuple):
             return self.starts if isinstance(self.starts, tuple) else None
         known = [attribute.name for side in self.sides(schema).values() for attribute in side if attribute.size > 1]
         if self.number(schema) > len(known):
-            raise InputError(f"{self.number(schema)} starts are to be drawn of {len(known)} attributes; draw fewer")
+            raise InputError(f"{self.number(schema)} starts are to be drawn from {len(known)} attributes; draw fewer")
         return tuple(random.Random(self.drawn).sample(known, self.number(schema)))
 
     def starts_on(self, schema: Schema) -> list[Start]:
@@ -177,12 +178,13 @@ class TreeRedescriptions(Miner):
         Raises
         ------
         InputError
-            If the sides are refused (see `sides_of`), or a starting attribute has one value only or is on neither.
+            If the sides are refused (see `sides_of`), if a starting attribute has a single value or is on neither side,
+            or if an attribute has a name that the miner gives to a derived one.
         """
         view_of = {attribute.name: view for view, side in self.sides(schema).items() for attribute in side}
         for name in self.derived_names:
             if name in schema:
-                raise InputError(f"attribute '{name}' has the name of one that the miner derives; rename it")
+                raise InputError(f"attribute '{name}' has the name of an attribute that the miner derives; rename it")
         names = self.named_starts(schema)
         if names is None:
             sides = Categorical(STARTING_TEST, ["holds", "does not hold"])
@@ -200,14 +202,17 @@ class TreeRedescriptions(Miner):
         return found
 
     def selection(self, tests: Mapping[View, Candidates], start: Start, epsilon: Fraction) -> list[Node]:
-        """Plan the selection of a starting test, or nothing where the start is given by name."""
+        """Plan the selection of a starting test, or nothing if the start is given by name."""
         if not start.selected:
             return []
         scores = Associations(tests[start.view], tests[OTHER[start.view]])
         return [step("start", scores, PermuteAndFlip(epsilon))]
 
-    def begun(self, table: PrivateTable, tests: Candidates, start: Start, taken: list[Literal]) -> PrivateTable:
-        """Release a starting test, other than those taken, and derive the class that it makes."""
+    def select_start(self, table: PrivateTable, tests: Candidates, start: Start, taken: list[Literal]) -> PrivateTable:
+        """Release a starting test that differs from those taken, and return the table with its outcome as the class.
+
+        If the start is given by name, the table is returned as it is.
+        """
         if not start.selected:
             return table
         left = tests.without_tests(taken)
@@ -221,12 +226,12 @@ class TreeRedescriptions(Miner):
         return tuple(dict.fromkeys((*names_in(*tests.values()), *(self.named_starts(schema) or ()))))
 
     def tests(self, schema: Schema) -> dict[View, Candidates]:
-        """Return the binary tests of either view.
+        """Return the binary tests of each view.
 
         Raises
         ------
         InputError
-            If a view has none, or the sides are refused (see `sides_of`).
+            If a view has no tests, or the sides are refused (see `sides_of`).
         """
         tests = candidates_of_sides(schema, self.sides(schema))
         for view, some in tests.items():
@@ -237,25 +242,25 @@ class TreeRedescriptions(Miner):
         return tests
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return no attribute, since codes are enough."""
+        """Return no attribute, since only codes are read."""
         return ()
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the errors of supports, each a sum of cells of a table of leaves, and of the choices of trees."""
+        """Return the errors of supports, which are sums of cells of a table of leaves, and of the choices of trees."""
         paths = [one.path for one in part.steps if one.path.rpartition("/")[2].startswith("leaves")]
-        cells = (2**self.max_depth - 1) ** 2  # a side holds in all leaves but one at most
+        cells = (2**self.max_depth - 1) ** 2  # A side holds in at most all leaves but one.
         supports = bound_of_supports(part.sum_bound("", paths, cells), cells)
         return [supports, *part.bounds_of_others([supports])]
 
     def mine(self, table: PrivateTable) -> Redescriptions:
-        """Release trees and tables, start by start. The rest is post-processing."""
+        """Release trees and tables, one start after another. The rest is post-processing."""
         found: dict[tuple[Description, Description], Redescription] = {}
         looked_at = 0
         taken: list[Literal] = []
         tests = self.tests(table.schema)
         for start in self.starts_on(table.schema):
-            begun = self.begun(table.scope(start.scope), tests[start.view], start, taken)
-            for redescriptions, number in self.mine_from(begun, tests, start):
+            with_classes = self.select_start(table.scope(start.scope), tests[start.view], start, taken)
+            for redescriptions, number in self.mine_from(with_classes, tests, start):
                 looked_at += number
                 for one in redescriptions:
                     sides = one.left, one.right
@@ -266,11 +271,11 @@ class TreeRedescriptions(Miner):
     def mine_from(
         self, table: PrivateTable, tests: Mapping[View, Candidates], start: Start
     ) -> list[tuple[list[Redescription], int]]:
-        """Return the redescriptions of one start, pair of trees by pair of trees."""
+        """Return the redescriptions of each pair of trees of one start, and how many candidates were looked at."""
         raise NotImplementedError
 
     def extract(self, table: PrivateTable, name: str, trees: dict[View, CompleteTree]) -> tuple[Any, int]:
-        """Release the table of leaves by leaves, and return its redescriptions."""
+        """Release a table of leaves by leaves. Return its redescriptions, and how many candidates were looked at."""
         counts = np.asarray(table.release(name, left=trees[View.LEFT], right=trees[View.RIGHT]))
         return extract(trees, counts, noise_variance(table.calibration(name)), self.constraints)
 

@@ -1,27 +1,28 @@
-"""Tables on which redescriptions by trees lose nearly all that they claim, where small tables do not show it.
+"""Tables on which redescriptions by trees lose nearly all of the epsilon that they claim. Small tables do not show it.
 
-A row that is added raises the norm of a large count by 1, and that of a small one beside it by next to nothing. So a
-tree loses most where the row joins many equal rows in all likely trees, and few unlike ones in the tree that is chosen;
-a row that is replaced leaves the one and enters the other. Several trees and tables can lose so at once: with rounds,
-each start and each tree for the leaves of the last one has its own few rows. Some hundreds of rows to some thousands
-are needed, so that the likely trees are nearly all of the normaliser.
+If a row is added to many equal rows in a leaf, the norm of the leaf's counts rises by 1. If it is added to many unlike
+rows, the norm hardly rises. So a tree loses most if the row joins equal rows in all likely trees, and unlike rows in
+the released tree. A replaced row leaves one kind of leaf and enters the other. Several trees and tables can lose this
+much at once. With rounds, each start and each tree for the leaves of the tree before needs its own few rows. Hundreds
+or thousands of rows are needed, so that the likely trees make up nearly all of the normalizer.
 
-Found by climbing over numbers of rows with the outputs that lose most on them, then rounded. Trees are given where
-there are several, as the positions of their tests; a start, as the position of its test.
+The tables were found by climbing over numbers of rows, with the outputs that lose most on them, and then rounded. If
+there are several trees, the outputs give the positions of their tests, and the position of the test of a start.
 
-**Pairs by the published score.** With half of an epsilon of 2 a pair whose score is s has a weight of exp(s / 2), so a
-choice loses at most half of what two scores move apart by. All tables of up to two rows beside the one that differs
-were tried: a choice loses .226 at most where a row is added, beside two, and .375 where one is replaced, beside one
-(`plugins/trees/tests/test_published_pairs.py`, which tries them again). With more rows the scores themselves bound it:
+**Pairs by the published score.** With half of an epsilon of 2, a pair whose score is s has a weight of exp(s / 2). So a
+choice loses at most half of the distance by which two scores move apart. All tables of up to two rows, besides the row
+that differs, were tried. A choice loses at most .226 if a row is added, to two others, and at most .375 if a row is
+replaced, next to one other (`plugins/trees/tests/test_published_pairs.py` tries them again). With more rows the scores
+themselves bound the loss:
 
-- Where one of n rows is replaced, from n = 4 on, scores move apart by 2 * `largest_replacement(n)` at most, which is
-  .834 at n = 4 and falls: the choice loses .417.
-- Let a row come to n rows, n >= 3. Purities of two classes or leaves are n / 2 at least, so scores are 3/8 at least,
-  and rise by (1 - s) / (n + 1) <= 5 / (8 (n + 1)). A purity falls by (n - 1) / (n + 1) at most, where the row comes to
-  n others in one leaf. With g and h at least -(n - 1) / (n + 1) in the formula of `PairScore.sensitivity` and a = b = 1
-  a score falls by .493 at n = 3 and by less from there on, and it rises by 5/32: the choice loses .325.
+- If one of n >= 4 rows is replaced, scores move apart by at most 2 * `largest_replacement(n)`. That is .834 at n = 4
+  and falls with n, so the choice loses at most .417.
+- Let a row be added to n >= 3 rows. Purities of two classes or leaves are at least n / 2. So scores are at least 3/8,
+  and rise by (1 - s) / (n + 1) <= 5 / (8 (n + 1)). A purity falls by at most (n - 1) / (n + 1), where the row joins n
+  others in one leaf. With g and h at least -(n - 1) / (n + 1) in the formula of `PairScore.sensitivity` and a = b = 1,
+  a score falls by .493 at n = 3 and by less for more rows. It rises by at most 5/32, so the choice loses at most .325.
 
-Numbers of rows lose all of their half. That makes (1 + .325) / 2 and (1 + .417) / 2 of the whole claim at most.
+The numbers of rows lose all of their half. So at most (1 + .325) / 2 and (1 + .417) / 2 of the whole claim is lost.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ def _row(text: str) -> dict[str, Any]:
 
 
 def _rows(text: str) -> list[tuple[dict[str, Any], int]]:
-    """Return several rows, each after the number of times that it occurs."""
+    """Return rows with the number of times that each occurs, from a text that has this number before each row."""
     numbered = (row.split(maxsplit=1) for row in text.split(","))
     return [(_row(row), int(number)) for number, row in numbered]
 
 
 def _trees(first: tuple[int, int, int, int], second: tuple[int, int, int, int]) -> dict[str, Any]:
-    """Return the outputs of two starts, each a starting test and the tests of three trees of one level."""
+    """Return the outputs of two starts. Each is a starting test and the tests of three trees of one level."""
     outputs: dict[str, Any] = {}
     for number, (start, *trees) in enumerate((first, second), start=1):
         outputs[f"start {number}/start"] = start
@@ -63,29 +64,29 @@ def _trees(first: tuple[int, int, int, int], second: tuple[int, int, int, int]) 
 
 
 def two_levels(outputs: Mapping[str, Any] = MappingProxyType({})) -> Witness:
-    """Return a witness for two levels of `alt-expm` that start from the rain, under replace-one."""
+    """Return a witness under replace-one for `alt-expm`, with trees of two levels that start from the rain."""
     shared = _rows("100 moose 4 north, 100 wolf 1 south, 20 wolf 7 middle, 10 both 1 north")
     return Witness(shared, _row("both 4 middle"), _row("both 1 north"), outputs)
 
 
 def two_levels_at_once() -> Witness:
-    """Return the same for whole trees, of `alt-mcmc`."""
+    """Return the same witness for `alt-mcmc`, whose trees are sampled as a whole."""
     return two_levels({"start 1/tree 1": np.array([1, 1, 1]), "start 1/tree 2": np.array([3, 1, 0])})
 
 
 def pure_leaves(outputs: Mapping[str, Any] = MappingProxyType({})) -> Witness:
-    """Return a witness for trees that start from the wolf or the rain, under add-or-remove-one.
+    """Return a witness under add-or-remove-one for trees that start from the wolf or the rain.
 
-    The row joins its own kind in the trees that are likely, by the rain and by the moose. In those that are chosen, by
-    the north and by the wolf, it comes to a hundred rows or more of the other kind. A purity rises by 1 in the
-    first and falls by nearly 1 in the second.
+    In the likely trees, which test the rain and the moose, the row joins rows of its own kind. In the released trees,
+    which test the north and the wolf, it joins a hundred or more rows of the other kind. Purity rises by 1 in the
+    likely trees and falls by nearly 1 in the released ones.
     """
     shared = _rows("100 moose 1 north, 10_000 wolf 7 south, 200 none 1 south")
     return Witness(shared, None, _row("both 7 north"), outputs)
 
 
 def pure_leaves_at_once(depth: int) -> Witness:
-    """Return the same for whole trees of one or two levels, of `alt-mcmc`."""
+    """Return the same witness for `alt-mcmc`, with trees of one or two levels that are sampled as a whole."""
     first, second = ([2], [0]) if depth == 1 else ([1, 1, 0], [0, 2, 0])
     return pure_leaves({"start 1/tree 1": np.array(first), "start 1/tree 2": np.array(second)})
 
@@ -103,7 +104,7 @@ def rounds_level_by_level() -> tuple[Witness, Witness]:
 
 
 def whole_trees() -> Witness:
-    """Return a witness for trees of one level of `alt-mcmc` that start from the wolf, under replace-one."""
+    """Return a witness under replace-one for `alt-mcmc`, with trees of one level that start from the wolf."""
     shared = _rows(
         "636 both 7 south, 392 none 1 south, 80 both 7 middle, 10 moose 7 south, "
         "9 both 4 south, 5 none 7 middle, 1 wolf 1 middle"
@@ -113,17 +114,17 @@ def whole_trees() -> Witness:
 
 #: Why the published bounds on scores cannot be reached. A replaced row can change a purity by nearly 2 (criteria.py).
 PUBLISHED = (
-    "under add-or-remove-one no more than 0.75 of it can be lost, since trees have half, and a row moves two purities "
-    "apart by 2 at most, where 4 is declared"
+    "under add-or-remove-one at most 0.75 of it can be lost, since trees have half of the budget, and a row moves two "
+    "purities apart by at most 2, where 4 is declared"
 )
 PUBLISHED_PAIRS = (
-    "no more than 0.67 of it can be lost where a row is added, and 0.71 where one is replaced: pairs have half, and a "
-    "row moves two normalised scores apart by far less than the 2 that is declared"
+    "at most 0.67 of it can be lost if a row is added, and at most 0.71 if a row is replaced, since pairs have half of "
+    "the budget, and a row moves two normalised scores apart by far less than the 2 that is declared"
 )
 
 
 def other_animals() -> Witness:
-    """Return a witness for trees of one level by purity that start from the wolf, under replace-one."""
+    """Return a witness under replace-one for trees of one level, scored by purity, that start from the wolf."""
     shared = _rows(
         "265 both 7 south, 23 none 1 north, 17 none 1 middle, 16 wolf 4 north, 12 both 4 south, 5 wolf 4 middle, "
         "4 wolf 7 north, 1 wolf 4 south, 1 moose 1 middle, 1 moose 1 north"
@@ -208,16 +209,16 @@ def pair_step_by_step() -> tuple[Witness, Witness]:
 
 
 def _pair(tests: list[list[int]], depth: int) -> dict[str, Any]:
-    """Return the output of a pair with the same test at each node of a tree."""
+    """Return the output of a pair of trees, each with the same test at all of its nodes."""
     return {"start 1/pair": np.repeat(tests, 2**depth - 1, axis=1)}
 
 
 def matched_trees(likelier: int = 2000) -> tuple[Witness, Witness]:
-    """Return a witness for each relation, for one pair of `matched-trees`, with so many rows of moose and wind.
+    """Return a witness for each relation, for one pair of `matched-trees`. `likelier` rows have moose and wind.
 
-    The root that is chosen is (wolf, rain), where (moose, wind) is far likelier: more rows have both, and a row that is
-    added has the first two and the moose without the wind. Among the rows of wolf and rain, (fox, fog) is likelier than
-    (bear, snow), which the row has. A row that is replaced comes from where neither wolf nor rain is.
+    The released root is (wolf, rain). (moose, wind) is far likelier, since more rows have both. The added row has wolf
+    and rain, and the moose without the wind. Among the rows with wolf and rain, (fox, fog) is likelier than the
+    released (bear, snow), and the row has bear and snow. A replaced row had neither wolf nor rain before.
     """
     few = [(_row_with(*names), number) for names, number in (
         (("wolf", "rain", "fox", "fog"), 500),
@@ -233,10 +234,10 @@ def matched_trees(likelier: int = 2000) -> tuple[Witness, Witness]:
 
 
 def matched_trees_of_few_rows() -> tuple[Witness, Witness]:
-    """Return a witness for each relation, for one pair of `matched-trees` with matches of fewer than 3,200 rows wanted.
+    """Return a witness for each relation, for one pair of `matched-trees` whose matches have fewer than 3,200 rows.
 
-    With 2,000 rows moose and wind gain by the rows that they lack to 3,200. Such a score falls by half a row at most
-    where a row is replaced, so there are 1,500 there.
+    With 2,000 rows, the score of (moose, wind) follows from how many rows it has below 3,200. Replacing a row lowers
+    such a score by at most half a row, so the witness for replace-one has 1,500 rows.
     """
     return matched_trees()[0], matched_trees(1500)[1]
 
@@ -244,9 +245,10 @@ def matched_trees_of_few_rows() -> tuple[Witness, Witness]:
 def several_matched_trees() -> tuple[Witness, Witness]:
     """Return a witness for each relation, for two pairs of `matched-trees`, (wolf, rain), then (bear, snow).
 
-    (moose, wind) is likelier for both roots, and (fox, fog) for the splits where both sides of a root hold: the row has
-    the moose and the fox without wind and fog. Rows of the two roots chosen differ enough for the second to be news. A
-    row that is replaced leaves the parts where neither side of a root holds, with a fox that had no fog.
+    (moose, wind) is likelier for both roots, and (fox, fog) is likelier for the splits where both sides of a root hold.
+    The row has the moose without the wind, and the fox without the fog. The rows of the two released roots differ
+    enough for the second root to be new. A replaced row leaves the parts where neither side of a root holds, and had a
+    fox without fog there.
     """
     few = [(_row_with(*names), number) for names, number in (
         (("wolf", "rain"), 3000),
@@ -265,8 +267,8 @@ def several_matched_trees() -> tuple[Witness, Witness]:
 def matched_trees_by_count() -> tuple[Witness, Witness]:
     """Return the same as `matched_trees`, for an epsilon of 0.01, where a released number of rows chooses one tree.
 
-    That number is above the true one for a row that is added, which makes it likelier. A row that is replaced leaves
-    the number as it is, so there may be far more rows: of nearly all other matches one side alone holds for most rows.
+    The released number is above the true one, so that an added row makes it likelier. A replaced row does not change
+    the number, so that witness has far more rows. For nearly all other matches, only one side holds for most of these.
     """
     few = [(_row_with(*names), number) for names, number in (
         (("wolf", "rain", "fox", "fog"), 1800),
@@ -280,17 +282,18 @@ def matched_trees_by_count() -> tuple[Witness, Witness]:
     return Witness(few, None, after, outputs), Witness(_apart(), before, after, outputs)
 
 
-#: The largest part of a claim that is lost where a row is replaced, if a number of rows is released first.
+#: Why a replaced row loses less than the claim if a number of rows is released first.
 BY_COUNT = (
-    "where a row is replaced no more than 0.9065 of it can be lost, since the number of rows stays as it is, and a row "
-    "that goes from one half of a root to the other moves the root's own score by half of what is declared"
+    "if a row is replaced at most 0.9065 of it can be lost, since the number of rows stays the same, and a row that "
+    "moves from one half of a root to the other changes the root's own score by half of what is declared"
 )
 
 
 def _apart() -> Iterable[tuple[dict[str, Any], int]]:
-    """Yield rows of which (moose, wind) is by far the likeliest root, and (fox, fog) the likeliest of wolf and rain.
+    """Yield rows whose likeliest root by far is (moose, wind), and whose likeliest split of (wolf, rain) is (fox, fog).
 
-    Among the latter rows snow and wind are there for two of five, whatever else is, so that they match with nothing.
+    Among the rows with wolf and rain, two of five have snow and two of five have wind, independently of all else. So
+    snow and wind match with nothing there.
     """
     for held, rows in ((("fox", "fog"), 123), ((), 128)):
         for others, number in (((), 9), (("snow",), 6), (("wind",), 6), (("snow", "wind"), 4)):
@@ -307,18 +310,19 @@ def _row_with(*names: str) -> dict[str, bool]:
 SIX = tuple(
     zip(("wolf", "moose", "bear", "fox", "lynx", "hare"), ("rain", "wind", "snow", "fog", "ice", "hail"), strict=True)
 )
-_WANTED = tuple(7 * k for k in range(5))  # matches of the first five pairs, by position
+_WANTED = tuple(7 * k for k in range(5))  # the positions of the matches of the first five pairs
 
 
 def matches_read_together() -> tuple[Witness, Witness]:
     """Return a witness for each relation, for five matches that are counted in overlapping tables of three.
 
-    Each match holds for half of the rows, independently of each other one, so that all are news; the sixth, (hare,
-    hail), has fewer rows apart and would be chosen each time. The row that is added has both sides of the first five,
-    which fewer rows have than neither, and the hare without hail: each wanted score rises by all that it can, and the
-    sixth falls by all that it can. One that is replaced had the left sides of the five, and both sides of the sixth.
+    Each match holds for half of the rows, independently of every other match, so that all are new. For the sixth match,
+    (hare, hail), fewer rows have only one side, so it is by far the likeliest choice. The added row has both sides of
+    the first five matches, and the hare without hail. Fewer rows have both sides of a match than neither. So each of
+    the five scores rises by as much as it can, and the sixth score falls by as much as it can. A replaced row had the
+    left sides of the five before, and both sides of the sixth.
     """
-    rows = [(_of_six(()), 20)]  # so that fewer rows have both sides of a match than neither
+    rows = [(_of_six(()), 20)]  # These make the rows with both sides of a match fewer than those with neither.
     for k in range(8):
         a, b, c = k & 1, k >> 1 & 1, k >> 2
         held = [pair for pair, holds in enumerate((a, b, c, a ^ b, a ^ c, b ^ c)) if holds]
@@ -331,12 +335,12 @@ def matches_read_together() -> tuple[Witness, Witness]:
 
 
 def _of_six(held: Iterable[int], apart: Collection[int] = ()) -> dict[str, bool]:
-    """Return a row that has both sides of the matches that hold, and the left side alone of those apart."""
+    """Return a row with both sides of the matches in `held`, and only the left side of the matches in `apart`."""
     both = set(held) - set(apart)
     lefts = {left: k in both or k in apart for k, (left, _) in enumerate(SIX)}
     return lefts | {right: k in both for k, (_, right) in enumerate(SIX)}
 
 
 def _next_wanted(scores: NDArray[np.float64], calibration: Calibration) -> int:
-    """Return the best of the wanted matches. One that was chosen before scores below all others."""
+    """Return the best of the wanted matches. A match that was chosen before scores below all others."""
     return max(_WANTED, key=lambda match: scores[match])
