@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _STRIP = {"figsize": (6, 1.5)}  # inches
-MOST_SHOWN = 12  # cells of a grid, as text
+MOST_SHOWN = 12  # how many cells of a grid are printed
 
 
 def _edges(given: Iterable[Iterable[float]]) -> tuple[tuple[float, ...], ...]:
@@ -48,11 +48,11 @@ class AdaptiveGrid(Tabular, Drawn):
     names
         The attributes.
     edges
-        The edges of the bins of each attribute, which cells are made of.
+        For each attribute the edges of its bins. A cell consists of several of them.
     cells
-        For each cell and each attribute the first of its bins, and the first one behind. Cells do not overlap.
+        For each cell and each attribute its first bin and the first bin behind it. Cells do not overlap.
     counts
-        What was released, one number a cell; they may be negative.
+        The released counts, one for each cell. They may be negative.
     variance
         The variance of the noise of each count.
     """
@@ -71,16 +71,16 @@ class AdaptiveGrid(Tabular, Drawn):
             len(cell) != 2 or not all(0 <= a < b <= n for (a, b), n in zip(cell, bins, strict=True))
             for cell in self.cells
         ):
-            raise InputError("the cells of an adaptive grid are two ranges of bins each, with one count a cell")
+            raise InputError("the cells of an adaptive grid are two ranges of bins each, with one count for each cell")
 
     @property
     def ranges(self) -> list[tuple[tuple[float, float], ...]]:
-        """The values that each cell reaches from and to, for each attribute."""
+        """The range of values of each cell, for each attribute."""
         return [tuple((own[a], own[b]) for (a, b), own in zip(cell, self.edges, strict=True)) for cell in self.cells]
 
     @property
     def per_bin(self) -> NDArray[np.float64]:
-        """The count of each pair of bins, if the rows of a cell lie evenly in it; negative counts are 0."""
+        """The count of each pair of bins, as if the rows of a cell were spread evenly in it. Negative counts are 0."""
         shape = [len(one) - 1 for one in self.edges]
         found = np.zeros(shape)
         for cell, count in zip(self.cells, self.counts, strict=True):
@@ -122,7 +122,7 @@ class AdaptiveGrid(Tabular, Drawn):
         return cls(form["names"], form["edges"], form["cells"], form["counts"], form["variance"])
 
     def to_frame(self) -> pl.DataFrame:
-        """Return a polars dataframe, one row a cell, with its range of each attribute and its noisy rows."""
+        """Return a polars dataframe with one row for each cell: its range of each attribute and its noisy count."""
         import polars as pl
 
         ends = {
@@ -150,7 +150,7 @@ class FoundBounds(Tabular, Drawn):
     Attributes
     ----------
     attribute
-        Its name.
+        The name of the attribute.
     lower, upper
         The bounds, which are edges of bins of the schema.
     below, within, above
@@ -158,7 +158,7 @@ class FoundBounds(Tabular, Drawn):
     variance
         The variance of the noise of each of the three.
     looks
-        How often counts were released before.
+        How many releases of counts led to the bounds.
     """
 
     called = "bounds that were found"
@@ -187,7 +187,7 @@ class FoundBounds(Tabular, Drawn):
         return cls(str(form["attribute"]), *(form[name] for name in list(attrs.fields_dict(cls))[1:]))
 
     def to_frame(self) -> pl.DataFrame:
-        """Return a polars dataframe, three rows, below, between and above the bounds, with their noisy rows."""
+        """Return a polars dataframe of three rows: the noisy counts below, between and above the bounds."""
         import polars as pl
 
         ends = ((None, self.lower), (self.lower, self.upper), (self.upper, None))

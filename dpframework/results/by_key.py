@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 OTHER = "all others"
-_PRINTED = 50  # keys
+_PRINTED = 50  # keys of a printed table
 _COLUMNS = 8  # cells of a printed table
 
 #: What is released for each key.
@@ -38,7 +38,7 @@ class ByKey:
     keys
         The released keys, sorted.
     results
-        One for each key, and a last one for all other rows: those whose key was not released, and those without one.
+        One for each key, and a last one for all other rows, whose key was not released or which have none.
     """
 
     keys: tuple[str, ...]
@@ -61,7 +61,7 @@ class ByKey:
         Raises
         ------
         KeyError
-            If it was not released; that says nothing of whether any row has it.
+            If the key was not released. That does not tell whether some row has it.
         """
         if key not in self.keys:
             raise KeyError(key)
@@ -73,11 +73,11 @@ class ByKey:
         return self.results[-1]
 
     def items(self) -> Iterator[tuple[str | None, OfKey]]:
-        """Yield each key with its result; for the other rows the key is None."""
+        """Yield each key with its result. The key of all other rows is None."""
         yield from zip((*self.keys, None), self.results, strict=True)
 
     def to_frame(self, attribute: str) -> pl.DataFrame:
-        """Return the frames of all results under each other, with the key in the first column, null for all others."""
+        """Return the frames of all results in one, with the key in the first column. The key is null for `other`."""
         import polars as pl
 
         frames = [
@@ -92,7 +92,7 @@ class ByKey:
 
     @classmethod
     def read(cls, keys: tuple[str, ...], form: Mapping[str, Any]) -> ByKey:
-        """Return the output of `to_dict`, of some keys."""
+        """Read the results of some keys from the output of `to_dict`."""
         kinds: Mapping[str, type[OfKey]] = {"mean": Estimate, "counts": Frequencies}
         kind = kinds[form["of"]]
         return cls(keys, [kind.from_dict(one) for one in form["results"]])

@@ -18,13 +18,13 @@ from dpframework.results.noisy_counts import CONFIDENCE
 
 SUPPORTS = "supports of redescriptions"
 CHOSEN = "redescriptions are shown for their noisy counts, so that their supports are too large on average"
-WORST_ROWS = "on the worst rows"  # the note of an error that depends on the rows: on others it is smaller
-QUARTER = 1 / 4  # of a table: a choice that may be worse than the best by more says little
-GROUPS = (10, 100, 1_000, 10_000)  # rows: NIST SP 800-226 shows relative errors by the size of a group
+WORST_ROWS = "on the worst rows"  # the note of an error that is smaller on most tables
+QUARTER = 1 / 4  # share of a table: a choice that may be worse than the best by this says little
+GROUPS = (10, 100, 1_000, 10_000)  # sizes of groups in rows, for which NIST SP 800-226 shows relative errors
 
 
 class BoundKind(enum.StrEnum):
-    """The kind of an error, of one number, of several counts, or of a choice that is worse than the best."""
+    """The kind of an error: of several counts, of one number, or of a choice that may be worse than the best."""
 
     COUNTS = "counts"
     NUMBER = "number"
@@ -44,11 +44,11 @@ class TableSize:
     Attributes
     ----------
     about
-        About how many there are; None if nobody says.
+        The approximate number of rows. None if nobody states it.
     exact
-        Whether that is the exact number.
+        Whether `about` is the exact number.
     most
-        The most that there may be; None if that is not known.
+        The largest possible number of rows. None if it is not known.
     """
 
     about: int | None = None
@@ -57,14 +57,14 @@ class TableSize:
 
     @property
     def text(self) -> str:
-        """The number of rows in words, such as "the 500 rows" or "about 7,000 rows", empty if nobody says."""
+        """The number of rows in words, such as "the 500 rows" or "about 7,000 rows", empty if nobody states it."""
         if self.about is None:
             return ""
         return f"the {self.about:,} rows" if self.exact else f"about {self.about:,} rows"
 
     @property
     def largest(self) -> int | None:
-        """The number of rows to compare an error with before it counts as large, the most favourable known one."""
+        """The number of rows that an error is compared with: `about`, or else the most that there may be."""
         return self.about if self.about is not None else self.most
 
 
@@ -78,27 +78,28 @@ class ErrorBound:
     what
         The number, such as "mean of 'age'".
     amount
-        95 % of releases are off by at most this; None if that depends on a number of rows that nobody gave.
+        In 95 % of releases the number is off by at most this. None if the bound depends on a number of rows that nobody
+        stated.
     unit
-        What it is counted in: "rows" or "years"; empty for the unit of the attribute, or of the answer.
+        The unit of the amount, such as "rows" or "years". Empty for the unit of the attribute or of the answer.
     kind
-        How it is counted.
+        The kind of the error.
     size
-        What is public about how many rows there are.
+        The public facts about the number of rows.
     whole
-        What 100 % is, in the same unit; None if that is not known.
+        The amount that is 100 %, in the same unit. None if it is not known.
     whole_text
-        The same in words, such as "the range from 0 to 100".
+        `whole` in words, such as "the range from 0 to 100".
     likely
-        The largest value that the number itself can be expected to have; an error above it hides the number.
+        The largest value that the number itself can be expected to have. A larger error hides the number.
     likely_text
-        The same in words, such as "the average of the 12 counts".
+        `likely` in words, such as "the average of the 12 counts".
     note
-        What else to say of the amount.
+        A remark on the amount, such as "on the worst rows". Empty for none.
     biases
-        What moves the number besides noise, a sentence each.
+        Errors besides noise, one sentence for each.
     steps
-        The paths of the steps that it rests on.
+        The paths of the steps whose noise makes the error.
 
     Examples
     --------
@@ -130,7 +131,7 @@ class ErrorBound:
 
     @property
     def share(self) -> float | None:
-        """The amount as a share of the whole, None if one of them is unknown."""
+        """The amount as a share of the whole. None if either is unknown."""
         if self.amount is None or not self.whole:
             return None
         return self.amount / self.whole
@@ -157,7 +158,7 @@ class ErrorBound:
 
     @property
     def sentence(self) -> str:
-        """All of it in a sentence."""
+        """The number, its bound and how often the bound holds, as a sentence."""
         return f"{self.what[:1].upper()}{self.what[1:]}: {self.text}, in {percent_text(CONFIDENCE)} of releases."
 
     @property
@@ -173,7 +174,7 @@ class ErrorBound:
 
     @property
     def warning(self) -> str:
-        """The reason why the result says little or nothing, empty if no known fact tells."""
+        """The reason why the result says little or nothing. Empty if no known fact gives one."""
         rows = self.size.largest
         if rows is not None and self._in_rows and self._off >= rows:
             return "useless: the noise is larger than the whole table"
@@ -191,7 +192,7 @@ class ErrorBound:
 
     @property
     def by_group(self) -> tuple[tuple[int, float], ...]:
-        """The sizes of groups with the error of a count as a share of each, up to all rows."""
+        """Sizes of groups up to the whole table, each with the error of a count as a share of the group."""
         if self.kind is not BoundKind.COUNTS or not self.amount or not math.isfinite(self.amount):
             return ()
         most = self.size.largest
@@ -199,7 +200,7 @@ class ErrorBound:
 
     @property
     def group_text(self) -> str:
-        """The error by the size of a group on a line, empty unless it is of counts."""
+        """The error by the size of a group, as one line. Empty unless the error is of counts."""
         parts = [f"{percent_text(share)} of a count of {group:,}" for group, share in self.by_group]
         return f"that is {', '.join(parts)}" if parts else ""
 
@@ -261,9 +262,9 @@ def bound_of_supports(bound: ErrorBound, cells: int, most: int | None = None) ->
     bound
         The error bound of a sum of `cells` cells.
     cells
-        The most cells that a support can add up.
+        The most cells that a support can be the sum of.
     most
-        The largest support that is shown; None if the caller set no limit.
+        The largest support that is shown. None if the caller set no limit.
     """
     rows = bound.size.largest
     likely = None if rows is None else QUARTER * rows

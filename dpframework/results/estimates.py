@@ -25,12 +25,12 @@ from dpframework.results.table_text import TextTable
 if TYPE_CHECKING:
     import polars as pl
 
-MANY_DIGITS = 1e16  # from here not every whole number is a float
-_STRIP = {"figsize": (6, 1.5)}  # inches: one line of a plot
+MANY_DIGITS = 1e16  # not every whole number from here on is a float
+_STRIP = {"figsize": (6, 1.5)}  # inches, for a plot of one line
 
 
 def groups_or(kind: type[Kept], form: Any) -> type[Kept]:
-    """Return the class of a table of groups if a form is of one, else the given class."""
+    """Return the class `Groups` if a form holds a table of groups, else the given class."""
     from dpframework.results.groups import Groups
 
     return Groups if isinstance(form, Mapping) and "groups" in form else kind
@@ -44,14 +44,14 @@ def _finite(_: Any, attribute: attrs.Attribute[Any], value: float) -> None:
 @final
 @attrs.frozen
 class Estimate(Tabular, Drawn):
-    """A released number, and the interval that holds the exact one with 95 % probability, whatever the table.
+    """A released number, and an interval that holds the exact number with 95 % probability, whatever the table.
 
     Attributes
     ----------
     what
-        What the number is, such as "mean of age".
+        The name of the number, such as "mean of age".
     value
-        What was released, or follows from it.
+        The released number, or a number that follows from released ones.
     low, high
         The interval.
 
@@ -102,9 +102,9 @@ class Estimate(Tabular, Drawn):
 
     @property
     def texts(self) -> tuple[str, str]:
-        """The value and the interval, with as many decimals as show a hundredth of its width.
+        """The value and the interval, with enough decimals to show a hundredth of the interval's width.
 
-        The ends are rounded outwards, so that nothing is cut off. Numbers of more digits than a float has are written
+        The ends are rounded outwards, so that nothing is cut off. Numbers with more digits than a float has are written
         with a power of ten.
         """
         if max(abs(self.value), abs(self.low), abs(self.high)) >= MANY_DIGITS:
@@ -143,13 +143,13 @@ class QuantileEstimate(Tabular, Drawn):
     Attributes
     ----------
     attribute
-        Its name.
+        The name of the attribute.
     quantile
-        q, exact.
+        The share q of the rows that lie below, exact.
     value
         The point.
     rows
-        The bound, which follows from the plan alone.
+        The largest number of rows between the point and the exact quantile. It follows from the plan alone.
     step
         The distance between neighbouring points of the grid.
 
@@ -192,12 +192,12 @@ class QuantileEstimate(Tabular, Drawn):
 
     @property
     def texts(self) -> tuple[str, str]:
-        """The value, and the rows that it may be off by."""
+        """The value, and the number of rows that it may be off by."""
         off = math.ceil(self.rows)
         return f"{self.value:.10g}", counted(off, "row")
 
     def draw(self, axes: Any) -> None:
-        """Draw the point on the attribute's axis, such as the axis of a histogram's plot."""
+        """Draw the point on an axis of the attribute, such as the axis of a plotted histogram."""
         axes.plot([self.value], [0], "o", color="#0b5394")
         axes.set_yticks([0], [f"quantile {decimal_text(self.quantile)} (± {math.ceil(self.rows)} rows)"])
         axes.set(xlabel=self.attribute)

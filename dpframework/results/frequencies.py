@@ -1,9 +1,10 @@
 """Frequencies, noisy counts of the cells of a table of up to three attributes, with sums of cells as margins.
 
 Everything here is post-processing of one release, and costs no privacy. Each count has noise of the same variance v.
-A margin adds up the cells that it stands for. Noise is independent, and the variance of a sum of k cells is k v; or, if
-the total is exact, the noise of all s cells adds up to 0, any two of them have the covariance -v / (s - 1), and it is
-k v (s - k) / (s - 1). Margins of margins agree, also in their variances, and all add up to the same total.
+A margin is a table of sums of cells. Where the noise of cells is independent, a sum of k cells has the variance k v.
+Where the total is exact, the noise of all s cells adds up to 0. Then any two cells have the covariance -v / (s - 1),
+and a sum of k cells has the variance k v (s - k) / (s - 1). Margins of margins agree, also in their variances, and all
+have the same total.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def _as_counts(counts: ArrayLike) -> NDArray[Any]:
 @final
 @attrs.frozen
 class Frequencies(Tabular, Drawn):
-    """Noisy counts of rows, one a cell.
+    """Noisy counts of rows, one for each cell of a table.
 
     Attributes
     ----------
@@ -53,7 +54,7 @@ class Frequencies(Tabular, Drawn):
     labels
         The labels of each attribute, in the order of its codes.
     counts
-        What was released, or sums of that; they may be negative. One axis an attribute.
+        Released counts, or sums of them, with one axis for each attribute. They may be negative.
     variance
         The variance of the noise of each count.
     exact_total
@@ -93,7 +94,7 @@ class Frequencies(Tabular, Drawn):
         Raises
         ------
         InputError
-            If there is no such cell; names the nearest label.
+            If there is no such cell. The message names the nearest label.
         """
         wanted = (labels,) if isinstance(labels, str) else tuple(labels)
         if len(wanted) != len(self.names):
@@ -140,15 +141,16 @@ class Frequencies(Tabular, Drawn):
     def nonnegative(self) -> NDArray[np.float64]:
         """Return the counts nearest to the released ones that are not negative and have the same total.
 
-        Nearest in squared distance: one number is subtracted from all cells, and negative ones become 0. Margins of the
-        result agree, too. In a table of many small cells, the result is nearer to the exact counts than the released
-        counts are; but a cell's interval is about its released count. If the total is not positive, all counts are 0.
+        "Nearest" is in squared distance. The same number is subtracted from all cells, and negative cells become 0.
+        Margins of the result agree, too. In a table of many small cells, the result is nearer to the exact counts than
+        the released counts are. The interval of a cell still belongs to its released count. If the total is not
+        positive, all counts are 0.
         """
         flat = self.counts.ravel().astype(np.float64)
         return nearest_on_simplex(flat, max(flat.sum(), 0.0)).reshape(self.counts.shape)
 
     def cells(self) -> list[tuple[tuple[str, ...], float, float, float]]:
-        """Return each cell's labels, its count, and the ends of its 95 % interval, of which none is below 0."""
+        """Return for each cell its labels, its count, and the ends of its 95 % interval, cut off at 0."""
         margin = Noisy.margin_of(self.variance)
         found = zip(itertools.product(*self.labels), self.counts.ravel().tolist(), strict=True)
         return [(labels, count, max(count - margin, 0.0), max(count + margin, 0.0)) for labels, count in found]

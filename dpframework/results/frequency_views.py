@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from dpframework.results.frequencies import Frequencies
 
 _SHOWN = 50  # rows of a printed table
-_COLUMNS = 8  # of a cross table; beyond, one row a cell
+_COLUMNS = 8  # the most columns of a cross table; with more labels each cell has a row of its own
 
 
 def table(found: Frequencies) -> TextTable:
-    """Return a table with a line below that explains the numbers."""
+    """Return a table of the counts, with a line below it that explains them."""
     crossed = len(found.names) > 1 and len(found.labels[-1]) <= _COLUMNS
     rows, legend = _cross_cells(found) if crossed else _list_cells(found)
     return TextTable(rows[0], rows[1 : _SHOWN + 1], len(rows) - _SHOWN - 1, legend)
@@ -53,7 +53,7 @@ def _cross_cells(found: Frequencies) -> tuple[list[Sequence[str]], str]:
 
 
 def draw(found: Frequencies, axes: Any) -> None:
-    """Draw bars with intervals, or a map of cells (see `Frequencies.draw`)."""
+    """Draw one attribute as bars with intervals, and several as a map of cells."""
     if len(found.names) == 1:
         places = range(len(found.labels[0]))
         counts = found.counts.tolist()

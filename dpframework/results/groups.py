@@ -17,11 +17,11 @@ from dpframework.results.table_text import TextTable
 if TYPE_CHECKING:
     import polars as pl
 
-_PRINTED = 50  # groups
-_DRAWN = 60  # groups
+_PRINTED = 50  # groups of a printed table
+_DRAWN = 60  # groups of a plot
 _COLUMNS = ("value", "low", "high", "rows", "step")
 
-#: What is told of a group.
+#: The result of one group.
 OfGroup: TypeAlias = "Estimate | QuantileEstimate"
 
 
@@ -38,21 +38,21 @@ def _as_results(given: Iterable[OfGroup]) -> tuple[OfGroup, ...]:
 class Groups(Tabular, Drawn):
     """A number for each group of rows.
 
-    Which groups there are follows from the schema: one for each label, or each combination of labels, also where no row
-    is. Each interval holds with 95 % probability by itself, unless `note` says that all hold at once.
+    The groups follow from the schema. There is one for each label, or for each combination of labels, even if no row
+    has it. Each interval holds with 95 % probability by itself, unless `note` says that all hold at once.
 
     Attributes
     ----------
     names
         The attributes that make the groups.
     what
-        What the numbers are, such as "mean of cost".
+        The name of the number, such as "mean of cost".
     groups
         The labels of each group, one for each of the names.
     results
         The estimate of each group, all of one class.
     note
-        What a reader should know besides; empty for nothing.
+        The sentence below a table of estimates. Empty for the usual sentence about intervals.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class Groups(Tabular, Drawn):
         Raises
         ------
         InputError
-            If there is no such group; names the nearest one.
+            If there is no such group. The message names the nearest one.
         """
         wanted = (labels,) if isinstance(labels, str) else tuple(labels)
         if wanted not in self.groups:
@@ -105,10 +105,10 @@ class Groups(Tabular, Drawn):
         yield from zip(self.groups, self.results, strict=True)
 
     def to_frame(self) -> pl.DataFrame:
-        """Return a polars dataframe with a row a group.
+        """Return a polars dataframe with one row for each group.
 
-        The attributes come first, as text. Then there are `value`, `low` and `high`; of quantiles `value`, `rows` and
-        `step`. An attribute of one of these names is called "group value", and so on.
+        The first columns are the attributes, as text. Estimates have the columns `value`, `low` and `high`, quantiles
+        `value`, `rows` and `step`. An attribute with one of these names is called "group value", and so on.
         """
         import polars as pl
 
@@ -138,7 +138,7 @@ class Groups(Tabular, Drawn):
         return cls(form["names"], str(form["what"]), form["groups"], results, str(form["note"]))
 
     def draw(self, axes: Any) -> None:
-        """Draw a line a group, with its interval, from the first at the top; of more than 60 groups the first ones."""
+        """Draw one line for each of the first 60 groups, from top to bottom, with its interval."""
         shown = list(itertools.islice(self.items(), _DRAWN))
         for at, (_, one) in enumerate(shown):
             axes.plot([one.value], [at], "o", color="#0b5394")
@@ -150,7 +150,7 @@ class Groups(Tabular, Drawn):
 
     @property
     def _first(self) -> OfGroup:
-        """The first result, of the class that all have."""
+        """The first result. All have the same class."""
         first, *_ = self.results
         return first
 

@@ -22,7 +22,7 @@ def to_json_safe(result: Any) -> Any:
 
 
 def json_text(form: Any) -> str:
-    """Return JSON for any plugin's result, since a paid run must not be lost to its last line."""
+    """Return JSON for any result, also of a plugin: a run that is paid for must not be lost while it is written."""
     return json.dumps(_finite(form), indent=2, default=lambda inner: _finite(to_json_safe(inner)))
 
 

@@ -36,9 +36,9 @@ class ReleasedKeys(Mapping[str, int]):
     Attributes
     ----------
     texts
-        The keys, each once, sorted: their order says nothing of the rows.
+        The keys, sorted, each once. So their order says nothing about the rows.
     counts
-        One for each.
+        The noisy count of each key.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class ReleasedKeys(Mapping[str, int]):
     counts: tuple[int, ...] = attrs.field(converter=_counts)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse another order, a key that is there twice, and counts that are not one for each."""
+        """Refuse keys that are not sorted, a key given twice, and another number of counts than of keys."""
         if len(self.texts) != len(self.counts):
             raise InputError(f"{len(self.texts)} keys have {len(self.counts)} counts; one for each is needed")
         if list(self.texts) != sorted(set(self.texts)):
@@ -64,7 +64,7 @@ class ReleasedKeys(Mapping[str, int]):
         return cls([text for text, _ in pairs], [count for _, count in pairs])
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of keys."""
         return len(self.texts)
 
     def __iter__(self) -> Iterator[str]:
@@ -77,7 +77,7 @@ class ReleasedKeys(Mapping[str, int]):
         Raises
         ------
         KeyError
-            If it was not released; that says nothing of whether any row has it.
+            If the key was not released. That does not tell whether some row has it.
         """
         place = bisect.bisect_left(self.texts, key)
         if self.texts[place : place + 1] != (key,):
@@ -97,19 +97,20 @@ class KeyTable(Tabular, Drawn):
     Attributes
     ----------
     attribute
-        Its name.
+        The name of the attribute.
     released
         The keys and their counts.
     within
-        The noise of a count is no larger, in 95 % of releases.
+        The noise of a count is no larger than this in 95 % of releases.
     half, always
-        A key of so many rows is shown with probability 1/2, or more; and always. A key without rows never is.
+        A key of `half` rows is shown with a probability of at least 1/2, a key of `always` rows always. A key without
+        rows is never shown.
     sure
-        The probability that stands for "always", 1 or nearly.
+        The probability that "always" stands for, 1 or nearly 1.
     unit
-        What is counted, such as "rows".
+        The unit of the counts, such as "rows".
     each
-        What was released for each key and for all other rows, if that was asked for.
+        The results for each key and for all other rows, if the miner was asked for them.
 
     Examples
     --------
@@ -151,14 +152,14 @@ class KeyTable(Tabular, Drawn):
         Raises
         ------
         InputError
-            If it was not released; that says nothing of whether any row has it.
+            If the key was not released. That does not tell whether some row has it.
         """
         if key not in self.released:
             raise InputError(f"key {key!r} was not released; {nearest(str(key), self.keys)}")
         return self.released[key]
 
     def rows(self) -> list[tuple[str, int, float, float]]:
-        """Return each key with its count and the ends of its 95 % interval, of which none is below 1."""
+        """Return each key with its count and the ends of its 95 % interval, cut off at 1."""
         return [(key, n, max(n - self.within, 1.0), max(n + self.within, 1.0)) for key, n in self.released.items()]
 
     def to_frame(self) -> pl.DataFrame:
@@ -195,7 +196,7 @@ class KeyTable(Tabular, Drawn):
         return cls(str(form["attribute"]), released, *shown, form["sure"], form["unit"], each)
 
     def largest_first(self) -> list[tuple[str, int]]:
-        """Return the keys with their counts, the largest counts first, and equal ones in the order of their texts."""
+        """Return the keys with their counts, the largest first. Equal counts are in the order of their keys."""
         return sorted(self.released.items(), key=lambda one: -one[1])
 
     def draw(self, axes: Any) -> None:

@@ -1,8 +1,8 @@
-"""Marginals of a workload, which agree with each other, with the standard error of each.
+"""Marginals of a workload that agree with each other, each with its standard error.
 
-Everything here is post-processing of the releases, and costs no privacy. The numbers are unbiased: they may be
-negative, and are not whole. A marginal of fewer attributes is exactly the sum of one of more. Its stated error is
-smaller than the error of such a sum with independent noise on each cell.
+Everything here is post-processing of the releases, and costs no privacy. The numbers are unbiased, so they may
+be negative, and they are not whole. A marginal is exactly the sum over cells of any marginal of more attributes. Its
+stated error is smaller than the error of such a sum with independent noise on each cell.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _as_residuals(given: Iterable[tuple[Iterable[str], float]]) -> tuple[tuple[t
 @final
 @attrs.frozen
 class MarginalTable(Tabular, Drawn):
-    """The marginal of some attributes: about how many rows are in each cell, unbiased.
+    """The marginal of some attributes, with an unbiased estimate of the number of rows in each cell.
 
     Attributes
     ----------
@@ -53,11 +53,11 @@ class MarginalTable(Tabular, Drawn):
     labels
         The labels of each attribute, in the order of its codes.
     counts
-        In rows, one axis an attribute; they may be negative.
+        The estimates in rows, with one axis for each attribute. They may be negative.
     variance
         The variance of the noise of each count.
     residuals
-        The variances of the noise of its residuals' numbers, each with the names of its attributes; empty where they
+        For each residual of the marginal its attributes and the variance of the noise of its numbers. Empty where these
         are not known.
 
     Examples
@@ -94,26 +94,27 @@ class MarginalTable(Tabular, Drawn):
         Raises
         ------
         InputError
-            If there is no such cell; names the nearest label.
+            If there is no such cell. The message names the nearest label.
         """
         return self._frequencies()[labels]
 
     def total(self, **among: str | Iterable[str]) -> Noisy:
         """Return the count of some values together, such as a range of ages, with its own error.
 
-        The noise of cells is correlated, so this error is not that of a sum of independent counts: the larger the
-        range, the more of it cancels.
+        The noise of cells is correlated. So this error is not the error of a sum of independent counts. In a larger
+        range more of the noise cancels.
 
         Parameters
         ----------
         among
-            For each attribute, by its name, a label or several; an attribute that is left out is summed over.
+            For each attribute, by its name, one label or several. The sum runs over all labels of an attribute that is
+            left out.
 
         Raises
         ------
         InputError
-            If an attribute or a label is none of this marginal, or is given twice, or the variances of the residuals
-            are not known.
+            If the marginal has no such attribute or label, if a label is given twice, or if the variances of the
+            residuals are not known.
 
         Examples
         --------
@@ -148,15 +149,15 @@ class MarginalTable(Tabular, Drawn):
         return [labels.index(label) for label in wanted]
 
     def nonnegative(self) -> NDArray[np.float64]:
-        """Return the counts nearest to these that are not negative and have the same total: biased, no longer unbiased.
+        """Return the nearest counts that are not negative and have the same total. They are biased.
 
-        On average, cells of few rows become too large, and cells of many rows too small, by the same amount in total.
-        Do not add up many of them, and do not expect the results of two marginals to agree.
+        On average, counts of cells with few rows become too large, and counts of cells with many rows too small, by the
+        same amount in total. Do not add up many of them, and do not expect two marginals to agree.
         """
         return self._frequencies().nonnegative()
 
     def whole(self) -> NDArray[np.int64]:
-        """Return `nonnegative` in whole numbers of the total rounded, by largest remainders: biased in the same way."""
+        """Return `nonnegative` in whole numbers, by largest remainders, of the total rounded. It is biased, too."""
         exact = self.nonnegative().ravel()
         found = np.floor(exact).astype(np.int64)
         lacking = round(float(exact.sum())) - int(found.sum())
@@ -215,18 +216,18 @@ class MarginalTable(Tabular, Drawn):
 def axis_share(size: int, summed: int, *, inside: bool) -> float:
     """Return the variance of a sum over some values of an axis, as a multiple of a residual's cell variance.
 
-    Along an axis of the residual, its n numbers add up to 0, and the sum of r of them has r (n - r) / (n - 1) times the
-    variance of one. Along another axis, each value has an n-th of the same number, and r of them r**2 / n**2 times its
-    variance.
+    Along an axis of the residual its n numbers add up to 0, and the sum of r of them has r (n - r) / (n - 1) times the
+    variance of one. Along any other axis each of the n values has an n-th of the same number, and the sum of r of them
+    has r**2 / n**2 times the variance of that number.
 
     Parameters
     ----------
     size
-        n.
+        The number n of values of the axis.
     summed
-        r.
+        How many of them are added up, r.
     inside
-        Whether the residual has the axis, or is repeated along it.
+        Whether the residual has this axis. If not, it is repeated along the axis.
     """
     if inside:
         return summed * (size - summed) / (size - 1) if size > 1 else 0.0
@@ -240,14 +241,14 @@ def _as_tables(tables: Iterable[MarginalTable]) -> tuple[MarginalTable, ...]:
 @final
 @attrs.frozen
 class MarginalTables(Tabular, Drawn):
-    """The marginals of a workload and of all subsets of its sets: any two agree on the attributes that they share.
+    """The marginals of a workload and of all subsets of its sets. Any two agree on the attributes that they share.
 
     Attributes
     ----------
     tables
         The marginals, those of fewer attributes first.
     total
-        The number of rows; its variance is 0 where it is public.
+        The number of rows. Its variance is 0 where it is public.
 
     Examples
     --------
@@ -262,7 +263,7 @@ class MarginalTables(Tabular, Drawn):
     total: Noisy
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of marginals."""
         return len(self.tables)
 
     def __iter__(self) -> Iterator[MarginalTable]:
@@ -270,7 +271,7 @@ class MarginalTables(Tabular, Drawn):
         return iter(self.tables)
 
     def __getitem__(self, names: str | tuple[str, ...]) -> MarginalTable:
-        """Return the marginal of one attribute or of several, its axes in the order of their names here.
+        """Return the marginal of one attribute or of several, with its axes in the order of the names given.
 
         Raises
         ------

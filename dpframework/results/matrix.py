@@ -11,7 +11,7 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.value_checks import as_texts
 
-LEVELS = 10  # of shading
+LEVELS = 10  # how many shades there are
 
 
 def _numbers(given: Iterable[Iterable[float]]) -> tuple[tuple[float, ...], ...]:
@@ -21,12 +21,12 @@ def _numbers(given: Iterable[Iterable[float]]) -> tuple[tuple[float, ...], ...]:
 @final
 @attrs.frozen
 class Matrix:
-    """Numbers with a label a row and a label a column.
+    """Numbers in rows and columns, with a label for each row and each column.
 
     Attributes
     ----------
     title
-        What it shows.
+        The title above it.
     rows, columns
         The labels.
     values
@@ -84,6 +84,6 @@ class Matrix:
 
 
 def matrices_of(result: Any) -> Sequence[Matrix]:
-    """Return the matrices of a result by its method `matrices`, none without one."""
+    """Return the matrices that a result's method `matrices` returns, or none if it has no such method."""
     found = getattr(result, "matrices", None)
     return tuple(found()) if callable(found) else ()

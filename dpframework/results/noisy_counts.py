@@ -17,7 +17,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import finite_from_0
 from dpframework.facts.value_checks import as_float
 
-CONFIDENCE = 0.95  # of intervals, unless another level is asked for
+CONFIDENCE = 0.95  # the level of intervals, unless another one is asked for
 
 
 def _finite(_: Any, attribute: attrs.Attribute[float], value: float) -> None:
@@ -30,14 +30,14 @@ def _finite(_: Any, attribute: attrs.Attribute[float], value: float) -> None:
 class Noisy:
     """A released count, with the variance of its noise.
 
-    Sums and differences are those of counts with independent noise. A public number has variance 0.
+    Sums and differences assume that the noise of the counts is independent. A public number has variance 0.
 
     Attributes
     ----------
     value
         The released count; it may be negative.
     variance
-        The variance of the noise: a Gaussian calibration's `scale`; for Laplace noise see `laplace`.
+        The variance of the noise. For Gaussian noise it is the calibration's `scale`; for Laplace noise use `laplace`.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Noisy:
 
     @classmethod
     def laplace(cls, value: float, scale: float) -> Noisy:
-        """Return a count with discrete Laplace noise. A table's `calibration` of the step has its scale.
+        """Return a count with discrete Laplace noise of a scale, which stands in the step's calibration.
 
         Examples
         --------
@@ -62,7 +62,7 @@ class Noisy:
 
     @classmethod
     def mean(cls, numbers: Iterable[Noisy]) -> Noisy:
-        """Return the mean of least variance of numbers of one thing, whose noise is uncorrelated.
+        """Return the mean of least variance of several noisy counts of the same thing, whose noise is uncorrelated.
 
         Examples
         --------
@@ -78,12 +78,12 @@ class Noisy:
         return math.sqrt(self.variance)
 
     def margin(self, level: float = CONFIDENCE) -> float:
-        """Return how far the exact count may be away, with at least this probability."""
+        """Return the distance that the exact count is within, with at least this probability."""
         return self.margin_of(self.variance, level)
 
     @staticmethod
     def margin_of(variance: float, level: float = CONFIDENCE) -> float:
-        """Return how far an exact count may be away from one with noise of this variance."""
+        """Return the distance that an exact count is within, for noise of this variance."""
         step = 0.5 if variance > 0 else 0.0  # half a row, since noise comes in whole rows
         return quantile(error_of(level)) * heavy_deviation(variance) + step
 
@@ -121,7 +121,7 @@ class Noisy:
         Raises
         ------
         InputError
-            If it is no noisy count.
+            If it is not a noisy count.
         """
         try:
             return cls(form["value"], form["variance"])
@@ -129,7 +129,7 @@ class Noisy:
             raise InputError("a noisy count is written as its 'value' and its 'variance', two finite numbers") from None
 
     def __str__(self) -> str:
-        """Write the count and how far the exact one may be away."""
+        """Write the count and the margin of its 95 % interval."""
         return f"{self.value:.0f} ± {math.ceil(self.margin())}" if self.variance else f"{self.value:.0f}"
 
 
@@ -147,7 +147,7 @@ def as_noisy(number: Noisy | float) -> Noisy:
 
 
 def error_of(level: float) -> float:
-    """Return the probability that a confidence level leaves.
+    """Return the probability of a miss at a confidence level, 1 minus the level.
 
     Raises
     ------
@@ -162,16 +162,18 @@ def error_of(level: float) -> float:
 def quantile(error: float) -> float:
     """Return how many deviations the noise of any sum of counts exceeds with at most this probability.
 
-    Sums of independent Laplace and normal noise are normal with a random variance, between a constant (the normal
-    itself) and one exponential (the Laplace itself). Up to a level of 0.9 the normal's quantile is the largest of
-    all, from 0.92 on the Laplace's. No proof is known to us: the tests compute it for many mixtures.
+    Sums of independent Laplace and normal noise are normal with a random variance. At one end that variance is a
+    constant (normal noise alone), at the other a single exponential (Laplace noise alone). Up to a level of 0.9 the
+    quantile of normal noise is the largest of all, from 0.92 on the quantile of Laplace noise. No proof is known to us.
+    The tests compute the quantile for many mixtures.
     """
     return max(-math.log(error) / math.sqrt(2), -NormalDist().inv_cdf(error / 2))
 
 
 def heavy_deviation(variance: float) -> float:
-    """Return the deviation of continuous Laplace noise of the scale that discrete noise of this variance has.
+    """Return a standard deviation for intervals, at least that of discrete Laplace noise of this variance.
 
-    It is larger, so that tails of noise that is nearly always 0 are covered too.
+    It is the deviation of continuous Laplace noise of the same scale. It is larger, so that intervals also cover the
+    tails of noise that is nearly always 0.
     """
     return 1 / (math.sqrt(2) * math.asinh(1 / math.sqrt(2 * variance))) if variance > 0 else 0.0

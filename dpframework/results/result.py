@@ -15,11 +15,11 @@ from dpframework.results.table_text import TextTable
 
 
 class Kept(Shown, abc.ABC):
-    """A result that is kept as JSON, where `from_dict` reads the output of `to_dict`."""
+    """A result that can be kept as JSON. `from_dict` reads the output of `to_dict`."""
 
     __slots__ = ()
 
-    #: What errors call it, with its article, such as "an estimate".
+    #: The name of the class in errors, with its article, such as "an estimate".
     called: ClassVar[str]
 
     @classmethod
@@ -68,10 +68,10 @@ class Kept(Shown, abc.ABC):
             raise InputError(f"this is not {cls.called} that dpframework wrote") from None
 
     def require_usable(self) -> None:
-        """Raise any error at all if this result cannot be written, printed, or shown as matrices.
+        """Raise an error of any kind if this result cannot be written, printed, or shown as matrices.
 
-        A file that was changed may hold a number for a text, or a list that is too short. A class that reads it may
-        meet that only later.
+        A file that was changed may hold a number in place of a text, or a list that is too short. The class that reads
+        the file may notice that only later.
         """
         parsed_json(self.to_json())
         str(self).encode()
@@ -81,7 +81,7 @@ class Kept(Shown, abc.ABC):
     @classmethod
     @abc.abstractmethod
     def read(cls, form: Mapping[str, Any]) -> Self:
-        """Make a result of its form. `from_dict` turns Python's errors about a wrong form into one sentence."""
+        """Build a result from its form. `from_dict` turns Python's errors about a wrong form into one sentence."""
 
 
 def axes_or_new(ax: Any | None, **figure: Any) -> Any:
@@ -142,7 +142,7 @@ class Drawn(Kept):
         Parameters
         ----------
         ax
-            Axes to draw on; without them, new ones.
+            Axes to draw on. New ones are made if there are none.
 
         Raises
         ------

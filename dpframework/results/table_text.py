@@ -11,11 +11,11 @@ import attrs
 from dpframework.facts.notebook import html_line, html_table
 from dpframework.facts.value_checks import as_texts
 
-_WIDTH = 118
+_WIDTH = 118  # characters of a line
 
 
 def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a line a row, all of as many cells, each column as wide as its widest cell.
+    """Return one line for each row, with each column as wide as its widest cell.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class TextTable:
     more
         How many rows are not shown; 0 if all are.
     legend
-        What the numbers mean.
+        A sentence that explains the numbers.
 
     Examples
     --------
@@ -65,10 +65,10 @@ class TextTable:
         return [f"and {self.more} more, in to_frame and to_json"] if self.more > 0 else []
 
     def text(self) -> str:
-        """Return it in columns, the legend in lines of 118 characters."""
+        """Return the table in columns, and below it the legend."""
         return "\n".join([*align_columns([self.heads, *self.rows]), *self._rest, *textwrap.wrap(self.legend, _WIDTH)])
 
     def html(self) -> str:
-        """Return it for a notebook."""
+        """Return the table as HTML for a notebook."""
         lines = [*self._rest, *([self.legend] if self.legend else [])]
         return html_table(self.heads, self.rows) + "".join(map(html_line, lines))

@@ -30,22 +30,22 @@ def _share(value: Any) -> Fraction:
 @final
 @attrs.frozen
 class RowsPerUnit(Tabular, Drawn):
-    """A number of rows that is enough for nearly all units, and how many units it may miss that by.
+    """A number of rows that is enough for nearly all units, and the number of units by which it may miss that share.
 
     With 95 % probability, whatever the table, no more than `outside` of the units and `units` of them have more rows.
 
     Attributes
     ----------
     unit
-        What a unit is called, such as the name of the column of ids.
+        The name of a unit, such as the name of the column of ids.
     rows
         The number of rows.
     most
-        The largest that it could have been: as many as the study keeps of each unit.
+        The largest possible number of rows: as many as the study keeps of each unit.
     outside
-        The share of the units that were to have more.
+        The share of the units that the miner was asked to leave with more rows.
     units
-        The bound, which follows from the plan alone.
+        The number of further units that may have more rows. It follows from the plan alone.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class RowsPerUnit(Tabular, Drawn):
         return cls(str(form["unit"]), form["rows"], form["most"], form["outside"], form["units"])
 
     def draw(self, axes: Any) -> None:
-        """Draw the number of rows between 1 and the largest."""
+        """Draw the number of rows on a line up to the largest possible number."""
         axes.plot([self.rows], [0], "o", color="#0b5394")
         axes.set_yticks([0], [self.unit])
         axes.set(xlim=(0, self.most + 1), xlabel="rows")
