@@ -192,7 +192,7 @@ def test_rare_towns_are_one_group_in_pairs_and_towns_again_in_the_rows(method):
         assert abs(shares[0] - shares[1]) < most
     of_ill = found.codes[found.codes[:, 1] == 1, 0].mean()
     assert of_ill > 0.75
-    assert "rare values are one group in marginals of several attributes: of town" in str(found)
+    assert "rare values form one group in marginals of several attributes, in town" in str(found)
     assert found.provenance()["rare values merged"] == {"town": list("cdefghijkl")}
 
 

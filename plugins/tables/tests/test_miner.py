@@ -56,7 +56,7 @@ def distance(found, exact_table, of):
 @pytest.mark.parametrize("method", ["tree", "rounds", "adaptive"])
 def test_a_budget_that_leaves_no_noise_leaves_the_marginals_as_they_are(method):
     schema = attrs.evolve(SCHEMA, max_rows=ROWS)
-    assert SyntheticTable(method=method, epsilon=10**7).made_by(schema).most_cells is None
+    assert SyntheticTable(method=method, epsilon=10**7).method_on(schema).most_cells is None
     study = dpf.Study(schema, epsilon=10**7)
     study.add("rows", SyntheticTable(method=method, epsilon=10**7))
     found = study.run(people(schema), seed=1)["rows"]
@@ -184,7 +184,7 @@ def of_pair(**changes):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        *((change, "needs a number of rows, a total and a seed") for change in (
+        *((change, "needs a positive number of rows and total, and a seed") for change in (
             {"rows": 0}, {"rows": MOST_ROWS + 1}, {"seed": -1}, {"seed": 2**64}, {"total": 0}, {"total": math.inf}
         )),
         ({"merged": {"place": [0, 0]}}, "merged has no group for each value of 'place'"),
@@ -226,7 +226,7 @@ def test_values_of_the_last_group_are_the_rare_ones_and_are_told():
     found = drawn(measured=[towns, MeasuredMarginal(["ill", "town"], counts, 4.0, own)], merged=merged, rows=4_000)
     assert found.rare_values() == {"town": ["B", "C"]}
     assert found.provenance()["rare values merged"] == {"town": ["B", "C"]}
-    assert "rare values are one group in marginals of several attributes: of town" in str(found)
+    assert "rare values form one group in marginals of several attributes, in town" in str(found)
     assert "rare" not in str(drawn())
     shares = np.bincount(found.codes[:, 1], minlength=3) / 4_000
     assert shares == pytest.approx([0.6, 0.3, 0.1], abs=0.002)  # dealt out, so that they err by rounding
@@ -273,7 +273,7 @@ def test_wrong_parameters_are_refused(parameters, sentence):
 
 @pytest.mark.parametrize("order", [2, 3])
 def test_marginals_of_rounds_have_as_many_attributes_as_asked_for(order):
-    sets = SyntheticTable(epsilon=1, method="rounds", order=order).made_by(SCHEMA).sets
+    sets = SyntheticTable(epsilon=1, method="rounds", order=order).method_on(SCHEMA).sets
     assert max(map(len, sets)) == order
 
 
@@ -409,7 +409,7 @@ def test_a_public_number_of_rows_is_not_released_and_predicted_noise_is_without_
 def sets_of(epsilon, about_rows, **parameters):
     """The numbers of cells of the marginals that rounds may select."""
     schema = dpf.Schema([dpf.Categorical(f"a{k}", list("abcdef")[: k + 2]) for k in range(5)], about_rows=about_rows)
-    method = SyntheticTable(epsilon, method="rounds", rounds=4, singles_share="0.1", **parameters).made_by(schema)
+    method = SyntheticTable(epsilon, method="rounds", rounds=4, singles_share="0.1", **parameters).method_on(schema)
     return sorted(math.prod(method.sizes[a] for a in one) for one in method.sets)
 
 
@@ -495,14 +495,14 @@ def test_once_rounds_say_no_more_than_noise_one_way_marginals_get_the_rest():
     alone = [one.standard_error for one in rows_by("independent", schema, codes, 1).measured]
     assert found.method == "rounds"
     assert len(found.measured) == len(schema) + 1  # one round
-    planned = SyntheticTable(rho="0.000124").made_by(schema)
+    planned = SyntheticTable(rho="0.000124").method_on(schema)
     assert facts == pytest.approx(np.array(alone) / math.sqrt(1 - (1 - planned.share) / planned.times), rel=0.01)
 
 
 def test_a_tree_stops_after_its_first_pair_once_that_says_no_more_than_noise():
     schema, codes = independent_rows()
     found = rows_by("tree", schema, codes, 1)
-    planned = SyntheticTable(rho="0.000124", method="tree").made_by(schema)
+    planned = SyntheticTable(rho="0.000124", method="tree").method_on(schema)
     assert planned.stages == [1, 2, 3]
     assert len(found.measured) == len(schema) + 1
 
@@ -518,7 +518,7 @@ def planned_and_run(sizes, rows, **parameters):
     given = SyntheticTable(**parameters)
     study = dpf.Study(schema, epsilon=100, delta="1e-9")
     study.add("rows", given)
-    return given.made_by(schema), study, study.run(dpf.Table.from_codes(schema, codes), seed=1)["rows"]
+    return given.method_on(schema), study, study.run(dpf.Table.from_codes(schema, codes), seed=1)["rows"]
 
 
 def share_by_noise(found, sizes, rho):
@@ -568,7 +568,7 @@ def test_the_pairs_of_a_tree_leave_more_for_one_way_marginals():
     assert [float(noisy.share_before(name)) for name in ("tree", "rounds")] == pytest.approx([0.6, 1 / 3])
     assert [float(exact_ones.share_before(name)) for name in ("tree", "rounds")] == [0.1, 0.1]
     schema = dpf.Schema(noisy.among, about_rows=20_000)
-    assert SyntheticTable(rho="0.0001", method="tree").made_by(schema).share == noisy.share_before("tree")
+    assert SyntheticTable(rho="0.0001", method="tree").method_on(schema).share == noisy.share_before("tree")
 
 
 def test_attributes_that_no_pair_is_measured_of_are_not_merged():

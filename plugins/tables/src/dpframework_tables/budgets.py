@@ -16,7 +16,7 @@ from dpframework.queries import Query
 if TYPE_CHECKING:
     from dpframework.run import SpendBlock
 
-CHOOSE, MEASURE = "choose", "measure"  # the steps of a round, or the kinds of a block
+CHOOSE, MEASURE = "choose", "measure"  # the names of a round's two steps, and of the two kinds of release in a block
 
 
 @final
@@ -36,7 +36,7 @@ class TableBudget:
     zcdp: bool
 
     def selector(self, share: Fraction) -> Mechanism:
-        """Return the mechanism that selects at that share of the budget."""
+        """Return the mechanism that selects a marginal with a share of the budget."""
         return self.selects(self.epsilon_of_selection(share))
 
     @property
@@ -50,11 +50,11 @@ class TableBudget:
         return Gaussian if self.zcdp else DiscreteLaplace
 
     def epsilon_of_selection(self, share: Fraction) -> Fraction:
-        """Return the epsilon of a selection at that share: in zCDP it costs epsilon**2 / 8."""
+        """Return the epsilon of a selection that costs a share of the budget; in zCDP its rho is epsilon**2 / 8."""
         return root_below(8 * self.amount * share) if self.zcdp else self.amount * share
 
     def block(self, name: str, chosen: Query, measured: Query, share: Fraction) -> Node:
-        """Plan a block of selections and measurements, which may cost a share of the budget together."""
+        """Plan a block of selections and measurements, which together may cost a share of the budget."""
         kinds = kind(CHOOSE, chosen, self.selects), kind(MEASURE, measured, self.counts)
         return spend(name, *kinds, **self.cost(share))
 
@@ -63,14 +63,14 @@ class TableBudget:
         return {"rho" if self.zcdp else "epsilon": self.amount * share}
 
     def size_of_noise(self, variance: float) -> float:
-        """Return about the mean size of the noise of a count, in rows, given its variance."""
+        """Return the approximate mean absolute noise of a count, in rows, given the variance of the noise."""
         return math.sqrt(2 * variance / math.pi) if self.zcdp else math.sqrt(variance / 2)
 
     def left(self, block: SpendBlock) -> Fraction:
-        """Return the rest of a block, as a share of the budget."""
+        """Return what is left of a block, as a share of the whole budget."""
         left = block.left.rho if self.zcdp else block.left.epsilon
         return (left or Fraction(0)) / self.amount
 
     def counter(self, share: Fraction) -> Mechanism:
-        """Return the mechanism that releases a marginal."""
+        """Return the mechanism that releases a marginal with a share of the budget."""
         return self.counts(self.amount * share)

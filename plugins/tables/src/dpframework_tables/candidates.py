@@ -1,4 +1,4 @@
-"""Which marginals may be selected: public, from the attributes' sizes and the limits alone."""
+"""The marginals that may be selected: they are public, from the attributes' sizes and the limits alone."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 
 from dpframework_tables.junction import JunctionTree, Set, cells_of, cliques_of, elimination_order
 
-MOST_COUNTED = 1 << 22  # cells of all candidates together: 32 MiB a block of rows
+MOST_COUNTED = 1 << 22  # the most cells of all candidates together: counting them takes 32 MiB per block of rows
 
 
 def candidate_sets(sizes: Sequence[int], order: int, most: int) -> list[Set]:
-    """Return the sets of two attributes up to `order`, of at most `most` cells each, in lexicographic order.
+    """Return the sets of 2 to `order` attributes with at most `most` cells each, in lexicographic order.
 
-    Where they have too many cells together to count, the largest are left out.
+    If all of them together have more than `MOST_COUNTED` cells, the largest sets are left out.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def candidate_sets(sizes: Sequence[int], order: int, most: int) -> list[Set]:
 
 
 def rank(number: int, pairs: Iterable[Set]) -> int:
-    """Return how many pairs of attributes a forest can have, whichever of some pairs are taken.
+    """Return how many of the given pairs of attributes make a spanning forest, which is the same for every such forest.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def rank(number: int, pairs: Iterable[Set]) -> int:
 
 
 def join_parts(part: Sequence[int], one: Set) -> list[int]:
-    """Return the part of a forest that each attribute is in, once the parts of some attributes are one.
+    """Return the part of a forest that holds each attribute, after the parts of some attributes have been joined.
 
     Examples
     --------
@@ -60,23 +60,23 @@ def join_parts(part: Sequence[int], one: Set) -> list[int]:
 def room_for(
     sizes: Sequence[int], sets: Iterable[Set], measured: Sequence[Set], now: JunctionTree, most: float
 ) -> list[int]:
-    """Return the places of the sets that may be measured next, so that the junction tree has at most `most` cells.
+    """Return the positions of the sets that may be measured next, so that the junction tree has at most `most` cells.
 
-    Whether one may follows from the sets measured before and from public sizes. Attributes are eliminated in the order
-    that fits the tree of now, so that `tree_for` finds a tree as small.
+    The answer depends on public sizes and on the sets that were measured before. Attributes are eliminated in the order
+    that suits the current tree, so `tree_for` finds a tree at least as small.
 
     Parameters
     ----------
     sizes
         The number of codes of each attribute.
     sets
-        Those that may be measured.
+        The sets to choose from, each as positions of attributes.
     measured
         The sets measured before.
     now
-        Their tree.
+        The junction tree of the measured sets.
     most
-        The most cells.
+        The most cells that the next tree may have.
     """
     order = elimination_order(sizes, now.cliques)
     cliques = [set(one) for one in now.cliques]
@@ -93,7 +93,11 @@ def room_for(
 
 
 def tree_for(sizes: Sequence[int], measured: Sequence[Set], now: JunctionTree, last: Set) -> JunctionTree:
-    """Return the smallest of the trees for some sets and one more: today's, or by its order, or by min-fill."""
+    """Return a small junction tree for the sets measured before and one more.
+
+    It is the current tree if one of its cliques holds the new set. Otherwise it is the smaller of two new trees: one by
+    the elimination order of the current tree, the other by min-fill.
+    """
     if any(set(clique).issuperset(last) for clique in now.cliques):
         return now
     before = cliques_of(sizes, [*measured, last], elimination_order(sizes, now.cliques))

@@ -1,17 +1,18 @@
-"""The choice of a method, of rounds, and of a share for the one-way marginals, by public facts alone.
+"""The choice of a method, of its rounds and of the budget's share for one-way marginals, from public facts alone.
 
-What decides is the *noise share* of a table: the distance that noise alone puts between a released table and the exact
-one, as a share of the rows,
+The *noise share* of a table decides. It is the distance that noise alone puts between a released table and the exact
+one, as a share of the rows:
 
     cells x mean size of a count's noise / (2 x rows).
 
-It follows from the budget, the attributes' sizes and a public number of rows: exact, about, or at most. Taken are a
-typical pair (of the geometric mean of the sizes) and the one-way marginals on average. The rules were found on Adult,
-mushroom, nursery and nltcs; docs/tables.md shows them on other tables too.
+It follows from the budget, the attributes' sizes and a public number of rows, which may be exact, approximate or an
+upper bound. It is computed for a typical pair (whose attributes have the geometric mean of the sizes) and for the
+average one-way marginal. The rules were found on Adult, mushroom, nursery and nltcs; docs/tables.md shows them on other
+tables too.
 
-The noise share says how far a table as released is off, and the fit takes much of that away, since most cells of a
-large table are empty. So a marginal may be selected up to a noise share of 1: the most dependent pair is often a large
-one.
+The noise share says how far a released table is from the exact one. The fit removes much of that error, since most
+cells of a large table are empty. So a marginal may be selected up to a noise share of 1: the most dependent pair is
+often a large one.
 """
 
 from __future__ import annotations
@@ -31,19 +32,20 @@ from dpframework_tables.budgets import TableBudget
 from dpframework_tables.queries import NamedMarginal
 
 METHODS = ("independent", "tree", "rounds", "adaptive")
-MANY_ATTRIBUTES = 32  # more take rounds only where a budget pays for more than the fewest
-MOST_ATTRIBUTES = 45  # of rounds: each of them looks at all pairs
-MOST_CANDIDATES = 2100  # of which triples are selected too
+MANY_ATTRIBUTES = 32  # with more, rounds are made only if the budget pays for more than the fewest rounds
+MOST_ATTRIBUTES = 45  # the most with which rounds are made, since each round looks at all pairs
+MOST_CANDIDATES = 2100  # triples may be selected if there are at most this many pairs and triples together
 
-_NOISE_OF_SINGLES = 0.03  # a noise share of one-way marginals that is small enough
-_LEAST = Fraction(1, 10)  # a share of the budget for them
+_NOISE_OF_SINGLES = 0.03  # the largest noise share at which one-way marginals are exact enough
+_LEAST = Fraction(1, 10)  # the least share of the budget for one-way marginals
+# The largest such share, in zCDP before rounds and before a tree, and in pure epsilon.
 _MOST, _MOST_OF_TREE, _MOST_PURE = Fraction(1, 3), Fraction(3, 5), Fraction(7, 10)
-_MADE = 4  # rounds whose budget one-way marginals never get
-_TRIAL = Fraction(1, 9)  # of the budget: what a first round may cost beside them, where there are few rounds
-_OF_PAIR, _OF_PAIR_PURE = 0.075, 0.035  # the noise share of a typical pair, up to which rounds are added
-_TOO_NOISY = 0.6  # that at the fewest rounds: nothing but one-way marginals is worth it
-_OF_SET = 1.0  # the noise share of a marginal that rounds may select, if there are such pairs
-_UNKNOWN = Fraction(2, 10)  # the share for one-way marginals where nobody says how many rows there are
+_MADE = 4  # how many rounds never give their budget back to one-way marginals
+_TRIAL = Fraction(1, 9)  # of the budget, what few rounds keep each: one-way marginals may get all the rest
+_OF_PAIR, _OF_PAIR_PURE = 0.075, 0.035  # rounds are added up to this noise share of a typical pair
+_TOO_NOISY = 0.6  # if a typical pair has a larger noise share at the fewest rounds, only one-way marginals are measured
+_OF_SET = 1.0  # the largest noise share of a marginal that rounds may select, if any pair is as small
+_UNKNOWN = Fraction(2, 10)  # the share for one-way marginals if no number of rows is known
 
 
 # Not slotted: the cached property needs an instance dictionary.
@@ -59,11 +61,11 @@ class ChoiceFacts:
     budget
         The budget.
     rows
-        How many rows there are, about or at most; None if nobody says.
+        The public number of rows: exact, approximate or an upper bound. None if there is none.
     plan
-        Any plan of the table: noise is as large as its unit and relation ask for.
+        Any plan of the table. Its unit and relation decide how large the noise is.
     exact_rows
-        The public number of rows, if there is one.
+        The exact number of rows, None if it is not public.
     """
 
     among: tuple[Attribute, ...]
@@ -83,7 +85,7 @@ class ChoiceFacts:
         return OneWayMarginals(self.among, self.budget.zcdp, self.exact_rows)
 
     def noise_of_singles(self, share: Fraction) -> float | None:
-        """Return about the noise share of a one-way marginal, if all of them get that share of the budget."""
+        """Return the approximate noise share of the average one-way marginal, if all share a part of the budget."""
         if self.rows is None:
             return None
         variances = self.alone.variances(self.budget.amount * share, self.plan)
@@ -93,7 +95,7 @@ class ChoiceFacts:
         return math.fsum(errors) / len(self.sizes) / (2 * max(self.rows, 1))
 
     def noise_of_pairs(self, rounds: int) -> float | None:
-        """Return about the noise share of a typical pair that is measured in one of `rounds` rounds."""
+        """Return the approximate noise share of a typical pair that is measured in one of `rounds` rounds."""
         if self.rows is None:
             return None
         cells = math.exp(2 * math.fsum(map(math.log, self.sizes)) / len(self.sizes))
@@ -101,14 +103,14 @@ class ChoiceFacts:
         return cells * self._error(measure / rounds) / (2 * max(self.rows, 1))
 
     def most_cells(self, rounds: int, share: Fraction) -> int | None:
-        """Return how many cells a marginal may have that is measured in one of `rounds` rounds, None for any number.
+        """Return the most cells of a marginal that is measured in one of `rounds` rounds, None for any number.
 
-        A larger one would be mostly noise, and a selection, which has noise too, could take it.
+        A larger marginal would be mostly noise, yet a selection could take it, since selections are noisy too.
 
         Parameters
         ----------
         rounds
-            How many.
+            The number of rounds.
         share
             The budget's share for one-way marginals.
         """
@@ -118,7 +120,7 @@ class ChoiceFacts:
         return math.floor(_OF_SET * 2 * max(self.rows, 1) / error) if error else None
 
     def _error(self, share: Fraction) -> float:
-        """Return about the mean size of the noise of a count of a marginal with that share of the budget."""
+        """Return the approximate mean absolute noise of a count of a marginal that gets a share of the budget."""
         measured = step("marginal", NamedMarginal(self.among, 4), self.budget.counter(share))
         calibration = self.plan.calibration(measured)
         return math.inf if calibration is None else self.budget.size_of_noise(calibration.variance)
@@ -129,7 +131,7 @@ class ChoiceFacts:
         return self.share_before("rounds")
 
     def share_before(self, method: str) -> Fraction:
-        """Return the share of the budget for one-way marginals, before what a method measures besides."""
+        """Return the share of the budget for the one-way marginals that a method releases first."""
         noise = self.noise_of_singles(Fraction(1))
         if noise is None:
             return _UNKNOWN
@@ -140,36 +142,36 @@ class ChoiceFacts:
         return min(max(Fraction(math.ceil(100 * min(needed, 1.0)), 100), _LEAST), most)
 
     def given_back(self) -> int:
-        """Return of how many of the rounds one-way marginals get the budget again, after the others.
+        """Return how many of the rounds give their budget back to one-way marginals, after the other rounds.
 
-        It is half of them where one-way marginals would be noisy even with the whole budget, but some are made: of a
-        few attributes, each pair is in many of the marginals.
+        In zCDP it is half of them if one-way marginals would be noisy even with the whole budget; otherwise it is 0.
+        `_MADE` rounds keep their budget in any case: with few attributes, each pair is in many of the marginals.
         """
         noise, rounds = self.noise_of_singles(Fraction(1)), self.rounds()
         noisy = self.budget.zcdp and noise is not None and noise > _NOISE_OF_SINGLES
         return min(rounds // 2, max(rounds - _MADE, 0)) if noisy else 0
 
     def fewest(self) -> int:
-        """Return the fewest rounds that are worth it: one for every two attributes, or 3."""
+        """Return the fewest rounds that are worth it: one for every two attributes, and at least 3."""
         return max(3, -(-len(self.sizes) // 2))
 
     def rounds(self) -> int:
-        """Return how many rounds there are: up to three for each attribute, while a pair is not mostly noise."""
+        """Return the number of rounds: up to three per attribute, as long as a typical pair is not mostly noise."""
         number = len(self.sizes)
         if self.rows is None:
             return number
         fewest = self.fewest()
         more = range(fewest + 1, 3 * number + 1)  # noise grows with the number of rounds
-        most = _OF_PAIR if self.budget.zcdp else _OF_PAIR_PURE  # selections in pure epsilon are soon at random
+        most = _OF_PAIR if self.budget.zcdp else _OF_PAIR_PURE  # in pure epsilon, selections soon become random
         return fewest + bisect.bisect_right(more, most, key=lambda rounds: self.noise_of_pairs(rounds) or 0.0)
 
     def order(self) -> int:
-        """Return how many attributes a marginal has at most."""
+        """Return the most attributes that a marginal may have, 2 or 3."""
         number = len(self.sizes)
         return 3 if math.comb(number, 3) + math.comb(number, 2) <= MOST_CANDIDATES else 2
 
     def method(self) -> str:
-        """Return the method: by predicted noise, and by how many pairs there are to look at."""
+        """Return the method, chosen by predicted noise and by the number of attributes."""
         noise = self.noise_of_pairs(self.fewest())
         number = len(self.sizes)
         if number < 2 or (noise is not None and noise > _TOO_NOISY):

@@ -1,4 +1,4 @@
-"""The time and memory of a synthetic table, from public numbers alone: what is counted, looked at, fitted and drawn.
+"""The time and memory of a synthetic table, from public numbers alone: for counting, selecting, fitting and drawing.
 
 The constants are upper bounds of what was measured on Adult, mushroom, nltcs, and 10^6 rows of 100 attributes (see
 `tests/benchmarks/wide_tables.py`).
@@ -12,13 +12,14 @@ from dpframework.plan import RunCost
 from dpframework_tables.methods import FEW_TURNS, MOST_DRAWN, TableMethod
 from dpframework_tables.model import TURNS
 
-_START = 1.0  # CPU seconds: loading, and planning
-_COUNT = 3e-9  # for each row and table that is counted
-_LOOK = 2e-4  # for each marginal that may be selected, in each round
-_COMPARE = 2e-8  # for each row of the model that such a marginal is compared with
-_FIT = 2e-7  # for each cell of the model, in each turn of a fit
-_DRAW = 1e-6  # for each cell of the synthetic table
-_OF_COUNT, _OF_CELL, _OF_ROW, _OF_VALUE, _OF_COMPARED = 32, 50, 200, 4, 12  # bytes
+_START = 1.0  # CPU seconds for loading and planning
+_COUNT = 3e-9  # CPU seconds per row, per attribute of each table that is counted
+_LOOK = 2e-4  # CPU seconds per marginal that may be selected, in each round; a tenth of it for a tree
+_COMPARE = 2e-8  # CPU seconds per such marginal and row of the model, in each round
+_FIT = 2e-7  # CPU seconds per cell of the model, in each turn of a fit
+_DRAW = 1e-6  # CPU seconds per cell of the synthetic table
+# Bytes per counted cell, per cell of the model, per synthetic row, per value of it, and per value of a compared row.
+_OF_COUNT, _OF_CELL, _OF_ROW, _OF_VALUE, _OF_COMPARED = 32, 50, 200, 4, 12
 
 
 def cost_of(method: TableMethod, rows: int | None, drawn: int | None) -> RunCost:
@@ -27,11 +28,11 @@ def cost_of(method: TableMethod, rows: int | None, drawn: int | None) -> RunCost
     Parameters
     ----------
     method
-        What is measured and fitted.
+        The method, which says what is measured and fitted.
     rows
-        About how many rows there are; None if nobody says.
+        The number of rows, possibly approximate; None if it is not known.
     drawn
-        How many synthetic rows are drawn; None for as many as there are.
+        How many synthetic rows are drawn; None for as many as the table has.
     """
     attributes, sets, turns = len(method.among), method.sets, method.times
     counted = sum(method.sizes) + sum(math.prod(method.sizes[a] for a in one) for one in sets)

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 def frame_of(schema: Schema, codes: NDArray[Any], seed: int) -> pl.DataFrame:
     """Return a polars dataframe, with null where a value is missing.
 
-    A numeric attribute whose bounds and cuts are all whole numbers has whole numbers.
+    A numeric attribute gets whole numbers if its bounds and cuts are all whole numbers.
 
     Parameters
     ----------
     schema
         The public facts about the columns.
     codes
-        Shape (rows, attributes).
+        The code of each attribute in each row, shape (rows, attributes).
     seed
-        Public: of the places within bins.
+        A public seed, by which numbers are drawn within their bins.
     """
     import polars as pl
 
@@ -48,7 +48,7 @@ def _values(attribute: Attribute, codes: NDArray[np.int64], draw: Draws) -> NDAr
 
 
 def _numbers(attribute: Numeric, bins: NDArray[np.int64], draw: Draws) -> NDArray[Any]:
-    """Return numbers within bins, below their upper ends but for the last bin's, which is its own."""
+    """Return numbers within bins, below each bin's upper end; only whole numbers of the last bin may reach it."""
     edges, at = np.array(attribute.edges), draw.numbers(len(bins))
     low, high = edges[bins], edges[bins + 1]
     if bool(np.all(edges == np.rint(edges))) and float(np.abs(edges).max()) < 2**53:

@@ -3,7 +3,8 @@
 A model that multiplies a table for each of some sets of attributes is computed on a tree of cliques: each set lies in
 a clique, and the cliques that hold an attribute are connected (Lauritzen and Spiegelhalter 1988). The tree follows from
 the sets and the attributes' sizes alone, so time and memory are known before anything is fitted. Attributes are
-eliminated in turn, always one that connects fewest neighbours anew (min-fill), of those one whose clique is smallest.
+eliminated one after another. The next is always one whose elimination adds the fewest edges between its neighbours
+(min-fill), and among these the one whose clique has the fewest cells.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Set: TypeAlias = "tuple[int, ...]"
 
 
 def _neighbours(number: int, sets: Iterable[Set]) -> list[int]:
-    """Return the neighbours of each attribute, as bits."""
+    """Return the neighbours of each attribute as a bit mask."""
     found = [0] * number
     for one in sets:
         mask = sum(1 << a for a in one)
@@ -43,14 +44,14 @@ def _fill(a: int, near: Sequence[int]) -> int:
 
 
 def elimination_order(sizes: Sequence[int], sets: Iterable[Set]) -> list[int]:
-    """Return an order by min-fill.
+    """Return an order in which to eliminate all attributes, by min-fill.
 
     Parameters
     ----------
     sizes
         The number of codes of each attribute.
     sets
-        Sets of positions.
+        Sets of attributes, each as their positions.
     """
     near = _neighbours(len(sizes), sets)
     fills = {a: _fill(a, near) for a in range(len(sizes))}
@@ -84,9 +85,9 @@ def cliques_of(sizes: Sequence[int], sets: Iterable[Set], order: Sequence[int] |
     sizes
         The number of codes of each attribute.
     sets
-        Sets of positions; an attribute that is in none gets a clique of its own.
+        Sets of attributes, each as their positions. An attribute that is in no set gets a clique of its own.
     order
-        In which attributes are eliminated; by default by min-fill.
+        The order in which attributes are eliminated. By default it follows min-fill.
 
     Examples
     --------
@@ -119,9 +120,9 @@ class JunctionTree:
     sizes
         The number of codes of each attribute.
     cliques
-        Positions of attributes, increasing.
+        The positions of each clique's attributes, increasing.
     parents
-        The parent of each clique by its place; the first is the root, its own parent.
+        The position of each clique's parent. The first clique is the root and its own parent.
     """
 
     sizes: tuple[int, ...]
@@ -130,12 +131,12 @@ class JunctionTree:
 
     @classmethod
     def of(cls, sizes: Sequence[int], sets: Iterable[Set]) -> JunctionTree:
-        """Return a tree for some sets, by min-fill."""
+        """Return a tree whose cliques hold some sets, by min-fill."""
         return cls.of_cliques(sizes, cliques_of(sizes, sets))
 
     @classmethod
     def of_cliques(cls, sizes: Sequence[int], cliques: Sequence[Set]) -> JunctionTree:
-        """Return a tree of largest separators: each next clique is the one that shares most with one before it."""
+        """Return a tree with large separators: the next clique always shares most with an earlier one."""
         order, parents = [0], [0]
         shared = {k: (len(set(cliques[k]) & set(cliques[0])), 0) for k in range(1, len(cliques))}
         while shared:
@@ -154,23 +155,23 @@ class JunctionTree:
         return cells_of(self.sizes, self.cliques)
 
     def shape(self, one: Set) -> tuple[int, ...]:
-        """Return the numbers of codes of some attributes."""
+        """Return the shape of a table of some attributes: the number of codes of each."""
         return tuple(self.sizes[a] for a in one)
 
     def separator(self, place: int) -> Set:
-        """Return the attributes that a clique shares with its parent, none for the root."""
+        """Return the attributes that a clique shares with its parent. The root shares none."""
         if not place:
             return ()
         parent = set(self.cliques[self.parents[place]])
         return tuple(a for a in self.cliques[place] if a in parent)
 
     def home(self, one: Set) -> int:
-        """Return the smallest clique that holds a set.
+        """Return the position of the smallest clique that holds a set.
 
         Raises
         ------
         KeyError
-            If none does.
+            If no clique holds it.
         """
         holding = [k for k, clique in enumerate(self.cliques) if set(one) <= set(clique)]
         if not holding:

@@ -1,4 +1,4 @@
-"""A model of merged values, and the one-way marginals by which the rows of a group are dealt out to its values."""
+"""A model of merged values, and the one-way marginals by which a group's rows are shared among its values."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from dpframework_tables.share_prior import SharePrior
 
 Floats: TypeAlias = "NDArray[np.float64]"
 
-_NONE = 1e-13  # the share of a group's rows that a value without any has
+_NONE = 1e-13  # the share of all rows that a value without rows gets, so that its logarithm is finite
 
 
 # Not slotted: the cached property needs an instance dictionary.
 @final
 @attrs.frozen(eq=False, slots=False)
 class MergedModel:
-    """A model of groups, whose first measurements are of one attribute each.
+    """A model whose values are groups. Its first measurements are of one attribute each.
 
     Attributes
     ----------
     alone
-        The one-way marginals of the attributes' own values.
+        The released one-way marginals of the attributes' own values.
     merging
-        The groups.
+        The groups into which values are merged.
     likely
-        The counts of the attributes' values by these marginals.
+        For each attribute the likely counts of its values, estimated from the one-way marginals.
     model
-        Of the groups.
+        The model of the groups.
     """
 
     alone: tuple[NoisyHistogram, ...]
@@ -64,19 +64,19 @@ class MergedModel:
         return cls(tuple(alone), merging, likely, _independent(measured, rows))
 
     def with_more(self, means: Sequence[NoisyHistogram], measured: Iterable[Measurement], rows: float) -> MergedModel:
-        """Return the model of more exact one-way marginals, once some marginals were measured.
+        """Return the model of more exact one-way marginals, after some marginals of several attributes were measured.
 
-        Only the values of their attributes stay merged: others have nothing to gain from it.
+        Values stay merged only for attributes in these marginals. Others gain nothing from merging.
         """
         return self.of_alone(means, self.merging.only({a for one in measured for a in one.of}), rows)
 
     def with_model(self, model: Model) -> MergedModel:
-        """Return the same with a model that more was measured for."""
+        """Return the same one-way marginals and groups with another model, fitted to more measurements."""
         return attrs.evolve(self, model=model)
 
     @functools.cached_property
     def potentials(self) -> list[Floats]:
-        """What each value adds to the logarithm of a row's probability: its group's potential, and its share of it."""
+        """The term of each value in the logarithm of a row's probability: its group's potential and its share there."""
         found = []
         for a, counts in enumerate(self.likely):
             groups = self.merging.groups[a]
@@ -90,15 +90,14 @@ def _independent(measured: Sequence[Measurement], rows: float) -> Model:
 
 
 def _of_groups(a: int, likely: Floats, merging: Merging, noise: float) -> Measurement:
-    """Return the groups' counts of a one-way marginal, with a variance that is the same for each of them.
+    """Return the counts of groups from a one-way marginal, all with the same variance.
 
-    They are sums of likely counts: the prior is one of values, and says nothing of how many rows a group has.
+    The counts are sums of likely counts. The prior is about values, and says nothing about how many rows a group has.
+    The model's number of rows is given, so only the differences of the counts matter.
 
-    The model's number of rows is given, so what counts is their differences.
-
-    Of a group of k of n values with noise of variance s, the best estimate, given the number of rows, has the variance
-    k (1 - k / n) s. On average over the g = n - k + 1 groups that is (1 + (k - 1) / n) s (1 - 1 / g), as if each count
-    had noise of variance (1 + (k - 1) / n) s.
+    Let one group hold k of n values, and let the noise of each value have the variance s. Given the number of rows, the
+    best estimate of that group's count has the variance k (1 - k / n) s. On average over the g = n - k + 1 groups that
+    is (1 + (k - 1) / n) s (1 - 1 / g), as if each count had noise of variance (1 + (k - 1) / n) s.
     """
     counts = merging.table(likely, (a,))
     merged = len(likely) - len(counts) + 1

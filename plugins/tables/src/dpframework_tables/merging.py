@@ -1,13 +1,14 @@
-"""Rare values of an attribute merged into one group, before several attributes are measured together.
+"""Groups of an attribute's rare values, which are merged before several attributes are measured together.
 
-A value whose released count hardly exceeds its noise says nothing of how attributes depend, but its cells carry noise
-like all others, and take room in the model. So such values share one group in all marginals of several attributes, as
-in MST (McKenna, Miklau and Sheldon 2021, "compress domain"), and the rows of a group are dealt out to its values by
-the attribute's own counts. What merging loses is that further tables make these counts more exact. So it is done only
-where it takes away half of an attribute's values or more, and where these have next to no rows.
+A value whose released count hardly exceeds its noise says nothing about how attributes depend on each other. Yet its
+cells carry as much noise as all others, and take room in the model. So such values share one group in all marginals of
+several attributes, as in MST (McKenna, Miklau and Sheldon 2021, "compress domain"). The rows of a group are then shared
+among its values by the attribute's own counts. The price of merging is that further tables no longer make these counts
+more exact. So it is done only where it removes at least half of an attribute's values, and where the rare values have
+next to no rows.
 
-Groups follow from released one-way marginals. What is measured is a coarser table of the same rows: a row is in one
-cell of it, so sensitivities stay as they are.
+Groups follow from released one-way marginals. A table that is measured afterwards is a coarser table of the same rows.
+Each row is in one of its cells, so sensitivities stay as they are.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from dpframework.facts import InputError
 
 Codes: TypeAlias = "NDArray[np.int64]"
 
-_RARE = 3.0  # standard deviations of a count's noise, up to which a value is rare: the number of MST
-_OF_GROUP = 1.0  # of them, up to which the mean of a group's counts may be
-_SMALLER = 2  # by how much fewer values must be left
+_RARE = 3.0  # the most standard deviations of noise that a rare value's count may have, as in MST
+_OF_GROUP = 1.0  # the most standard deviations of noise that the mean count of a group's values may have
+_SMALLER = 2  # the least factor by which merging reduces the number of values
 
 
 def _groups(given: Iterable[ArrayLike]) -> tuple[Codes, ...]:
@@ -51,26 +52,26 @@ class Merging:
         """Refuse groups that are not numbered from 0 on, and groups without a value."""
         for own in self.groups:
             if own.ndim != 1 or not np.array_equal(np.unique(own), np.arange(len(np.unique(own)))):
-                raise InputError("the groups of merged values are not numbered from 0 on; give each value one of them")
+                raise InputError("the groups of merged values are not numbered from 0 on without gaps; number them so")
 
     @classmethod
     def none(cls, sizes: Sequence[int]) -> Merging:
-        """Return a group for each code."""
+        """Return groups of one code each."""
         return cls([np.arange(size) for size in sizes])
 
     @classmethod
     def of_rare(cls, counts: Sequence[NDArray[np.float64]], deviations: Sequence[float]) -> Merging:
-        """Return one group for the rare values of each attribute, the last, and one for each other value.
+        """Return, for each attribute, a group for each frequent value and one last group for all rare values.
 
-        The most frequent value is never rare, so an attribute of two values or more has two groups or more. Nothing is
-        merged where too many values would be left, or where rare ones have too many rows together.
+        The most frequent value is never rare, so an attribute with two or more values keeps at least two groups.
+        Nothing is merged where too many values would be left, or where the rare values have too many rows together.
 
         Parameters
         ----------
         counts
-            The released counts of each attribute.
+            The released counts of each attribute's values.
         deviations
-            The standard deviations of their noise.
+            The standard deviation of the noise of each attribute's counts.
 
         Examples
         --------
@@ -82,12 +83,12 @@ class Merging:
 
     @classmethod
     def of_flat(cls, flat: ArrayLike, sizes: Sequence[int]) -> Merging:
-        """Return the groups from all codes' groups, one attribute after another."""
+        """Return the groups, given those of all codes in one array, one attribute after another."""
         return cls(np.split(np.asarray(flat, dtype=np.int64), np.cumsum(sizes)[:-1]))
 
     @property
     def flat(self) -> Codes:
-        """All codes' groups, one attribute after another."""
+        """The groups of all codes in one array, one attribute after another."""
         return np.concatenate(self.groups)
 
     @functools.cached_property
@@ -100,12 +101,12 @@ class Merging:
         return Merging([own if a in attributes else np.arange(len(own)) for a, own in enumerate(self.groups)])
 
     def merges(self, a: int) -> bool:
-        """Return whether an attribute has groups that are not its values."""
+        """Return whether some values of an attribute are merged."""
         return self._sorted[a] is not None
 
     @functools.cached_property
     def _sorted(self) -> list[tuple[Codes, Codes] | None]:
-        """The codes of each attribute by group, and where each group begins; None where groups are values."""
+        """The codes of each attribute sorted by group, and where each group begins; None where nothing is merged."""
         found: list[tuple[Codes, Codes] | None] = []
         for own, size in zip(self.groups, self.sizes, strict=True):
             order = np.argsort(own, kind="stable")
@@ -114,7 +115,7 @@ class Merging:
         return found
 
     def table(self, counts: NDArray[Any], of: Sequence[int]) -> NDArray[Any]:
-        """Return a table of groups from one of codes, an axis an attribute."""
+        """Return the table of groups that follows from a table of codes, with one axis per attribute."""
         for axis, a in enumerate(of):
             if (known := self._sorted[a]) is not None:
                 order, starts = known
@@ -123,7 +124,7 @@ class Merging:
 
 
 def _groups_of(counts: NDArray[np.float64], deviation: float) -> Codes:
-    """Return the group of each of an attribute's values."""
+    """Return the group of each value of an attribute."""
     frequent = counts > _RARE * deviation
     frequent[int(np.argmax(counts))] = True
     left = int(frequent.sum()) + 1

@@ -1,15 +1,16 @@
-"""The ways to choose which marginals are measured: planned, and released.
+"""The methods by which marginals are chosen and measured, with their plans and their releases.
 
 - **independent**: the one-way marginals get the whole budget.
-- **tree** (McKenna, Miklau and Sheldon 2021, MST): d - 1 times a pair of attributes that joins two parts is selected
-  by its distance from the product of the released one-way marginals, and measured; so the pairs make a tree.
+- **tree** (McKenna, Miklau and Sheldon 2021, MST): up to d - 1 times, a pair of attributes that joins two parts of a
+  forest is selected by its distance from the product of the released one-way marginals, and measured. So the pairs form
+  a tree.
 - **rounds** (as Liu, Vietri and Wu 2021, and McKenna and others 2022, but with a fixed number of rounds): each round
   selects the marginal that the model so far describes worst, measures it, and fits the model again.
-- **adaptive** (McKenna and others 2022, AIM): the same in a block, which is spent as the releases say: rounds begin
-  small, and the next ones cost more whenever a measurement says no more than its noise.
+- **adaptive** (McKenna and others 2022, AIM): the same in a block, whose rounds depend on releases: the first rounds
+  are cheap, and later ones cost more whenever a measurement says no more than its noise.
 
-What a selection is given follows from releases and from public randomness, so that its sensitivity is 1 (see
-`queries.ModelDistances`). Which marginals may be selected follows from sizes and earlier selections.
+The inputs of a selection follow from releases and from public randomness, so its sensitivity is 1 (see
+`queries.ModelDistances`). The marginals that may be selected follow from public sizes and earlier selections.
 """
 
 from __future__ import annotations
@@ -40,11 +41,12 @@ from dpframework_tables.round_steps import BLOCK, InBlock, InPlan
 from dpframework_tables.row_number import number_of_rows
 from dpframework_tables.sampling import sample_rows
 
-TREE_CHOOSE, ROUNDS_CHOOSE = Fraction(18, 100), Fraction(1, 10)  # of what one-way marginals leave
+# The share of a round's budget that goes to its selection.
+TREE_CHOOSE, ROUNDS_CHOOSE = Fraction(18, 100), Fraction(1, 10)
 MORE, AGAIN = "more rounds", "one-way marginals again"
-_TRIED = 8  # the first stage of rounds is one part in so many
-FEW_TURNS = 8  # of a fit between rounds
-MOST_DRAWN = 200_000  # rows of a model that are compared with the table
+_TRIED = 8  # the first stage holds one in this many of all rounds
+FEW_TURNS = 8  # the turns of each fit between rounds
+MOST_DRAWN = 200_000  # the most rows of a model that are compared with the table
 
 
 Array: TypeAlias = "NDArray[np.float64]"
@@ -54,35 +56,37 @@ Array: TypeAlias = "NDArray[np.float64]"
 @final
 @attrs.frozen(eq=False, slots=False)
 class TableMethod:
-    """A way to make a model, over some attributes.
+    """A way to make a model over some attributes.
 
     Attributes
     ----------
     name
         "independent", "tree", "rounds" or "adaptive".
     among
-        The attributes, of two codes or more each.
+        The attributes, each with two or more codes.
     budget
-        The budget.
+        The budget of the run.
     share
-        The share of the budget, for one-way marginals before rounds or the pairs of a tree.
+        The share of the budget for the one-way marginals that are released before all other marginals.
     rounds
-        How many marginals are measured after the one-way ones, by "rounds"; by "adaptive", the part of the block that a
-        round costs at first is 1 in so many.
+        With "rounds", how many marginals are measured after the one-way ones, including those whose budget is given
+        back. With "tree", the most that are. With "adaptive", a round costs one in this many parts of the block at
+        first.
     order
-        The most attributes of a marginal, by "rounds".
+        The most attributes of a marginal in rounds.
     max_cells
         The most cells of the junction tree.
     most_cells
-        The most cells of a marginal that rounds may select, unless no pair has as few; None for any number.
+        The most cells of a marginal that rounds may select, but at least those of the smallest pair. None for any
+        number.
     rows
-        The public number of rows, if there is one.
+        The public number of rows, None if there is none.
     most_rows
-        The most rows that there may be, if that is public.
+        The largest number of rows that is possible, None if it is not public.
     about_rows
-        About how many rows there are, if that is said.
+        The declared approximate number of rows, None if there is none.
     given_back
-        Of how many of the rounds one-way marginals get the budget, after the others: fewer than all of them.
+        How many of the rounds give their budget to one-way marginals, after the other rounds. It is less than `rounds`.
     """
 
     name: str
@@ -105,7 +109,7 @@ class TableMethod:
 
     @property
     def times(self) -> int:
-        """How many marginals are selected and measured."""
+        """How many marginals of several attributes are selected and measured, unless rounds end early."""
         if not self.sets:
             return 0
         asked = self.rounds - self.given_back
@@ -113,10 +117,10 @@ class TableMethod:
 
     @functools.cached_property
     def sets(self) -> list[Set]:
-        """The marginals that may be selected."""
+        """The marginals that may be selected, each as positions of attributes."""
         if self.name == "independent" or len(self.among) < 2:
             return []
-        if self.name == "tree":  # all its pairs fit together
+        if self.name == "tree":  # so all pairs of a tree have room together
             left = max(self.max_cells - sum(self.sizes), 0)
             return candidate_sets(self.sizes, 2, left // (len(self.among) - 1))
         smallest = math.prod(sorted(self.sizes)[:2])
@@ -146,10 +150,12 @@ class TableMethod:
 
     @property
     def stages(self) -> list[int]:
-        """How many rounds are made before each point where one-way marginals may get the rest instead: ever more.
+        """The number of rounds in each stage, after which one-way marginals may get the rest of the budget instead.
 
-        All pairs of a tree are compared with the same one-way marginals, and the most distant is selected first. So a
-        tree's first stage is that pair alone: where it is noise, those after it are, too.
+        Each stage is twice as long as the one before, except for the last.
+
+        All pairs of a tree are compared with the same one-way marginals, and the most distant pair is selected first.
+        So a tree's first stage is one pair: if this pair is only noise, the later ones are too.
         """
         found: list[int] = []
         left = self.times
@@ -160,7 +166,7 @@ class TableMethod:
         return found
 
     def _stages(self, one: Node, sizes: Sequence[int], cost: Fraction) -> dict[str, Node]:
-        """Plan stages of rounds that cost a share of the budget each, or after any of them one-way marginals again."""
+        """Plan stages of rounds that cost a share of the budget each. One-way marginals may replace later stages."""
         first: dict[str, Node] = {MEASURE: repeat(sizes[0], one)}
         left = sum(sizes[1:]) + self.given_back
         if not left:
@@ -176,7 +182,7 @@ class TableMethod:
         return OneWayMarginals(self.among, self.budget.zcdp, self.rows)
 
     def _shares(self, cost: Fraction) -> tuple[Fraction, Fraction]:
-        """Return the shares of the selection and the measurement of a round that has a share of the budget."""
+        """Return how a round's share of the budget is split between its selection and its measurement."""
         choose = cost * (TREE_CHOOSE if self.name == "tree" else ROUNDS_CHOOSE)
         return choose, cost - choose
 
@@ -194,10 +200,10 @@ class TableMethod:
     def _in_stages(
         self, table: PrivateTable, first: MergedModel, one_round: Callable[[InPlan, int], Measurement]
     ) -> MergedModel:
-        """Make rounds, and release one-way marginals with what is left after them.
+        """Make rounds in stages, then release one-way marginals again with the budget that is left.
 
-        Rounds end sooner once a stage says no more than noise. Returned are the one-way marginals, with what was
-        released again.
+        Rounds end early once no measurement of a stage says more than its noise. The model of one-way marginals is
+        returned, with their second release if there was one.
         """
         found: list[Measurement] = []
         for size in self.stages:
@@ -211,7 +217,7 @@ class TableMethod:
         return first
 
     def _tree(self, table: PrivateTable, first: MergedModel) -> MergedModel:
-        """Select pairs that join two parts, measure each, and fit the model to all of them at the end."""
+        """Select and measure pairs that each join two parts of a forest, and at the end fit the model to all."""
         model = first.model
         sets, part = self.sets, list(range(len(self.among)))
         means = [model.marginal((k,)) for k in range(len(self.among))]
@@ -228,7 +234,7 @@ class TableMethod:
         return self._fit_again(after, found[len(self.among) :])
 
     def _rounds(self, table: PrivateTable, first: MergedModel) -> MergedModel:
-        """Make as many rounds as are planned."""
+        """Make the planned rounds, and fit the model again if one-way marginals were released a second time."""
         now = first.model
 
         def one_round(asks: InPlan, turn: int) -> Measurement:
@@ -243,7 +249,7 @@ class TableMethod:
         return self._fit_again(after, now.measured[len(self.among) :])
 
     def _adaptive(self, table: PrivateTable, first: MergedModel) -> MergedModel:
-        """Make rounds until the block is spent, the last one with all that is left."""
+        """Make rounds until the block is spent. The last one gets all that is left."""
         model = first.model
         block, whole = table.spend(BLOCK), 1 - self.share
         cost, last = whole / self.rounds, False
@@ -261,7 +267,7 @@ class TableMethod:
     def _round(
         self, table: PrivateTable, asks: InPlan | InBlock, first: MergedModel, model: Model, most: float, turns: int
     ) -> Model:
-        """Select and measure the marginal that the model describes worst, and fit."""
+        """Select and measure the marginal that the model describes worst, and fit the model to it too."""
         known, sizes = [one.of for one in model.measured], model.tree.sizes
         noise = round(self.budget.size_of_noise(asks.calibration.variance))
         drawn, total = self._draw(table, model), round(model.rows)
@@ -273,22 +279,22 @@ class TableMethod:
         return fit(tree, measured, self._count(first.alone, measured[len(self.among) :]), model, turns)
 
     def _fit_again(self, alone: MergedModel, several: Sequence[Measurement]) -> MergedModel:
-        """Return the model of one-way marginals and those of several attributes."""
+        """Return the model, fitted to one-way marginals and to marginals of several attributes."""
         measured = [*alone.model.measured, *several]
         tree = JunctionTree.of(alone.merging.sizes, [one.of for one in measured])
         return alone.with_model(fit(tree, measured, self._count(alone.alone, several), alone.model))
 
     def _count(self, alone: Sequence[NoisyHistogram], several: Sequence[Measurement]) -> float:
-        """Return the number of rows by all that was measured.
+        """Return the number of rows, estimated from all measurements.
 
-        A model scales what each table says by it. So an error of it is one of all shares, the larger the less even they
-        are, and each table that is measured makes it smaller.
+        A model scales every measured table to this number. So its error is an error of all shares, which is larger
+        where shares are less even. Each table that is measured makes the error smaller.
         """
         sums = [Noisy(float(one.counts.sum()), one.variance * one.counts.size) for one in several]
         return number_of_rows([self._alone.total(alone), *sums], self.rows, self.most_rows, self.about_rows)
 
     def _draw(self, table: PrivateTable, model: Model) -> NDArray[Any]:
-        """Return rows of the model, about as many as there are, in the smallest type."""
+        """Return rows drawn from the model, about as many as there are, in the smallest integer type."""
         number = min(round(model.rows), MOST_DRAWN)
         found = sample_rows(model, number, int(table.public_random().integers(2**63)))
         return found.astype(np.min_scalar_type(max(self.sizes) - 1))
@@ -303,7 +309,7 @@ class TableMethod:
 
 
 def _expect(model: Model, one: Set, drawn: NDArray[Any]) -> Array:
-    """Return a marginal by the model, from rows drawn of it where no clique holds the marginal."""
+    """Return the marginal that the model expects, from drawn rows if no clique holds the marginal."""
     try:
         return model.marginal(one)
     except KeyError:

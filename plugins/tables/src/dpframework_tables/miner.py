@@ -7,16 +7,18 @@ of the model's size are public; what is drawn from the model is post-processing.
 
 What differs from these papers, and why:
 
-- all numbers of a plan stand beforehand: rounds are not added or made dearer as the run goes;
-- permute-and-flip selects in pure epsilon: never worse than the exponential mechanism (McKenna and Sheldon 2020), and
-  K-norm noise measures one-way marginals;
-- rounds stop, for one-way marginals, once a stage of them says no more than noise;
-- what measured tables share is pooled (see `pooling`);
-- how many rows a value has is judged by how often values of all attributes are rare (see `share_prior`);
+- all numbers of a plan are fixed beforehand, except with method "adaptive": rounds are neither added nor given more
+  budget during a run;
+- permute-and-flip selects in pure epsilon, which is never worse than the exponential mechanism (McKenna and Sheldon
+  2020), and K-norm noise measures one-way marginals;
+- once a stage of rounds says no more than its noise, no more rounds are made, and one-way marginals get the rest of the
+  budget;
+- the cells that measured tables share are pooled (see `pooling`);
+- noisy counts of values are corrected by how common rare values are over all attributes (see `share_prior`);
 - rare values are merged as in MST, by a rule of our own (see `merging`);
-- a fit that believes a table as far as its noise leaves open (see `model`), in numpy, on a junction tree of at most
-  `max_cells` cells;
-- method, rounds and shares follow from predicted noise (see `choice`).
+- the fit follows each table only as far as it stands out from its noise (see `model`). It is written in numpy, on a
+  junction tree of at most `max_cells` cells;
+- method, rounds and shares are chosen by predicted noise (see `choice`).
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ from dpframework_tables.synthetic_rows import MeasuredMarginal, SyntheticRows
 
 MAX_CELLS = 130_000
 MOST_MAX_CELLS = 1 << 24
-_INFERRED = "no bound is known for marginals that were not measured; those that were have the errors of their counts"
+_INFERRED = "no bound is known for marginals that were not measured; measured ones have the errors of their counts"
 
 
 def _relation(value: Relation | str) -> Relation:
@@ -78,33 +80,35 @@ class SyntheticTable(Miner):
     Parameters
     ----------
     epsilon
-        The budget; or
+        The budget as a pure epsilon. Give either this or `rho`.
     rho
-        the budget in zCDP, for a study with a delta. Give one of the two.
+        The budget in zCDP, for a study with a delta.
     method
-        "auto": by public facts, see `choice`. "independent": one-way marginals alone. "tree": pairs that connect all
-        attributes, selected by how far they are from independence. "rounds": each round selects the marginal that the
-        model so far describes worst, measures it, and fits the model again.
+        "auto": one of the others, chosen by public facts (see `choice`). "independent": one-way marginals alone.
+        "tree": pairs that connect all attributes, selected by how far they are from independence. "rounds": each round
+        selects the marginal that the model so far describes worst, measures it, and fits the model again. "adaptive":
+        the same, but rounds get more expensive whenever a measurement says no more than its noise.
     rounds
-        How many marginals are measured besides one-way ones, with method "rounds"; by default by predicted noise.
+        How many marginals are measured besides the one-way ones, with method "rounds". With method "adaptive", a round
+        costs one in this many parts of their budget at first. By default chosen from predicted noise.
     order
-        The most attributes of a marginal in rounds, 2 or 3; by default 3 where there are few enough of them.
+        The most attributes of a marginal in rounds, 2 or 3. By default 3 if there are few enough pairs and triples.
     max_cells
-        The most cells of the model, about 50 bytes each while it is fitted. The plan shows the time and memory that
-        follow, and is refused where one-way marginals alone have more.
+        The most cells of the model. Each takes about 50 bytes while the model is fitted. The plan shows the time and
+        memory that follow. It is refused if the one-way marginals alone have more cells.
     attributes
         The columns of the synthetic table; by default all but open attributes. Numeric ones are cut as in the schema.
     rows
-        How many rows are drawn; by default as many as there are, from the public number or the released ones.
+        How many rows are drawn. By default as many as the table has, by its public number of rows or by releases.
     singles_share
-        The share of the budget for one-way marginals before rounds; by default by predicted noise.
+        The share of the budget for the one-way marginals before rounds. By default chosen from predicted noise.
     miners
-        Miners that are run on the synthetic rows, by the names of what they find: post-processing, which costs nothing.
-        Each is a miner, or a mapping of its name as "miner" and its parameters. The result's `finding` returns what
-        one finds.
+        Miners to run on the synthetic rows, by the names of their findings. This is post-processing, and costs nothing.
+        Each is a miner, or a mapping with its name as "miner" and its parameters. The result's `finding` returns what a
+        miner finds.
     unit_rows, relation
-        The rows of a unit and the neighbouring relation by which noise is predicted: the study that runs the miner sets
-        them to its own.
+        The rows per unit and the neighbouring relation for which noise is predicted. The study that runs the miner
+        replaces them by its own.
 
     Examples
     --------
@@ -131,7 +135,7 @@ class SyntheticTable(Miner):
     relation: Relation = attrs.field(default=Relation.ADD_OR_REMOVE_ONE, converter=_relation, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse two budgets, none, and parameters that the method has no use for."""
+        """Refuse two budgets or none, and parameters that the method does not use."""
         if (self.epsilon is None) == (self.rho is None):
             raise InputError("synthetic-table needs a budget: give epsilon, or rho in a study with a delta")
         if self.order is not None and self.order not in (2, 3):
@@ -142,10 +146,10 @@ class SyntheticTable(Miner):
             raise InputError(f"singles_share is {self.singles_share}; a number between 0 and 1 is needed")
         given = [name for name in ("rounds", "order", "singles_share") if getattr(self, name) is not None]
         if given and self.method in ("independent", "tree"):
-            raise InputError(f"{given[0]} needs method = 'rounds' or 'adaptive'; method '{self.method}' has none")
+            raise InputError(f"{given[0]} needs method = 'rounds' or 'adaptive'; method '{self.method}' ignores it")
 
     def for_study(self, unit: PrivacyUnit, relation: Relation) -> SyntheticTable:
-        """Return the miner that predicts noise by a study's unit and relation."""
+        """Return the miner that predicts noise for a study's unit and relation."""
         return attrs.evolve(self, unit_rows=unit.rows, relation=relation)
 
     def columns(self, schema: Schema) -> Schema:
@@ -158,7 +162,7 @@ class SyntheticTable(Miner):
         """
         names = self.attributes or [a.name for a in schema if not isinstance(a, Open)]
         if len(set(names)) < max(len(names), 1):
-            raise InputError("attributes names one twice, or there is none; name each once")
+            raise InputError("attributes is empty or names an attribute twice; name each attribute once")
         for name in names:
             if isinstance(schema[name], Open):
                 raise InputError(f"attribute '{name}' is open: nobody lists its values; leave it out of attributes")
@@ -179,8 +183,8 @@ class SyntheticTable(Miner):
         about = next((n for n in (schema.rows, schema.about_rows, schema.max_rows) if n is not None), None)
         return ChoiceFacts(among, budget, about, self._plan_of_noise(schema), schema.rows)
 
-    def made_by(self, schema: Schema) -> TableMethod:
-        """Return the method with its parameters on a schema."""
+    def method_on(self, schema: Schema) -> TableMethod:
+        """Return the method, with its parameters, for a schema."""
         facts = self.facts(schema)
         name = facts.method() if self.method == "auto" else self.method
         share = facts.share_before(name) if self.singles_share is None else self.singles_share
@@ -193,7 +197,7 @@ class SyntheticTable(Miner):
         return found
 
     def _require_room(self, method: TableMethod) -> None:
-        """Refuse a model that has more cells than it may have."""
+        """Refuse a model that has more cells than `max_cells`, or a method for which no pair has room."""
         alone, sizes = sum(method.sizes), sorted(method.sizes)
         if alone > self.max_cells:
             raise InputError(
@@ -211,34 +215,34 @@ class SyntheticTable(Miner):
         """Return the most time and memory, from what is counted, fitted and drawn."""
         if part.schema is None:
             return None
-        return cost_of(self.made_by(part.schema), part.size.largest, self.rows)
+        return cost_of(self.method_on(part.schema), part.size.largest, self.rows)
 
     def _plan_of_noise(self, schema: Schema) -> Plan:
-        """Return a plan of the table, of the unit and the relation that noise is predicted for."""
+        """Return a plan of the table with the unit and the relation that noise is predicted for."""
         unit = PrivacyUnit(rows=self.unit_rows)
         return Plan(post("rows", []), self.relation, PublicFacts.of(schema), Budget(1), schema, unit=unit)
 
     def plan(self, schema: Schema) -> Node:
         """Plan the one-way marginals, then selections and measurements in turn."""
-        nodes, columns = self.made_by(schema).plan(), self.columns(schema)
+        nodes, columns = self.method_on(schema).plan(), self.columns(schema)
         for name, form in self.miners.items():
-            study_on(columns, self.rows or 1, name, form)  # a miner that refuses the columns says so now
+            study_on(columns, self.rows or 1, name, form)  # a miner that refuses the columns does so before the run
         mining = [post(f"{name} from rows", ["rows"]) for name in self.miners]
         return sequential(*nodes.values(), post("rows", list(nodes)), *mining)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return no attribute, since codes are counted."""
+        """Return no attribute, since only codes are counted."""
         return ()
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the errors of measured marginals; for others, no bound is known."""
+        """Return the error bounds of one-way marginals. For marginals that are not measured, no bound is known."""
         rest = ErrorBound("marginals that are not measured", None, "", note=_INFERRED, size=part.size)
         alone = [] if part.schema is None else self.facts(part.schema).alone.error_bounds(part)
         return [*alone, *part.bounds_of_others(alone), rest]
 
     def mine(self, table: PrivateTable) -> SyntheticRows:
         """Make the releases, fit the model, and draw rows from it."""
-        method = self.made_by(table.schema)
+        method = self.method_on(table.schema)
         mined = method.mine(table)
         model, names = mined.model, [a.name for a in method.among]
         measured = [
@@ -260,7 +264,7 @@ class SyntheticTable(Miner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return each method, a public number of rows, and a budget in zCDP."""
+        """Return an example of each method, of a public number of rows, and of a budget in zCDP."""
         ill, town = Boolean("ill"), Categorical("town", ["A", "B", "C"])
         schema = Schema([ill, town, Boolean("old", missing=True)], max_rows=9)
         wide = Schema([ill, Numeric("age", 0, 90, cuts=[20, 40, 60]), Boolean("old")], max_rows=9)

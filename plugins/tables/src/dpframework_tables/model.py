@@ -1,6 +1,6 @@
 """A model of a table from noisy marginals: maximum likelihood, with a penalty as large as the noise.
 
-The model of N rows has a potential t_S for each measured set S, one number a cell:
+The model of N rows has a potential t_S for each measured set S, one number per cell:
 
     p(x) proportional to exp(sum over S of t_S(x_S)).
 
@@ -14,8 +14,8 @@ linear estimate if deviations in such a cell have the variance E v (empirical Ba
 set is found by maximum likelihood, from how its counts deviate from the model before it was measured. A table of
 nothing but noise therefore changes next to nothing.
 
-Before the fit, the y_S are pooled: each residual is taken from all tables that hold it, and kept as far as it is more
-than noise (see `pooling` and `shrinkage`). Counts of single attributes need nothing else. Everything here is
+Before the fit, the y_S are pooled: each residual is estimated from all tables that hold it, and kept as far as it
+exceeds noise (see `pooling` and `shrinkage`). Counts of single attributes then need no penalty. Everything here is
 post-processing of releases.
 
 The fit takes the sets in turn, as proportional fitting does (Deming and Stephan 1940). Given the potentials of the
@@ -42,15 +42,15 @@ from dpframework_tables.share_prior import SharePrior
 Array: TypeAlias = "NDArray[np.float64]"
 
 TURNS = 40  # The most turns of a fit.
-_CLOSE = 1e-4  # A fit ends when a turn moves a smaller share of the rows of each table.
+_CLOSE = 1e-4  # A fit ends when a turn moves, on average over the tables, a smaller share of the rows.
 _STEEPEST = 30.0  # The largest potential. With e**-30 of the rows a cell is as good as empty.
 _LEAST_PENALTY = 1e-6
-_GRID = np.logspace(-6, 5, 45)  # The v that are tried.
-_MANY = 1 << 18  # The numbers that are computed at once, at most.
-_EVIDENCE = 3.0  # Noise alone gains that much log-likelihood in fewer than one table of a hundred.
-_BELIEVED = 1.0  # Noise alone gains that much in one table of twelve. With less, a table changes nothing.
+_GRID = np.logspace(-6, 5, 45)  # The values of v that are tried.
+_MANY = 1 << 18  # The most numbers that are computed at once.
+_EVIDENCE = 3.0  # Noise alone gains this much log-likelihood in fewer than one table in a hundred.
+_BELIEVED = 1.0  # Noise alone gains this much in one table in twelve. With less gain, a table changes nothing.
 _RAKED = 3  # Turns of proportional fitting.
-_FEW = 0.1  # Rows that are added to each cell for a start, so that an empty one has a logarithm.
+_FEW = 0.1  # The rows that are added to each cell before its logarithm is taken, since a cell may be empty.
 
 
 # Not slotted: the cached property needs an instance dictionary.
@@ -62,21 +62,21 @@ class Measurement:
     Attributes
     ----------
     of
-        The attributes, positions that increase.
+        The attributes, as increasing positions.
     counts
-        In rows, with noise, shape (codes of each).
+        The noisy counts in rows, with one axis per attribute.
     variance
         The variance of the noise of each count.
     variance_per_row
-        v: the variance of a cell's deviation from the model before, for each expected row.
+        v: the variance of a cell's deviation from the model before this measurement, per expected row.
     start
         A guess of the potential, from which the fit starts, in the shape of the counts.
     gain
         By how much v raises the log-likelihood of these deviations, compared with noise alone.
     expected
-        The residuals of the model before; none of a measurement of one attribute.
+        The residuals that the model before expects. Empty for a measurement of one attribute.
     prior
-        Of one attribute, the distribution of a value's share by which its counts are judged; None where they were.
+        For one attribute, the distribution of a value's share, which corrects its counts. None if they are corrected.
     """
 
     of: Set
@@ -90,7 +90,7 @@ class Measurement:
 
     @classmethod
     def alone(cls, a: int, counts: Array, variance: float, prior: SharePrior | None = None) -> Measurement:
-        """Return a measurement of one attribute. Pooled and judged by the prior, its counts are fitted as they are."""
+        """Return a measurement of one attribute. Its counts are pooled and corrected, then fitted as they are."""
         return cls((a,), counts, variance, math.inf, np.zeros(counts.shape), prior=prior)
 
     @classmethod
@@ -98,18 +98,18 @@ class Measurement:
         """Return a measurement of several attributes, with v from how they depend on each other.
 
         All measurements together know the counts of each single attribute better than this one does. So the expected
-        table is first given those counts, and the effects of single attributes are taken out of the deviations from it.
-        The expected table has noise too: about (E / m)**2 s in a cell of E rows, if a value of the cell has m rows,
-        known with the variance s. If noise alone often makes such deviations, v is the least there is.
+        table is first given those counts, and the effects of single attributes are removed from the deviations. The
+        expected table has noise too: about (E / m)**2 s in a cell of E rows, if a value of the cell has m rows, known
+        with the variance s. If noise alone often makes deviations as large, v gets the least value of the grid.
 
         Parameters
         ----------
         of, counts, variance
-            What was measured.
+            The attributes, the noisy counts, and the variance of their noise.
         expected
-            The table that the model before expects, in rows.
+            The table that the model before this measurement expects, in rows.
         before
-            The model before.
+            The model before this measurement.
         """
         known = [(one.of, one.residuals, one.variance) for one in before.measured]
         given = [*known, (of, residuals_of(of, counts), variance)]
@@ -137,7 +137,7 @@ class Measurement:
 
     @property
     def is_more_than_noise(self) -> bool:
-        """Whether the counts differ from the model before by more than noise does."""
+        """Whether the counts differ from the model before by clearly more than noise would."""
         return self.gain > _EVIDENCE
 
     @property
@@ -147,12 +147,12 @@ class Measurement:
 
 
 def _along(axis: int, axes: int) -> list[int]:
-    """Return the shape of numbers along one axis of a table."""
+    """Return the shape in which numbers along one axis broadcast against a table."""
     return [-1 if k == axis else 1 for k in range(axes)]
 
 
 def _without_effects(table: Array) -> Array:
-    """Return a table without the effects of single axes: the mean of each of its slices along an axis is then 0."""
+    """Return a table without the effects of single axes, so that the mean of each slice across an axis is 0."""
     axes = range(table.ndim)
     alone = [table.mean(axis=tuple(other for other in axes if other != axis), keepdims=True) for axis in axes]
     return np.asarray(table - sum(alone, np.zeros(())) + (table.ndim - 1) * table.mean())
@@ -168,9 +168,9 @@ def _rake(table: Array, margins: Sequence[Array]) -> Array:
 
 
 def _fit_variance_per_row(moved: Array, expected: Array, noise: Array) -> tuple[float, float]:
-    """Return the most likely v, and its gain in log-likelihood over the least v of the grid.
+    """Return the most likely v of the grid, and its gain in log-likelihood over the least v of the grid.
 
-    In a cell of E rows a deviation is normal with the variance E v + noise.
+    In a cell with E expected rows, a deviation is normal with the variance E v + noise.
     """
     flat, rows, likely = moved.ravel(), np.maximum(expected, 0).ravel(), np.empty(len(_GRID))
     for some in np.array_split(np.arange(len(_GRID)), min(max(moved.size * len(_GRID) // _MANY, 1), len(_GRID))):
@@ -180,7 +180,7 @@ def _fit_variance_per_row(moved: Array, expected: Array, noise: Array) -> tuple[
 
 
 def _log_sum(table: Array, axes: tuple[int, ...]) -> Array:
-    """Return the logarithm of sums of exponentials along axes, which are kept with length 1."""
+    """Return the logarithms of sums of exponentials along some axes, which are kept with length 1."""
     if not axes:
         return table
     top = table.max(axis=axes, keepdims=True)
@@ -188,19 +188,19 @@ def _log_sum(table: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _others(clique: Set, one: Set) -> tuple[int, ...]:
-    """Return the axes of a clique's table for attributes that are not in a set."""
+    """Return the axes of a clique's table whose attributes are not in a set."""
     return tuple(axis for axis, a in enumerate(clique) if a not in one)
 
 
 def beliefs(tree: JunctionTree, tables: Sequence[Array]) -> tuple[list[Array], float]:
-    """Return the marginal of each clique, shares of 1, and the logarithm of the sum over all cells.
+    """Return the marginal of each clique in shares of 1, and the logarithm of the sum over all cells.
 
     Parameters
     ----------
     tree
-        The cliques.
+        The junction tree.
     tables
-        The logarithm of each clique's factor, in its shape; they are not changed.
+        The logarithm of each clique's factor, in the clique's shape. These tables are not changed.
     """
     found = [table.copy() for table in tables]
     separators = [tree.separator(k) for k in range(len(found))]
@@ -222,20 +222,20 @@ def beliefs(tree: JunctionTree, tables: Sequence[Array]) -> tuple[list[Array], f
 @final
 @attrs.frozen(eq=False)
 class Model:
-    """A model of rows.
+    """A model of a table's rows.
 
     Attributes
     ----------
     tree
-        The cliques.
+        The junction tree.
     rows
-        The number of rows.
+        The number of rows that the model stands for.
     measured
-        The measurements that it was fitted to.
+        The measurements that the model was fitted to.
     potentials
-        One for each measurement, in its shape.
+        One table for each measurement, in the shape of its counts.
     tables
-        The marginal of each clique, shares of 1.
+        The marginal of each clique, in shares of 1.
     """
 
     tree: JunctionTree
@@ -250,7 +250,7 @@ class Model:
         Raises
         ------
         KeyError
-            If no clique holds them.
+            If no clique holds all of them.
         """
         k = self.tree.home(of)
         return np.asarray(self.rows * self.tables[k].sum(axis=_others(self.tree.cliques[k], of)))
@@ -263,18 +263,18 @@ def fit(
     before: Model | None = None,
     turns: int = TURNS,
 ) -> Model:
-    """Return the model of some measurements.
+    """Return the model that is fitted to some measurements.
 
     Parameters
     ----------
     tree
-        Cliques of which one holds each measured set.
+        A junction tree in which some clique holds each measured set.
     measured
         The measurements, first those of `before`.
     rows
         The number of rows of the model.
     before
-        A model of the first measurements. They start from the potentials that they have there.
+        A model that was fitted to the first measurements. The fit starts from its potentials.
     turns
         The most turns of the fit.
     """
@@ -295,7 +295,7 @@ def model_of(tree: JunctionTree, measured: Sequence[Measurement], potentials: Se
 
 
 def factors_of(tree: JunctionTree, sets: Sequence[Set], potentials: Sequence[Array]) -> list[Array]:
-    """Return the logarithm of each clique's factor."""
+    """Return the logarithm of each clique's factor, given the potential of each set."""
     found = [np.zeros(tree.shape(clique)) for clique in tree.cliques]
     for one, own in zip(sets, potentials, strict=True):
         k = tree.home(one)
@@ -304,7 +304,7 @@ def factors_of(tree: JunctionTree, sets: Sequence[Set], potentials: Sequence[Arr
 
 
 def _expect(measured: Sequence[Measurement]) -> dict[Set, Array]:
-    """Return the residuals that sets are shrunk to which were measured within others only: the rest has penalties."""
+    """Return the residuals expected of sets that were measured only within larger ones; other sets have penalties."""
     found: dict[Set, Array] = {}
     whole = {one.of for one in measured}
     for one in measured:
@@ -315,7 +315,7 @@ def _expect(measured: Sequence[Measurement]) -> dict[Set, Array]:
 
 
 def _even(measured: Iterable[Measurement]) -> dict[Set, Array]:
-    """Return even counts, as residuals, of each attribute whose counts are yet to be judged."""
+    """Return the residuals of even counts, which are 0, of each attribute whose counts are yet to be corrected."""
     return {one.of: np.zeros(one.counts.shape) for one in measured if one.prior is not None}
 
 
@@ -326,7 +326,7 @@ def _shape_in_clique(tree: JunctionTree, k: int, of: Set) -> list[int]:
 
 @final
 class _Walk:
-    """A fit that walks along a junction tree. The table of the clique where it is now is the model's, in rows."""
+    """A fit that walks along a junction tree. Only the table of the clique where it is now is exact, in rows."""
 
     def __init__(
         self, tree: JunctionTree, measured: Sequence[Measurement], start: Sequence[Array], rows: float
@@ -348,7 +348,7 @@ class _Walk:
         self.separators = [self._sum(k, tree.separator(k)) for k in range(len(tree.cliques))]
 
     def turn(self) -> float:
-        """Fit each set once, along the tree and back, and return by how many rows all tables moved together."""
+        """Fit each set once, along the tree and back, and return how many rows moved in all tables together."""
         off, ahead = 0.0, [(0, iter(self.children[0]))]
         off += self._fit_clique(0)
         while ahead:
@@ -372,7 +372,7 @@ class _Walk:
         return off
 
     def _fit_set(self, place: int, k: int) -> float:
-        """Solve m exp(d) + penalty (t + d) = y for each cell, by Wright's omega function, and move by d."""
+        """Solve m exp(d) + penalty (t + d) = y for each cell, by Wright's omega function, and add d to t."""
         from scipy.special import wrightomega
 
         one, potential = self.measured[place], self.potentials[place]
@@ -389,7 +389,7 @@ class _Walk:
         return float(np.abs(table * (factor - 1)).sum())
 
     def _tell(self, separator: int, sender: int, receiver: int) -> None:
-        """Send the counts of the clique `sender` to its neighbour, over the separator of the two."""
+        """Pass the counts of the clique `sender` to its neighbour, over the separator between the two."""
         of = self.tree.separator(separator)
         new, old = self._sum(sender, of), self.separators[separator]
         ratio = np.divide(new, old, out=np.zeros_like(new), where=old > 0)

@@ -1,11 +1,11 @@
-"""Measured tables that agree: each part of a table is taken from all tables that hold it.
+"""Make measured tables agree: each part of a table is estimated from all tables that contain it.
 
-A table of the attributes S is the sum, over the subsets A of S, of its *residual* of A: what the counts of A say that
-those of its subsets do not (Xiao and others 2023). Noise of variance s a cell puts noise of variance s times the cells
-of S without A on the residual of A, and the noises of different residuals are independent. So the best estimate of a
-residual is the mean of those of all tables that hold A, weighted by the inverse of these variances, and the sums of
-these means agree with each other. Nothing that was measured is lost: a table that tells nothing of how its attributes
-depend still makes their own counts more exact.
+A table of the attributes S is the sum, over the subsets A of S, of its *residual* of A: what the counts of A say beyond
+the counts of its subsets (Xiao and others 2023). If each cell has noise of variance s, the residual of A has noise
+whose variance is s times the number of cells of the attributes in S but not in A. The noises of different residuals are
+independent. So the best estimate of a residual is the mean of the residuals of all tables that hold A, weighted by the
+inverse of these variances. The sums of such means agree with each other. No measurement is lost: a table that says
+nothing about how its attributes depend on each other still makes their own counts more exact.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Array: TypeAlias = "NDArray[np.float64]"
 
 
 def residuals_of(of: Set, counts: Array) -> dict[Set, Array]:
-    """Return the residual of each subset of a table's attributes but the empty one, each with the table's axes."""
+    """Return the residual of each nonempty subset of a table's attributes, each with all axes of the table."""
     found = {}
     for size in range(1, len(of) + 1):
         for one in itertools.combinations(of, size):
@@ -44,17 +44,17 @@ def residuals_of(of: Set, counts: Array) -> dict[Set, Array]:
 @final
 @attrs.frozen(eq=False)
 class Pool:
-    """The best estimate of the residual of each set of attributes that a measured table holds.
+    """The best estimate of each residual of the measured tables, by its set of attributes.
 
     Attributes
     ----------
     sizes
         The number of codes of each attribute.
     residuals
-        The estimates, each in its own shape.
+        The estimates, each in the shape of its set of attributes.
     variances
-        The variance of each cell of a table that is the mean of those that hold the set: where the estimate was moved
-        towards what was expected, what is left of it.
+        For each set, the variance of the cells of a table of just this set, if its noise were that of the estimate. It
+        is smaller where the estimate was moved towards an expected one.
     """
 
     sizes: Sequence[int]
@@ -65,16 +65,16 @@ class Pool:
     def of(
         cls, tables: Iterable[tuple[Set, Mapping[Set, Array], float]], sizes: Sequence[int], order: int | None = None
     ) -> Pool:
-        """Return the estimates from tables.
+        """Return the estimates that follow from some tables.
 
         Parameters
         ----------
         tables
-            The attributes of each, its residuals (or some of them), and the variance of its cells.
+            The attributes of each table, its residuals (or some of them), and the variance of its cells.
         sizes
             The number of codes of each attribute.
         order
-            The most attributes of a residual; None for any number.
+            The most attributes of a residual that is estimated; None for any number.
         """
         sums: dict[Set, tuple[Array, float]] = {}
         for of, residuals, variance in tables:
@@ -88,12 +88,13 @@ class Pool:
         return cls(sizes, means, {one: 1 / weight for one, (_, weight) in sums.items()})
 
     def shrunk(self, expected: Mapping[Set, Array], rows: float) -> Pool:
-        """Return the estimates, each moved towards what is expected as far as noise explains how far off it is.
+        """Return the estimates, each moved towards its expected residual as far as noise explains the difference.
 
         Parameters
         ----------
         expected
-            Residuals of some sets, with any axes of length 1 besides; others stay as they are.
+            Expected residuals of some sets, possibly with more axes of length 1. The estimates of other sets stay the
+            same.
         rows
             The number of rows.
         """
@@ -110,12 +111,12 @@ class Pool:
         return attrs.evolve(self, residuals=found, variances=variances)
 
     def alone(self, a: int, prior: SharePrior | None, rows: float) -> Array:
-        """Return the counts of an attribute, none below 0: those that are likely by a prior, or else the nearest."""
+        """Return an attribute's counts without negative ones: likely by the prior, else nearest to the estimates."""
         table = self.table((a,), rows)
         return nearest_on_simplex(table, rows) if prior is None else prior.counts(table, self.variances[a,], rows)
 
     def table(self, of: Set, rows: float) -> Array:
-        """Return the table of a set that was measured, of a number of rows. Such tables agree with each other."""
+        """Return the estimated table of a measured set, for a number of rows. Such tables agree with each other."""
         shape = [self.sizes[a] for a in of]
         found = np.full(shape, rows / math.prod(shape))
         for size in range(1, len(of) + 1):
@@ -126,5 +127,5 @@ class Pool:
 
 
 def _cells(of: Set, without: Set, sizes: Sequence[int]) -> int:
-    """Return the number of cells of the attributes of a set that another lacks."""
+    """Return the number of cells of a table of the attributes that are in one set but not in another."""
     return math.prod(sizes[a] for a in of if a not in without)

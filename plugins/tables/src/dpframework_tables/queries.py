@@ -1,6 +1,6 @@
-"""The distances of marginals from a model, by which the next one is selected, and a marginal that is named at run time.
+"""Distances of marginals from a model, by which the next marginal is selected, and marginals named at run time.
 
-All marginals that may be selected are counted once a block of rows, and kept as long as the block.
+All marginals that may be selected are counted once per block of rows. The counts are kept as long as the block.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ def _sets(given: Iterable[Iterable[int]]) -> tuple[Set, ...]:
 
 
 _CELLS = cells("left", "entered")
-MOST_EXPECTED = 2**31  # rows of a cell: no table has as many
+MOST_EXPECTED = 2**31  # more rows than any cell of a table has
 _EXPECTED = [public(name, 0, MOST_EXPECTED) for name in ("expected_left", "expected_entered")]
 
 
 def _off(counts: NDArray[Any], expected: NDArray[Any]) -> NDArray[Any]:
-    """Return by how much each count differs from the public number that is expected."""
+    """Return by how much each count differs from its expected count, which is public."""
     return np.asarray(np.abs(counts.astype(np.int64) - expected))
 
 
 def _whole(expected: NDArray[np.floating[Any]]) -> Integers:
-    """Round what is expected of each cell to a number that the claim is about, so that no distance overflows."""
+    """Round expected counts to whole numbers in the range of the claim, so that no distance overflows."""
     return np.asarray(np.rint(np.clip(np.nan_to_num(expected, nan=0.0), 0, MOST_EXPECTED)).astype(np.int64))
 
 
@@ -64,21 +64,21 @@ _LOCK = threading.Lock()
 @final
 @attrs.frozen
 class ModelDistances(CandidateScores):
-    """For each of some marginals, the l1 distance from a model's counts, less the part that noise would add.
+    """For each of some marginals, the l1 distance from a model's counts, minus what noise would add to it.
 
-    Given at run time are what the model expects, the marginals that may be selected (`possible`, their places among
-    `sets`), and the error that noise makes of a cell (`noise`, in rows), which every cell of a marginal is charged for.
-    The model is given as the rows of each value of each attribute (`marginals`, one after another), where attributes
-    are taken to be independent, or as rows drawn from it (`drawn`, codes of shape (rows, attributes)), which stand for
-    `rows_meant` rows. With `groups`, the group of each code, one attribute after another, marginals and model are of
-    groups (see `merging`).
+    The inputs at run time are the model, the marginals that may be selected (`possible`, their positions in `sets`) and
+    the error that noise makes in a cell (`noise`, in rows), which is subtracted once for each cell of a marginal. The
+    model is given in one of two ways. The first is the rows of each value of each attribute (`marginals`, one attribute
+    after another); attributes are then taken to be independent. The second is rows drawn from the model (`drawn`, codes
+    of shape (rows, attributes)), which stand for `rows_meant` rows. With `groups` (the group of each code, one
+    attribute after another), marginals and model count groups (see `merging`).
 
     Attributes
     ----------
     of
-        The attributes.
+        The attributes of the marginals.
     sets
-        The marginals that may be selected, as positions that increase.
+        The marginals that may be selected, each as increasing positions in `of`.
     """
 
     name = "model-distances"
@@ -88,34 +88,34 @@ class ModelDistances(CandidateScores):
 
     @property
     def text(self) -> str:
-        """Say how many marginals there are."""
+        """Say how many marginals are compared with the model."""
         return f"distance of each of {self.answer_length:,} marginals from a model"
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """All of them."""
+        """The names of all attributes."""
         return tuple(a.name for a in self.of)
 
     @property
     def answer_length(self) -> int:
-        """One score a marginal."""
+        """The most scores of an answer: one per marginal."""
         return len(self.sets)
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """Return the sensitivity, which is 1 when a row is added or removed and 2 when one is replaced.
 
-        A score is the sum over a marginal's cells of `|count - expected|`, less a public number; what is expected
-        follows from releases and public randomness, as groups do, and is the same on both tables. A row that is added
-        is in one cell of each marginal, whose count it changes by 1: so a score rises or falls by 1 at most, and one
-        may rise while another falls. A row that is replaced changes two counts of a marginal, or none.
+        A score is the sum over a marginal's cells of `|count - expected|`, minus a public number. The expected counts
+        and the groups follow from releases and public randomness, so they are the same on both tables. An added row is
+        in one cell of each marginal, whose count it changes by 1. So a score rises or falls by at most 1, and one score
+        may rise while another falls. A replaced row changes two counts of a marginal, or none.
         """
         source = "an l1 distance from a public table: one cell changes by 1, or two do"
         return (Sensitivity(Norm.LINF, 1, 2, source=source),)
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """The two cells that a replaced row is in, before and after; it changes no other."""
+        """The claim about the two cells that a replaced row is in, before and after. It changes no other cell."""
         return (_DISTANCE,)
 
     def candidates(self, **inputs: Any) -> Sequence[tuple[str, ...]]:
@@ -137,7 +137,7 @@ class ModelDistances(CandidateScores):
         return found
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the cross table of each marginal."""
+        """Return the cross table of each marginal, and how their counts are merged and joined."""
         merging = _merging(self.of, inputs)
 
         def merged(counts: Sequence[Integers]) -> Integers:
@@ -165,7 +165,7 @@ class ModelDistances(CandidateScores):
 
 
 def _merging(of: Sequence[Attribute], inputs: Mapping[str, Any]) -> Merging:
-    """Return the groups that are given at run time, or one for each code."""
+    """Return the groups that are given at run time, or groups of one code each."""
     sizes = [a.size for a in of]
     return Merging.of_flat(inputs["groups"], sizes) if "groups" in inputs else Merging.none(sizes)
 
@@ -177,7 +177,7 @@ def _join(counts: Iterable[Integers]) -> Integers:
 @final
 @attrs.frozen(eq=False)
 class _Independent:
-    """Expected counts of independent attributes, rounded to whole rows."""
+    """Expected counts if attributes are independent, rounded to whole rows."""
 
     marginals: Sequence[NDArray[np.float64]]
 
@@ -192,7 +192,7 @@ class _Independent:
 
 @final
 class _Drawn:
-    """Expected counts by rows drawn from a model."""
+    """Expected counts from rows that were drawn from a model."""
 
     def __init__(self, rows: NDArray[Any], meant: int) -> None:
         self.meant = meant
@@ -200,8 +200,8 @@ class _Drawn:
         self.last: tuple[Set, Integers] = ((), np.zeros(0, dtype=np.int64))
 
     def of(self, one: Set, shape: Sequence[int]) -> Integers:
-        """Return the counts of a marginal among the rows."""
-        if self.last[0] != one[:-1]:  # marginals stand in the order of their first attributes
+        """Return the counts of a marginal among the drawn rows, scaled to `meant` rows."""
+        if self.last[0] != one[:-1]:  # marginals with the same first attributes come in turn
             cell = np.zeros(len(self.columns[0]), dtype=np.int64)
             for a, size in zip(one[:-1], shape, strict=False):
                 cell = cell * size + self.columns[a]
@@ -216,14 +216,14 @@ class _Drawn:
 @final
 @attrs.frozen
 class NamedMarginal(CellCounts):
-    """The marginal of some attributes, which are named at run time (`marginal`), in the order of their codes.
+    """The marginal of some attributes that are named at run time (`marginal`), with cells in the order of codes.
 
-    With `groups`, as in `ModelDistances`, it is of groups.
+    With `groups`, as in `ModelDistances`, it counts groups.
 
     Attributes
     ----------
     of
-        The attributes.
+        The attributes that may be named.
     most
         The most cells that a marginal may have.
     """
@@ -234,12 +234,12 @@ class NamedMarginal(CellCounts):
 
     @property
     def text(self) -> str:
-        """Name the marginals and the model."""
+        """Say that the marginal was selected."""
         return "marginal that was selected"
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Any of them."""
+        """The names of all attributes that the marginal may be of."""
         return tuple(a.name for a in self.of)
 
     @property

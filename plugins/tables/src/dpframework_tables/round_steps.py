@@ -1,4 +1,4 @@
-"""How a round asks for its two releases: as the plan holds them, or from a block at a cost of its own."""
+"""How a round makes its two releases: as steps of the plan, or from a block at a cost of its own."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ BLOCK = "rounds"
 @final
 @attrs.frozen
 class InPlan:
-    """The releases of a round as they are planned.
+    """A round whose releases are steps of the plan.
 
     Attributes
     ----------
     table
-        Makes them.
+        The table that makes the releases.
     merging
-        The groups of codes that marginals are of.
+        The groups of codes. Marginals count groups.
     """
 
     table: PrivateTable
@@ -45,25 +45,25 @@ class InPlan:
 
     @property
     def calibration(self) -> Calibration:
-        """The noise of a marginal."""
+        """The calibration of a marginal's noise."""
         return self.table.calibration(MEASURE)
 
 
 @final
 @attrs.frozen
 class InBlock:
-    """The releases of a round from a block, which pays for them.
+    """A round whose releases are paid for by a block.
 
     Attributes
     ----------
     block
-        Makes them.
+        The block that makes the releases.
     budget
-        The miner's, in whose notion of loss costs are.
+        The budget of the miner. Costs are in its notion of loss.
     choosing, measuring
-        What the two may cost, as shares of the budget.
+        The costs of the selection and of the measurement, as shares of the budget.
     merging
-        The groups of codes that marginals are of.
+        The groups of codes. Marginals count groups.
     """
 
     block: SpendBlock
@@ -88,7 +88,7 @@ class InBlock:
 
     @property
     def calibration(self) -> Calibration:
-        """The noise of a marginal."""
+        """The calibration of a marginal's noise."""
         return self.block.calibration(MEASURE, **self._cost)
 
     @property

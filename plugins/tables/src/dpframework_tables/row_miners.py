@@ -1,7 +1,7 @@
-"""Miners that are run on synthetic rows: post-processing, which costs nothing and needs no noise.
+"""Miners that are run on synthetic rows. This is post-processing, which costs nothing and needs no noise.
 
 A miner gets an epsilon so large that its noise is far below one row. Its run is seeded from the public seed of the
-rows, so what it finds follows from these.
+rows, so its findings follow from the rows and this seed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpframework.study import Study, miner
 if TYPE_CHECKING:
     from dpframework.tables import Table
 
-EPSILON = 10**6  # of a miner on rows that hide nobody: a count is exact but for chances below e**-10**5
+EPSILON = 10**6  # for a miner on rows that hide nobody: a count is exact, except with a probability below e**-10**5
 _ALLOWED = ("large-epsilon", "mcmc-converged", "real-arithmetic", "one-row-per-person")
 
 Forms: TypeAlias = "dict[str, dict[str, Any]]"
@@ -30,13 +30,13 @@ def mined_forms(given: Mapping[str, Miner | Mapping[str, Any]] | None) -> Forms:
     Parameters
     ----------
     given
-        By the names of what they find: miners, such forms, or a mapping of "miner" and its parameters as in a study
-        file. Without an epsilon a miner gets one that makes its noise vanish.
+        By the names of their findings: miners, forms of miners, or mappings of "miner" and its parameters as in a study
+        file. A miner without epsilon or rho gets an epsilon that makes its noise vanish.
 
     Raises
     ------
     InputError
-        If something else is given, or no miner has such a name or takes such parameters.
+        If something else is given, or no miner has this name or takes these parameters.
     """
     found = {}
     for name, one in (given or {}).items():
@@ -58,7 +58,7 @@ def miner_of(name: str, form: Mapping[str, Any]) -> Miner:
     Raises
     ------
     InputError
-        If it is not installed, or refuses its parameters.
+        If the miner is not installed, or refuses its parameters.
     """
     parameters = {alias: value for alias, value in form["parameters"].items() if value is not None}
     if not {"epsilon", "rho"} & set(parameters):
@@ -75,13 +75,13 @@ def study_on(schema: Schema, rows: int, name: str, form: Mapping[str, Any]) -> S
     Parameters
     ----------
     schema
-        Of the rows.
+        The schema of the rows.
     rows
-        How many there are.
+        The number of rows.
     name
-        What it is called.
+        The name of the finding.
     form
-        The miner's.
+        The form of the miner: its name and its parameters.
 
     Raises
     ------
@@ -103,13 +103,13 @@ def mine(table: Table, name: str, form: Mapping[str, Any], seed: int) -> Any:
     Parameters
     ----------
     table
-        The rows.
+        The synthetic rows.
     name
-        What it is called.
+        The name of the finding.
     form
-        The miner's.
+        The form of the miner: its name and its parameters.
     seed
-        Public.
+        The public seed of the run.
     """
     assert table.schema.rows is not None  # `SyntheticRows.to_table` sets it
     return study_on(table.schema, table.schema.rows, name, form).run(table, seed=seed)[name]

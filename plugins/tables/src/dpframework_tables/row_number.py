@@ -1,9 +1,10 @@
-"""How many rows a table likely has, by released numbers and by what is publicly said of it.
+"""The likely number of rows of a table, from released numbers and from what is declared about it.
 
 Where noise is about as large as the table, a released number may be below 1, and a model of so few rows is of no use.
-So the number that is said beforehand counts too, as a prior with a heavy tail: the logarithm of the number of rows has
-a Cauchy distribution around that of the number said, and one time in two is within a factor of 2 of it. Where releases
-are exact, or say clearly that there are far more rows or fewer, they decide alone. All of it is post-processing.
+So the declared approximate number counts too, as a prior with a heavy tail: the logarithm of the number of rows has a
+Cauchy distribution around that of the declared number, and with probability 1/2 the two numbers are within a factor of
+2. Where releases are exact, or clearly say that there are far more or far fewer rows, they decide alone. All of it is
+post-processing.
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ import numpy as np
 
 from dpframework.results import Noisy
 
-_FACTOR = 2.0  # the number said is within it one time in two
-_DEVIATIONS = 8.0  # of the released number, to both sides: where the number of rows is looked for
-_TRIED = 2001  # numbers in that range, at even steps and at even factors
+_FACTOR = 2.0  # the true and the declared number are within this factor with probability 1/2
+_DEVIATIONS = 8.0  # how many standard deviations around the released number are searched, to both sides
+_TRIED = 2001  # how many numbers in that range are tried at even steps, and as many again at even factors
 
 
 def number_of_rows(totals: Iterable[Noisy], rows: int | None, most: int | None, about: int | None) -> float:
-    """Return how many rows there are, 1 at least.
+    """Return the estimated number of rows, at least 1.
 
     Parameters
     ----------
     totals
-        Released numbers of rows.
+        The released numbers of rows, with the variances of their noise.
     rows
-        The public number of rows; None if it is secret.
+        The public number of rows; None if it is private.
     most
-        The most rows that there may be, if that is public.
+        The largest number of rows that is possible; None if it is not public.
     about
-        About how many rows there are, if that is said.
+        The declared approximate number of rows; None if there is none.
 
     Examples
     --------
@@ -51,7 +52,7 @@ def number_of_rows(totals: Iterable[Noisy], rows: int | None, most: int | None, 
 
 
 def _likely(released: Noisy, about: int) -> float:
-    """Return the mean of the number of rows, given a released one and the one that is said."""
+    """Return the expected number of rows, given a released number and the declared one."""
     deviation = math.sqrt(released.variance)
     low, high = (max(released.value + side * _DEVIATIONS * deviation, 1.0) for side in (-1, 1))
     if low == high:

@@ -1,8 +1,8 @@
 """Rows drawn from a model, clique by clique, from public randomness.
 
-Within each cell of a separator the rows are dealt out systematically: to cell c of a clique come the whole number
-below or above its share of the rows. So tables of the cliques err by rounding, and not by chance. Rows follow from the
-model and a seed, with any version of numpy: the raw numbers of its generators do not change.
+Within each cell of a separator, the rows are dealt out systematically: each cell of a clique gets its share of the
+rows, rounded up or down. So the tables of the cliques differ from the model by rounding, and not by chance. Rows follow
+from the model and a seed with any version of numpy, since the raw numbers of its generators do not change.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ class Draws:
         self._source = np.random.PCG64(seed)
 
     def numbers(self, number: int) -> NDArray[np.float64]:
-        """Return numbers of 53 bits from 0 on, below 1."""
+        """Return numbers with 53 random bits, at least 0 and below 1."""
         return np.asarray((self._source.random_raw(number) >> np.uint64(11)) * 2.0**-53)
 
     def order(self, number: int) -> NDArray[np.int64]:
-        """Return the places 0 to n - 1 in random order."""
+        """Return the positions 0 to `number` - 1 in random order."""
         return np.argsort(self.numbers(number), kind="stable")
 
 
 def sample_rows(model: Model, rows: int, seed: int) -> NDArray[np.uint16]:
-    """Return codes of rows, shape (rows, attributes), in random order.
+    """Return the codes of drawn rows, shape (rows, attributes), in random order.
 
     Parameters
     ----------
     model
         The model.
     rows
-        How many.
+        How many rows to draw.
     seed
-        Public: what is drawn is no noise.
+        The public seed. No privacy rests on it.
     """
     tree, draw = model.tree, Draws(seed)
     found = np.zeros((rows, len(tree.sizes)), dtype=np.uint16)
@@ -61,7 +61,7 @@ def sample_rows(model: Model, rows: int, seed: int) -> NDArray[np.uint16]:
 
 
 def deal_out(groups: NDArray[Any], of: NDArray[np.int64], shares: NDArray[np.float64], seed: int) -> NDArray[np.int64]:
-    """Return a value for each of some rows, of which a group of values is known.
+    """Return a value for each of some rows, whose groups of values are known.
 
     Parameters
     ----------
@@ -70,9 +70,9 @@ def deal_out(groups: NDArray[Any], of: NDArray[np.int64], shares: NDArray[np.flo
     of
         The group of each value.
     shares
-        The share of each value, of any sum.
+        The share of each value. They may have any sum.
     seed
-        Public.
+        The public seed.
     """
     table = np.where(of == np.arange(of.max() + 1)[:, np.newaxis], shares, 0.0)
     return _deal(table, groups.astype(np.int64), Draws(seed))
@@ -86,12 +86,12 @@ def _cell_of(rows: NDArray[np.uint16], of: Set, shape: tuple[int, ...]) -> NDArr
 
 
 def _deal(table: Array, given: NDArray[np.int64], draw: Draws) -> NDArray[np.int64]:
-    """Return a column of the table for each row, in proportion to the line of the table that it is given."""
+    """Return a column of the table for each row, in proportion to the numbers in that row's line of the table."""
     shares = np.maximum(table, 0) + 1e-300
     until = np.cumsum(shares / shares.sum(axis=1, keepdims=True), axis=1)
     until[:, -1] = 1.0
     order = draw.order(len(given))
-    order = order[np.argsort(given[order], kind="stable")]  # by line, within it in random order
+    order = order[np.argsort(given[order], kind="stable")]  # sorted by line, and in random order within a line
     lines = given[order]
     numbers = np.bincount(given, minlength=len(table))
     rank = np.arange(len(given)) - (np.cumsum(numbers) - numbers)[lines]

@@ -1,16 +1,16 @@
-"""How many rows each value of an attribute likely has, given noisy counts: most values of most attributes have few.
+"""How many rows each value of an attribute likely has, given noisy counts and how common rare values are.
 
-A value's share of the rows is drawn from a mixture: 0, or even between 0 and a limit, for each of a grid of limits. Its
-weights are the most likely ones for all values of all attributes together (empirical Bayes; Stephens 2017, adaptive
-shrinkage). So where most values are rare, a count that hardly stands out is taken for noise, and where they are not, it
-is believed.
+A value's share of the rows is taken to come from a mixture: it is 0, or uniform between 0 and one of several limits.
+The weights of the mixture are the most likely ones for all values of all attributes together (empirical Bayes; Stephens
+2017, adaptive shrinkage). So where most values are rare, a count that hardly stands out is taken for noise. Where most
+values are frequent, it is believed.
 
-Let y be an attribute's noisy shares and x its exact ones. Both add up to 1, and differences have noise of variance s.
-So the likelihood of x is proportional to exp(-norm(x - y)**2 / (2 s)). Among shares of one sum it stays the same, but
-for a constant, when a number c is added to each y. So the shares are taken to be m(y + c), where m is the mean of one
-share, given its own noisy one, and c is such that they add up to 1. (With a prior that says no more than that no share
-is below 0, and most likely values for means, that is the nearest point of the simplex.) All of it is post-processing of
-releases.
+Let y be an attribute's noisy shares and x its exact ones. Both add up to 1, and differences between noisy shares are as
+exact as if each had independent noise of variance s. So the likelihood of x is proportional to exp(-norm(x - y)**2 / (2
+s)). If a number c is added to each y, the likelihood changes only by a constant factor, since all x have the same sum.
+So the shares are estimated by m(y + c), where m is the mean of one share, given its own noisy one, and c is such that
+the estimates add up to 1. (If the prior said only that no share is below 0, and m were the most likely value, this
+would be the nearest point of the simplex.) All of it is post-processing of releases.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = "NDArray[np.float64]"
 
-_LIMITS = np.logspace(-5, 0, 21)  # of a share; the last one is none, since the sum of all is known
-_FIRST = np.array([0.5, *[0.5 / len(_LIMITS)] * len(_LIMITS)])  # weights before anything is seen
-_COUNT = 3.0  # how many values these weights count for
-_TURNS = 60  # of expectation and maximisation
-_WIDTH = 4.0  # deviations: where c is looked for first
-_CLOSE = 1e-4  # deviations: how near c is found
-_LEAST_NOISE = 1e-9  # of a share: a budget may be so large that the noise is 0
+_LIMITS = np.logspace(-5, 0, 21)  # limits of a share; the last is not applied, since all shares add up to 1
+_FIRST = np.array([0.5, *[0.5 / len(_LIMITS)] * len(_LIMITS)])  # the weights before any count is seen
+_COUNT = 3.0  # how many values these first weights count for
+_TURNS = 60  # the steps of expectation maximisation
+_WIDTH = 4.0  # within how many standard deviations c is looked for first
+_CLOSE = 1e-4  # how far off c may be, in standard deviations
+_LEAST_NOISE = 1e-9  # the least noise of a share: with a very large budget it would be 0
 
 
 @final
@@ -42,7 +42,7 @@ class SharePrior:
     Attributes
     ----------
     weights
-        Of a share of 0, and of shares that are even up to each limit.
+        The probability of a share of 0, and then of a uniform share up to each limit.
     """
 
     weights: Array
@@ -54,12 +54,13 @@ class SharePrior:
         Parameters
         ----------
         tables
-            The noisy counts of each attribute, all of the same sum.
+            The noisy counts of each attribute. All tables have the same sum.
         variances
-            The variance of the noise that is in differences of the counts of each, as if counts were independent. Of a
-            count, since their sum is known, it is smaller by the factor 1 - 1 / codes.
+            For each attribute, the variance of the noise of a count, as it appears in differences of counts if these
+            were independent. Since the sum of the counts is known, the variance of a single count is smaller by the
+            factor 1 - 1 / codes.
         rows
-            How many rows there are.
+            The number of rows.
         """
         noise = [
             np.full(len(own), _deviation(variance, rows) * math.sqrt(1 - 1 / max(len(own), 2)))
@@ -75,23 +76,23 @@ class SharePrior:
         return cls(weights)
 
     def mean(self, shares: Array, deviation: float) -> Array:
-        """Return the expected share of each value, given noisy ones."""
+        """Return the expected share of each value, given noisy shares."""
         likely, means = _components(shares, np.full(len(shares), deviation))
         parts = self.weights[:, np.newaxis] * likely
         total = parts.sum(axis=0)
         return np.where(total > 0, (parts * means).sum(axis=0) / np.maximum(total, 1e-300), np.maximum(shares, 0.0))
 
     def counts(self, table: Array, variance: float, rows: float) -> Array:
-        """Return the expected counts of an attribute's values, none below 0, that add up to the rows.
+        """Return the expected counts of an attribute's values. None is below 0, and they add up to `rows`.
 
         Parameters
         ----------
         table
             The noisy counts.
         variance
-            That of the noise in their differences, as if counts were independent.
+            The variance of their noise, as it appears in differences of counts if these were independent.
         rows
-            How many rows there are.
+            The number of rows.
         """
         from scipy.optimize import brentq
 
@@ -107,17 +108,17 @@ class SharePrior:
 
 
 def _deviation(variance: float, rows: float) -> float:
-    """Return the standard deviation of the noise of a share."""
+    """Return the standard deviation of the noise of a share, at least `_LEAST_NOISE`."""
     return max(math.sqrt(variance) / rows, _LEAST_NOISE)
 
 
 def _components(shares: Array, noise: Array) -> tuple[Array, Array]:
-    """Return the likelihood and the mean of each value's share by each part of the mixture, shape (parts, values)."""
+    """Return the likelihood and the mean of each value's share, by each part of the mixture, shape (parts, values)."""
     from scipy.special import ndtr
 
     ends, seen = (_LIMITS[:-1, np.newaxis] / noise), shares / noise
     density = _density(seen)
-    # The chance that a share lies within the limits, from the side of the bell where it is small.
+    # The chance that a share lies within the limits, as a difference of small tails, which keeps its digits.
     chance = np.where(seen > 0, ndtr(ends - seen) - ndtr(-seen), ndtr(seen) - ndtr(seen - ends))
     chance = np.vstack([chance, ndtr(seen)])
     steps = density - np.vstack([_density(ends - seen), np.zeros_like(seen)])

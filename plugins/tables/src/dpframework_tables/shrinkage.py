@@ -1,13 +1,13 @@
-"""How much of each of several noisy residuals is kept: little of those that noise explains, nearly all of the others.
+"""How much of each of several noisy residuals is kept: little if noise explains it, nearly all otherwise.
 
-A residual has some free numbers, each an effect with noise of variance s. The effects of one residual have one variance
-t, which is drawn from a mixture over a grid that holds 0. Its weights are the most likely ones for all residuals
-together (Stephens 2017, adaptive shrinkage). So where most residuals are noise, one that hardly stands out is taken for
-noise too, and where most are not, it is believed.
+A residual has some free numbers, called effects, each with noise of variance s. The effects of one residual share a
+variance t, which comes from a mixture over a grid that includes 0. The weights of the mixture are the most likely ones
+for all residuals together (Stephens 2017, adaptive shrinkage). So where most residuals are noise, a residual that
+hardly stands out is taken for noise too. Where most are not, it is believed.
 
-The best linear estimate of an effect is t / (t + s) of what was seen. Such estimates vary less than the effects do:
-attributes would look too even. With the root of that factor they vary as much (Louis 1984; Ghosh 1992), and are nearer
-to the table in total variation. All of it is post-processing of releases.
+The best linear estimate of an effect is t / (t + s) times its noisy value. Such estimates vary less than the effects
+do, so attributes would look too even. With the square root of that factor they vary as much (Louis 1984; Ghosh 1992),
+and are nearer to the table in total variation. All of it is post-processing of releases.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from numpy.typing import ArrayLike, NDArray
 
 Array: TypeAlias = "NDArray[np.float64]"
 
-_GRID = np.concatenate([[0.0], np.logspace(-6, 0, 25)])  # of t; no table has more than 1 of it, see `shrink_to_noise`
-_FIRST = np.array([0.5, *[0.5 / (len(_GRID) - 1)] * (len(_GRID) - 1)])  # weights before anything is seen
-_COUNT = 3.0  # how many residuals these weights count for
-_LEAST_NOISE = 1e-15  # a budget may be so large that the noise is 0; a share of rows is known no better
-_TURNS = 60  # of expectation and maximisation
+_GRID = np.concatenate([[0.0], np.logspace(-6, 0, 25)])  # the values of t; see `shrink_to_noise` for the largest
+_FIRST = np.array([0.5, *[0.5 / (len(_GRID) - 1)] * (len(_GRID) - 1)])  # the weights before any residual is seen
+_COUNT = 3.0  # how many residuals these first weights count for
+_LEAST_NOISE = 1e-15  # the least noise: with a very large budget it would be 0, but shares of rows are no more exact
+_TURNS = 60  # the steps of expectation maximisation
 
 
 def shrink_to_noise(off: Sequence[Array], variances: Sequence[float], rows: Sequence[float]) -> Array:
-    """Return how much is kept of tables' deviations from what is expected, from 0 to 1.
+    """Return how much is kept of each table's deviations from an expected table, from 0 to 1.
 
-    Of n cells of N rows, deviations in units of N / sqrt(n) have a mean square of n - 1 at most, which is where all
-    rows are in one cell.
+    In a table of n cells and N rows, deviations from even counts have a sum of squares of at most n - 1, in units of N
+    / sqrt(n). It is reached if all rows are in one cell.
 
     Parameters
     ----------
     off
-        The deviations, in rows: they add up to 0 along each axis.
+        The deviations of each table, in rows. They add up to 0 along each axis.
     variances
-        The variance of the noise of a cell of each.
+        The variance of the noise of each table's cells.
     rows
-        How many rows each table is of.
+        The number of rows of each table.
     """
     scales = [own.size / number**2 for own, number in zip(off, rows, strict=True)]
     squares = [scale * np.square(own).sum() for scale, own in zip(scales, off, strict=True)]
@@ -57,7 +57,7 @@ def parts_kept(squares: ArrayLike, free: Sequence[int], noise: ArrayLike) -> Arr
     squares
         The sum of squares of each residual.
     free
-        How many free numbers each has.
+        How many free numbers each residual has.
     noise
         The variance of the noise of each free number.
 

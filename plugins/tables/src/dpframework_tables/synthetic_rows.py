@@ -1,7 +1,7 @@
 """A synthetic table: the marginals that were measured, the model that fits them, and rows drawn from it.
 
-All of it is post-processing of releases. Kept are the marginals, the model's potentials and a public seed, from which
-the rows follow; so a file of results stays small however many rows there are.
+All of it is post-processing of releases. The marginals, the model's potentials and a public seed are kept, and the rows
+follow from them. So a file of results stays small however many rows there are.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from dpframework_tables.sampling import deal_out, sample_rows
 if TYPE_CHECKING:
     import polars as pl
 
-MOST_CELLS = 1 << 25  # of a model that is read from a file
+MOST_CELLS = 1 << 25  # the most cells of a model that is read from a file
 _SAME = attrs.cmp_using(eq=np.array_equal)
-_SHOWN = 40  # marginals of a printed list
+_SHOWN = 40  # the most marginals of a printed list
 POST_PROCESSING = (
     "Synthetic rows, made by dpframework from differentially private releases. Whatever is read from them is "
     "post-processing and costs no privacy."
@@ -60,7 +60,7 @@ class MeasuredMarginal:
     names
         The attributes, in the order of the synthetic table's columns.
     counts
-        In rows, with noise, unbiased: an axis an attribute. They may be negative.
+        The noisy counts in rows, with one axis per attribute. They are unbiased, and may be negative.
     variance
         The variance of the noise of each count.
     potential
@@ -91,27 +91,27 @@ def _as_tuple(given: Iterable[MeasuredMarginal]) -> tuple[MeasuredMarginal, ...]
 @final
 @attrs.frozen(slots=False)
 class SyntheticRows(Drawn):
-    """A synthetic table.
+    """A synthetic table, and the measurements that it follows from.
 
     Attributes
     ----------
     schema
         The public facts about its columns.
     method
-        How it was made: "independent", "tree" or "rounds".
+        The method that made it: "independent", "tree", "rounds" or "adaptive".
     measured
-        The marginals that were measured. What other attributes have to do with each other is inferred.
+        The marginals that were measured. All other dependence between attributes is inferred.
     total
-        How many rows the model is of.
+        The number of rows that the model stands for.
     rows
-        How many rows are drawn.
+        The number of synthetic rows.
     seed
-        Public: from it and the model the rows follow.
+        The public seed. The rows follow from it and from the model.
     miners
-        The miners that are run on the rows, by the names of what they find.
+        The miners that are run on the rows, by the names of their findings.
     merged
-        For each attribute of which rare values are one group in marginals of several attributes, the group of each of
-        its codes. Rows are dealt out to the values of a group by the attribute's own marginal.
+        For each attribute whose rare values form one group in marginals of several attributes, the group of each of its
+        codes. The rows of a group are shared among its values by the attribute's own marginal.
     """
 
     called = "a synthetic table"
@@ -125,14 +125,14 @@ class SyntheticRows(Drawn):
     merged: dict[str, list[int]] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse attributes or shapes other than the schema's, and a model too large to fit."""
+        """Refuse attributes or shapes that are not the schema's, numbers that are not finite, and too large a model."""
         if not (0 < self.rows <= MOST_ROWS and 0 <= self.seed < 2**64 and 0 < self.total < math.inf):
-            raise InputError("a synthetic table needs a number of rows, a total and a seed that are whole or positive")
+            raise InputError("a synthetic table needs a positive number of rows and total, and a seed from 0 up")
         places = {name: k for k, name in enumerate(self.schema.names)}
         if wrong := [
             name for name, own in self.merged.items() if name not in places or len(own) != self.schema[name].size
         ]:
-            raise InputError(f"merged has no group for each value of '{wrong[0]}'; give one, or leave it out")
+            raise InputError(f"merged has no group for each value of '{wrong[0]}'; give each a group, or leave it out")
         sets = [tuple(places[name] for name in one.names) for one in self.measured]
         for of, one in zip(sets, self.measured, strict=True):
             shape = tuple((self._sizes if len(of) == 1 else self._merging.sizes)[a] for a in of)
@@ -153,7 +153,7 @@ class SyntheticRows(Drawn):
 
     @functools.cached_property
     def model(self) -> Model:
-        """The model."""
+        """The model, computed from the measured marginals and their potentials."""
         places = {name: k for k, name in enumerate(self.schema.names)}
         given = []
         for one in self.measured:
@@ -177,12 +177,12 @@ class SyntheticRows(Drawn):
         return found
 
     def __getitem__(self, names: str | tuple[str, ...]) -> MeasuredMarginal:
-        """Return the measurement of one attribute or of several, the last one if there are more.
+        """Return the measurement of one attribute or of several together. If there are more, return the last one.
 
         Raises
         ------
         InputError
-            If it was not measured: what the rows say of it is inferred.
+            If the marginal was not measured, so that the rows only infer it.
         """
         wanted = {names} if isinstance(names, str) else set(names)
         for one in reversed(self.measured):
@@ -201,12 +201,12 @@ class SyntheticRows(Drawn):
         return Table.from_codes(attrs.evolve(self.schema, rows=self.rows), self.codes.T)
 
     def finding(self, name: str) -> Any:
-        """Return the result of a miner of `miners` on the rows: post-processing, the same each time.
+        """Return what a miner of `miners` finds in the rows. It is post-processing, and the same each time.
 
         Raises
         ------
         InputError
-            If none is called so.
+            If no finding has this name.
         """
         if name not in self.miners:
             raise InputError(f"nothing called '{name}' is mined from these rows; {nearest(name, self.miners)}")
@@ -219,14 +219,14 @@ class SyntheticRows(Drawn):
         return {}
 
     def write(self, path: str | Path) -> list[Path]:
-        """Write the rows as CSV or Parquet, and beside them their schema and where they come from.
+        """Write the rows as CSV or Parquet, with two files beside them: their schema and their provenance.
 
         Parameters
         ----------
         path
             A new file, ending in .csv or .parquet. The others are named after it: `.schema.toml`, and
-            `.provenance.json`, which says that reading these rows is post-processing, what was measured with which
-            error, and what is only inferred.
+            `.provenance.json`, which says that reading these rows is post-processing, which marginals were measured
+            with which error, and what is only inferred.
 
         Returns
         -------
@@ -236,7 +236,7 @@ class SyntheticRows(Drawn):
         Raises
         ------
         InputError
-            If the ending is another, or a file exists or cannot be written.
+            If the file ends in something else, or a file exists or cannot be written.
         """
         rows = Path(path)
         if rows.suffix not in (".csv", ".parquet"):
@@ -253,7 +253,7 @@ class SyntheticRows(Drawn):
         return [rows, *beside]
 
     def rare_values(self) -> dict[str, list[str]]:
-        """Return the values of each attribute that are one group in marginals of several attributes."""
+        """Return the rare values of each attribute that form one group in marginals of several attributes."""
         return {
             name: [cell for cell, group in zip(self.schema[name].cells, own, strict=True) if group == max(own)]
             for name, own in self.merged.items()
@@ -288,7 +288,7 @@ class SyntheticRows(Drawn):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> SyntheticRows:
-        """See `Kept`."""
+        """Return the synthetic table that a form holds (see `Kept`)."""
         measured = [
             MeasuredMarginal(one["attributes"], one["counts"], one["variance"], one["potential"])
             for one in form["measured"]
@@ -298,7 +298,7 @@ class SyntheticRows(Drawn):
         return cls(*own, form.get("miners"), form.get("merged", {}))
 
     def draw(self, axes: Any) -> None:
-        """Draw how exactly each marginal was measured: the rows within which each count is, with 95 % probability."""
+        """Draw how exact each marginal is: how many rows each count is off by at most, with 95 % probability."""
         shown = self.measured[:_SHOWN]
         axes.barh(range(len(shown)), [Noisy.margin_of(one.variance) for one in shown], color="#0b5394")
         axes.set_yticks(range(len(shown)), [" by ".join(one.names) for one in shown])
@@ -321,7 +321,7 @@ class SyntheticRows(Drawn):
         if len(self.measured) > _SHOWN:
             lines.append(f"and {len(self.measured) - _SHOWN} more, in to_json")
         if self.merged:
-            lines.append(f"rare values are one group in marginals of several attributes: of {', '.join(self.merged)}")
+            lines.append(f"rare values form one group in marginals of several attributes, in {', '.join(self.merged)}")
         lines += [f"mined from the rows: {name}, by {form['miner']}" for name, form in self.miners.items()]
         lines.append("All other marginals are inferred. Reading the rows is post-processing.")
         return "\n".join(lines)
