@@ -22,9 +22,9 @@ DISTRIBUTIONS: dict[str, tuple[str, str, str]] = {
     "d5": ("0.25", "0.25", "0.5"),
 }
 MOST_PAIRS = 20  # the published number of initial pairs
-MOST_EXTENSIONS = 4  # of a pair, as published
+MOST_EXTENSIONS = 4  # the published number of extensions per pair
 SERIOUS = Fraction(1, 2)  # of a score between 0 and 1: a pair further from the best says little
-WORTH = Fraction(1, 10)  # of a Jaccard index: an extension gains hardly more, so choices further from the best lose
+WORTH = Fraction(1, 10)  # of a Jaccard index: extensions hardly gain more, so choices further from the best lose
 
 
 @final
@@ -35,7 +35,7 @@ class BudgetShares:
     Attributes
     ----------
     pairs, extensions, quality
-        Of the initial pairs, of all extensions, and of all qualities; that of the extensions may be 0.
+        The shares of the initial pairs, of all extensions and of all qualities. The share of extensions may be 0.
     """
 
     pairs: Fraction
@@ -44,12 +44,12 @@ class BudgetShares:
 
     @classmethod
     def of(cls, given: Any) -> BudgetShares:
-        """Read a distribution's name, or three shares.
+        """Return the shares of a named distribution, or three given shares.
 
         Raises
         ------
         InputError
-            If there is no such distribution, or three shares do not add up to 1.
+            If there is no such distribution, if shares are not three that add up to 1, or if pairs or qualities get 0.
 
         Examples
         --------
@@ -72,7 +72,7 @@ class BudgetShares:
         return cls(*shares)
 
     def without_extensions(self) -> BudgetShares:
-        """Return the shares where nothing is extended, the other two in their old proportion.
+        """Return the shares where nothing is extended. The other two keep their proportion.
 
         Examples
         --------
@@ -86,8 +86,8 @@ class BudgetShares:
 def choices_within(distance: Fraction, epsilon: Fraction, spread: Fraction, candidates: int) -> int:
     """Return how many choices an epsilon carries, each within a distance of the best score with probability 95 %.
 
-    A choice by the exponential mechanism at epsilon / n among m candidates is within n spread / epsilon ln(20 m) of the
-    best (McSherry and Talwar 2007, Theorem 6).
+    If n choices share an epsilon, each of them by the exponential mechanism among m candidates is within n spread /
+    epsilon ln(20 m) of the best, with probability 95 % (McSherry and Talwar 2007, Theorem 6).
 
     Examples
     --------
@@ -98,15 +98,15 @@ def choices_within(distance: Fraction, epsilon: Fraction, spread: Fraction, cand
 
 
 def number_of_pairs(asked: int | None, carried: int, most: int) -> int:
-    """Return the number of initial pairs that was asked for, or else that the budget carries.
+    """Return the number of initial pairs that you ask for, or else the number that the budget carries.
 
     Raises
     ------
     InputError
-        If more were asked for than there are: `most`.
+        If you ask for more than `most`, the number of pairs of attributes.
     """
     if asked is None:
         return min(max(carried, 1), MOST_PAIRS, most)
     if asked > most:
-        raise InputError(f"pairs is {asked}, but the two views have {most} pairs of attributes, one for each")
+        raise InputError(f"pairs is {asked}, but each needs its own pair of attributes; give at most {most}")
     return asked

@@ -1,33 +1,34 @@
 """Choices made one after another, each by the exponential mechanism, from candidates that change with each choice.
 
 **What is released.** A pool holds groups of candidates, each candidate with a score. A round chooses one of all its
-candidates with probability proportional to exp(score / scale). What was chosen is released and changes the pool: the
-pool of a round is a function of the releases before it. So every round is an exponential mechanism, of spread / scale,
-and `rounds` of them compose to `rounds` times that: pure epsilon; bounded range, so in zCDP
-rho = (spread / scale)**2 / 8 a round (McSherry and Talwar 2007; Cesar and Rogers 2021, Lemma 3.4).
+candidates with probability proportional to exp(score / scale). The choice is released and changes the pool, so the pool
+of a round is a function of the releases before it. So every round is an exponential mechanism that costs spread /
+scale, and `rounds` of them cost `rounds` times that in pure epsilon. Each has bounded range, so in zCDP it costs rho =
+(spread / scale)**2 / 8 (McSherry and Talwar 2007; Cesar and Rogers 2021, Lemma 3.4).
 
-Without replacement, and with a pool that nothing else changes, that is one-shot top-k peeling: adding Gumbel noise
+If a chosen candidate leaves the pool, and nothing else changes it, this is one-shot top-k peeling: adding Gumbel noise
 once and taking the `rounds` largest has the same distribution (Durfee and Rogers 2019, Lemma 4.2).
 
 **What is reused, and why that is sound.** Serenade (Karjalainen, Galbrun and Miettinen 2022) remembers, for each
 redescription, its best extension with that extension's key, and lets it race again in later rounds. Its Lemma 2 takes
-that for a fresh draw, which it is not: a key that lost a round is known to be below the winner's, and the keys of
-extensions that entered later are not. In terms of arrival times, exponential with rate w = exp(score / scale) (a key is
-a function of one), a time that has not arrived by now is now plus a fresh one, by lack of memory: so remembered times
-and new ones race fairly only if the clock of what enters the pool starts when it enters. Then, and only then, each
-round is a fresh exponential mechanism. So reuse cannot save budget; it can only save time, and for that less is
-enough. With W(g) the sum of the weights w of a group g,
+that for a fresh draw, which it is not: a key that lost a round is known to be below the winner's, but the keys of
+extensions that entered later are not. In terms of arrival times, which are exponential with rate w = exp(score / scale)
+(a key is a function of its time), a time that has not arrived by now is distributed as now plus a fresh time, by lack
+of memory. So remembered and new times race fairly only if the clock of whatever enters the pool starts when it enters.
+Then, and only then, each round is a fresh exponential mechanism. So reuse cannot save budget. It can only save time,
+and for that less is enough. Let W(g) be the sum of the weights w of a group g. For a candidate c of g,
 
-    Pr[c] = (W(g) / sum of all W) (w(c) / W(g)) = w(c) / sum of all w    for a candidate c of g:
+        Pr[c] = (W(g) / sum of all W) (w(c) / W(g)) = w(c) / sum of all w,
 
-a round chooses a group by W, then a candidate of that group. W is a function of the rows and of what was released,
-not a draw: it may be remembered from round to round as long as its group stays, and no claim depends on for how long.
-Both draws of a round are fresh. Only the chosen group has changed after a round, so only its W is computed anew.
+    so a round may choose a group by W, and then a candidate of that group by w. W is a function of the rows and of
+    releases, and not a draw. So it may be remembered from round to round as long as its group stays, and no claim
+    depends on how long. Both draws of a round are fresh. Only the chosen group has changed after a round, so only its W
+    is computed anew.
 
-**Rounding.** Scores are rounded to an integer lattice of 2**-20 of their sensitivity, and so is the logarithm of W;
-then both draws are exact (OpenDP's noisy maximum with Gumbel noise). Each of the two roundings moves a log-probability
-by at most half a lattice step for the candidate and half for the normalizer, on either of two neighbouring tables: 4
-steps in all, and 12 more are allowed for evaluation in floating point.
+**Rounding.** Scores are rounded to an integer lattice of 2**-20 of their sensitivity, and so is the logarithm of W.
+Then both draws are exact (OpenDP's noisy maximum with Gumbel noise). Each of the two roundings moves a log-probability
+by at most half a lattice step for the candidate and half for the normalizer, on either of two neighbouring tables. That
+makes 4 steps in all, and 12 more are allowed for evaluation in floating point.
 """
 
 from __future__ import annotations
@@ -47,19 +48,19 @@ from dpframework.mechanisms import BoundedRange, Calibration, Losses, Noise, Pre
 from dpframework.queries import QueryFacts
 
 Lattice: TypeAlias = "NDArray[np.int64]"
-ROUNDING = Fraction(16, 2**20)  # of the sensitivity, in a difference of two log-probabilities (see the module)
+ROUNDING = Fraction(16, 2**20)  # of a difference of two log-probabilities, as a share of the sensitivity (see above)
 
 
 @attrs.frozen(cache_hash=True)
 class Group:
-    """A group of candidates in a pool, as a public value.
+    """A group of candidates in a pool, described by public values.
 
     Attributes
     ----------
     number
-        What an output calls it; no two groups of a pool have the same.
+        The number that outputs name the group by. No two groups of a pool have the same number.
     what
-        What its candidates are made from: groups with the same number and the same of this have the same candidates.
+        A description of its candidates. Groups with the same `number` and the same `what` have the same candidates.
     """
 
     number: int
@@ -67,10 +68,10 @@ class Group:
 
 
 class CandidatePool(abc.ABC):
-    """Candidates in groups, with their scores on the private rows. A query of successive choices answers with a pool.
+    """Candidates in groups, with their scores on the private rows. A query for successive choices answers with a pool.
 
-    A pool is on the private side; its groups, the number of a group's candidates, and what a choice makes of it are
-    functions of public inputs and of choices alone.
+    A pool is private. Its groups, the number of a group's candidates, and the pool after a choice are functions of
+    public inputs and of choices alone.
     """
 
     @abc.abstractmethod
@@ -79,7 +80,7 @@ class CandidatePool(abc.ABC):
 
     @abc.abstractmethod
     def log_weights(self, groups: Sequence[Group], unit: float, scale: float) -> Lattice:
-        """Return scale ln(sum of exp(score / scale)) of each of some groups, in lattice steps of `unit`."""
+        """Return scale ln(sum of exp(score / scale)) for each of some groups, in lattice steps of `unit`."""
 
     @abc.abstractmethod
     def scores(self, group: Group, unit: float) -> tuple[Lattice, Lattice]:
@@ -87,24 +88,24 @@ class CandidatePool(abc.ABC):
 
     @abc.abstractmethod
     def after(self, group: Group, position: int) -> CandidatePool:
-        """Return the pool of the next round, once a candidate has been chosen."""
+        """Return the pool of the next round, after a candidate was chosen."""
 
 
 @final
 @attrs.frozen
 class SuccessiveExponential(BoundedRange):
-    """Several choices, one after another, each by the exponential mechanism among the candidates of its round.
+    """Several choices one after another, each by the exponential mechanism among the candidates of its round.
 
     An output has a row for each round: the number of the chosen group, and the position of the candidate in it.
 
     Attributes
     ----------
     rounds
-        How many choices; the epsilon is that of all of them.
+        The number of choices. The epsilon is that of all choices together.
     max_age
-        For how many rounds the weight of a group is remembered. What is drawn does not depend on it.
+        For how many rounds the weight of a group is remembered. The distribution of outputs does not depend on it.
     within
-        How far from the best score a choice may be to be of use: what the preview counts by.
+        How far from the best score a choice may be and still be of use. The preview counts such choices.
     """
 
     name: ClassVar[str] = "successive-exponential"
@@ -113,11 +114,11 @@ class SuccessiveExponential(BoundedRange):
     within: Fraction = attrs.field(default=Fraction(1, 2), converter=positive)
 
     def change(self, facts: QueryFacts) -> ByRelation:
-        """Return the spread of the scores, rounding included, once for every round."""
+        """Return the spread of the scores with their rounding, multiplied by the number of rounds."""
         return super().change(facts).map(lambda spread: spread * (1 + ROUNDING) * self.rounds)
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return rounds spread / scale, and an eighth of the square of spread / scale, for every round, as rho."""
+        """Return `rounds` times spread / scale as pure epsilon, and `rounds` times an eighth of its square as rho."""
         total = super().losses(change, scale)
         return Losses(total.pure, total.zcdp.map(lambda rho: rho / self.rounds))
 
@@ -159,7 +160,7 @@ class SuccessiveExponential(BoundedRange):
         return density
 
     def preview(self, calibration: Calibration) -> Preview:
-        """Bound each choice's gap to the best score (McSherry and Talwar 2007, Theorem 6)."""
+        """Bound how far each choice is from the best score (McSherry and Talwar 2007, Theorem 6)."""
         scale, size = float(calibration.scale), max(calibration.facts.answer_length or 1, 2)
         expected, within = scale * math.log(size), scale * math.log(20 * size)
         each = "" if self.rounds == 1 else f"{self.rounds} choices, each "
@@ -172,13 +173,13 @@ class SuccessiveExponential(BoundedRange):
 
 
 def log_share(logs: Lattice, position: int, scale: float) -> float:
-    """Return the log of exp(logs[position] / scale) over the sum of all."""
+    """Return the logarithm of exp(logs[position] / scale), divided by the sum of exp(logs / scale)."""
     relative = (logs - logs.max()) / scale
     return float(relative[position] - np.log(np.exp(relative).sum()))
 
 
 class _WeightCache:
-    """The log-weights of groups that stay in the pool."""
+    """A cache of the log-weights of groups that stay in the pool."""
 
     def __init__(self, max_age: int) -> None:
         self._max_age = max_age

@@ -1,8 +1,8 @@
 """Numba kernels that count the rows of pairs and extensions from joint histograms.
 
 Symbols: `both` and `either` are the numbers of rows in both supports and in at least one. A literal is (position of its
-attribute, first, last, negated): a range of known codes or its complement among these. These numbers are read off the
-histograms; scores are made of them by numpy (see `scores`).
+attribute, first, last, negated): a range of known codes, or all known codes outside the range. The numbers are read off
+the histograms, and numpy computes scores from them (see `scores`).
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ class Literals(NamedTuple):
     Attributes
     ----------
     tops
-        The top code of each attribute of either side.
+        The largest code of each attribute, for either side.
     known
-        How many of its codes are known, the first ones: not missing.
+        How many codes of each attribute are known, that is, not missing. They are its first codes.
     tests
-        The literals of either side, those of one attribute next to each other.
+        The literals of either side. Those of one attribute are next to each other.
     starts
-        Where the literals of each attribute start in those of its side, and the end.
+        Where the literals of each attribute start among those of its side, and where the last ones end.
     pairs
         The pairs of attributes, as positions in their sides, shape (pairs, 2).
     offsets
-        Where each pair's joint histogram starts if all stand in one line, and the end; code of the left attribute
-        first.
+        Where each pair's joint histogram starts when all are joined in one line, and where the last one ends. Within a
+        histogram, the code of the left attribute comes first.
     """
 
     tops: tuple[Integers, Integers]
@@ -49,10 +49,10 @@ class Literals(NamedTuple):
 def pair_supports(
     counts: Integers, of: Literals, p: int, sums: Integers, of_both: Integers, of_either: Integers
 ) -> None:
-    """Fill in the supports of every pair of literals of pair p of attributes, right literal fastest.
+    """Fill in the supports of every pair of literals, for pair p of attributes, the right literal varying fastest.
 
-    `counts` are the joint histograms of all pairs of attributes. `sums` is room for the numbers of rows with codes
-    below two others, whose first row and column are 0.
+    `counts` holds the joint histograms of all pairs of attributes. `sums` is room for the numbers of rows whose codes
+    are below two given codes. Its first row and column are 0.
     """
     i, j = of.pairs[p, 0], of.pairs[p, 1]
     left_tests = of.tests[0][of.starts[0][i] : of.starts[0][i + 1]]
@@ -85,7 +85,7 @@ def pair_supports(
 
 @njit(nogil=True, cache=True)
 def log_weight(scores: Integers, scale: float) -> np.int64:
-    """Return scale ln(sum of exp(score / scale)), rounded to the lattice."""
+    """Return scale ln(sum of exp(score / scale)), rounded to a whole number of lattice steps."""
     top = scores.max()
     total = lost = 0.0
     for k in range(len(scores)):  # a compensated sum: its error does not grow with the number of scores
@@ -102,8 +102,8 @@ def extension_supports(
 ) -> None:
     """Fill in the supports of one side's extensions, first those by `and`, then those by `or`.
 
-    sums[begins[k] + v] are the rows with codes below v of attribute k of that side, by class; `totals` the number of
-    rows a class. Classes are 2 where the left side holds, plus 1 where the right one does.
+    sums[begins[k] + v] holds the numbers of rows with codes below v of attribute k of that side, by class, and `totals`
+    the numbers of all rows by class. A class is 2 if the left side holds, plus 1 if the right one does.
     """
     tests = of.tests[side]
     number = len(tests)

@@ -1,8 +1,8 @@
 """The literals and extensions that a schema allows in a redescription.
 
-Every literal is a range of known codes of one attribute, or the complement of one among these: a value of a Boolean or
-categorical attribute, an interval between public cuts of a numeric one. A missing value satisfies no literal, negated
-or not. Nothing here sees a row.
+Every literal is a range of known codes of one attribute, or all its known codes outside a range: a value of a Boolean
+or categorical attribute, or an interval between public cuts of a numeric one. A missing value satisfies no literal,
+negated or not. Nothing here reads a row.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from dpframework.facts import (
 from dpframework.tables import Block
 
 Integers: TypeAlias = "NDArray[np.int64]"
-MOST_CELLS = 50_000_000  # of all joint histograms together: 400 MB
-MOST_CANDIDATES = 2_000_000_000  # for a pair of literals: some ten seconds
+MOST_CELLS = 50_000_000  # the most cells of all joint histograms together, which take 400 MB
+MOST_CANDIDATES = 2_000_000_000  # the most pairs of literals, which take about ten seconds
 UNEXTENDED = 0  # the position of the candidate that leaves a redescription as it is
 
 
@@ -48,9 +48,9 @@ class CodeRange:
     attribute
         The attribute.
     first, last
-        The range, of known codes.
+        The first and the last known code of the range.
     negated
-        Whether the literal holds outside of it, where the value is known.
+        Whether the literal holds outside the range, where the value is known.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class CodeRange:
         return Or(ends) if self.negated else And(ends)
 
     def holds(self, block: Block) -> NDArray[np.bool_]:
-        """Tell for each row of a block whether it holds, as its description does."""
+        """Tell for each row of a block whether the literal holds, as its description does."""
         codes = block.codes(self.attribute.name)
         inside = (codes >= self.first) & (codes <= self.last)
         return np.asarray((codes <= top_code(self.attribute)) & ~inside if self.negated else inside)
@@ -95,7 +95,7 @@ def top_code(attribute: Attribute) -> int:
 
 
 def tests_of(attribute: Attribute) -> Integers:
-    """Return every literal of an attribute as a row (first, last, negated), each set of codes once."""
+    """Return every literal of an attribute as a row (first, last, negated), without two for the same set of codes."""
     top = top_code(attribute)
     if isinstance(attribute, Numeric):
         first, last = np.triu_indices(top + 1)
@@ -120,7 +120,7 @@ def literals_of(attribute: Attribute) -> list[CodeRange]:
 
 
 def _number_of_literals(side: Iterable[Attribute]) -> int:
-    """Return how many literals there are, without making them."""
+    """Return the number of literals of a side, without making them."""
     bins = [(top_code(a) + 1, isinstance(a, Numeric)) for a in side]
     return sum((n * (n + 1) + (n - 2) * (n - 1)) // 2 - 1 if numeric else 2 * n if n > 2 else 2 for n, numeric in bins)
 
@@ -130,12 +130,13 @@ def _number_of_literals(side: Iterable[Attribute]) -> int:
 class Language:
     """The literals that redescriptions of a table may use.
 
-    All of it follows from the schema: it is public.
+    All of it follows from the schema, so it is public.
 
     Attributes
     ----------
     left, right
-        The attributes of each side, those with a single value left out; one of both sides is used on one only.
+        The attributes of each side, without those that have a single value. An attribute of both sides is used on one
+        side only.
     """
 
     left: tuple[Attribute, ...] = attrs.field(converter=as_attributes)
@@ -189,7 +190,7 @@ class Language:
 
     @functools.cached_property
     def tops(self) -> tuple[Integers, Integers]:
-        """The top code of each attribute of either side."""
+        """The largest code of each attribute of either side."""
         left, right = (np.array([a.size - 1 for a in side], dtype=np.int64) for side in self.sides)
         return left, right
 
@@ -214,7 +215,7 @@ class Language:
 
     @functools.cached_property
     def starts(self) -> tuple[Integers, Integers]:
-        """The first position of each attribute's literals in its side, and the end."""
+        """Where each attribute's literals start in its side, and where the last ones end."""
         left, right = (
             np.searchsorted(tests[:, 0], np.arange(len(side) + 1)).astype(np.int64)
             for tests, side in zip(self.tests, self.sides, strict=True)
@@ -223,31 +224,31 @@ class Language:
 
     @functools.cached_property
     def pairs(self) -> Integers:
-        """The pairs of attributes that initial pairs are of, as positions in their sides, shape (pairs, 2)."""
+        """The pairs of attributes that an initial pair may be of, as positions in their sides, shape (pairs, 2)."""
         rows = [(i, j) for i, a in enumerate(self.left) for j, b in enumerate(self.right) if a.name != b.name]
         return np.array(rows, dtype=np.int64).reshape(-1, 2)
 
     @functools.cached_property
     def offsets(self) -> Integers:
-        """Where each pair's joint histogram starts if all stand in one line, and the end."""
+        """Where each pair's joint histogram starts when all are joined in one line, and where the last one ends."""
         left, right = self.tops
         cells = (left[self.pairs[:, 0]] + 1) * (right[self.pairs[:, 1]] + 1)
         return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(cells)])
 
     @functools.cached_property
     def number_of_pairs(self) -> int:
-        """How many candidates for initial pairs there are."""
+        """The number of candidates for initial pairs."""
         return sum(self.sizes_of_pairs)
 
     @functools.cached_property
     def sizes_of_pairs(self) -> list[int]:
-        """How many there are of each pair of attributes."""
+        """The number of candidates for initial pairs from each pair of attributes."""
         left, right = (np.diff(starts) for starts in self.starts)
         return [int(number) for number in left[self.pairs[:, 0]] * right[self.pairs[:, 1]]]
 
     @functools.cached_property
     def number_of_extensions(self) -> int:
-        """The number of positions of a redescription's extensions, used attributes included."""
+        """The number of positions of a redescription's extensions, including attributes that it uses already."""
         return 1 + 2 * (len(self.tests[0]) + len(self.tests[1]))
 
     def pair(self, pair: int, position: int) -> Redescribed:
@@ -274,7 +275,7 @@ class Language:
         raise InputError("there is no extension at that position")
 
     def open_extensions(self, redescribed: Redescribed) -> NDArray[np.bool_]:
-        """Tell which positions extend by an attribute that is on neither side yet, or leave it unextended."""
+        """Tell which positions add an attribute that is on neither side yet, or leave the redescription as it is."""
         used = redescribed.attributes
         open_ = [np.ones(1, dtype=np.bool_)]
         for side, tests in zip(self.sides, self.tests, strict=True):
@@ -286,7 +287,7 @@ class Language:
 @final
 @attrs.frozen
 class JoinedPart:
-    """A literal of one side, and whether it is joined to those before it by `or` (else by `and`)."""
+    """A literal of one side, and whether it is joined to the literals before it by `or` (else by `and`)."""
 
     literal: CodeRange
     by_or: bool
@@ -300,7 +301,7 @@ class Redescribed:
     Attributes
     ----------
     left, right
-        The parts of each side.
+        The literals of each side, with the words that join them.
     """
 
     left: tuple[JoinedPart, ...]

@@ -1,9 +1,9 @@
 """Pairs scored in rows and counted three at a time, as both Serenade miners do unless you ask for extensions.
 
-The pairs are matches (`dpframework.redescriptions.MatchScores`), each chosen by the exponential mechanism and different
-from those before it. Three of them cut the rows of either view into eight cells. One table of cells by cells, with the
-sensitivity of a histogram, holds the counts of all of them, of their complements, and of their conjunctions and
-disjunctions, for which extensions would have to pay.
+The pairs are matches (`dpframework.redescriptions.MatchScores`). Each is chosen by the exponential mechanism and differs
+from those before it. Three pairs cut the rows of either view into eight cells. One table of cells by cells, with the
+sensitivity of a histogram, holds the counts of all three, of their complements, and of their conjunctions and
+disjunctions. Extensions would have to pay for these.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dpframework.redescriptions import CellTable, Match, MatchScores, Redescript
 from dpframework.run import PrivateTable
 from dpframework_greedy.language import CodeRange, top_code
 
-TOGETHER = 3  # pairs a table: with two of them a fifth fewer redescriptions are found, with four a tenth
+TOGETHER = 3  # pairs per table: with two a fifth fewer redescriptions are found, with four a tenth fewer
 Masks = NDArray[np.bool_]
 
 
@@ -41,9 +41,9 @@ def plan_pairs(
     pairs
         The number of pairs.
     choices, counts
-        The epsilon of all choices, and of all tables.
+        The epsilon of all choices together, and of all tables together.
     uses
-        The step that says how many rows there are, if one does.
+        The step that releases the number of rows, if there is one.
     """
     tables = -(-pairs // TOGETHER)
     scores = attrs.evolve(scores, followed=pairs > 1)
@@ -54,9 +54,9 @@ def plan_pairs(
 
 
 def most_cells(pairs: int) -> int:
-    """Return how many cells of a table the support of a combination of its pairs adds up, at most.
+    """Return the most cells of a table that the support of a combination of its pairs is the sum of.
 
-    Either side of a disjunction of all of them holds everywhere but where none does.
+    A disjunction of all pairs has the most: either side holds in all cells of its view but one.
 
     Examples
     --------
@@ -78,9 +78,9 @@ def mine_pairs(
     pairs
         The number of pairs.
     wanted
-        What redescriptions must be.
+        The conditions that redescriptions must meet.
     given
-        What scores are given at run time beside the pairs before.
+        The inputs of the scores at run time, besides the pairs that were chosen before.
     """
     chosen: list[Match] = []
     for _ in range(pairs):
@@ -100,9 +100,10 @@ def mine_pairs(
 def read(cells: CellTable, group: Sequence[Match], schema: Schema, wanted: Wanted) -> tuple[list[Redescription], int]:
     """Return the wanted combinations of a group, and the number of all its combinations.
 
-    These are all conjunctions and disjunctions of some pairs or their complements, and of three also one with the other
-    two, joined by the other word; of a pair with an attribute that may be missing there is no complement, since neither
-    a test nor its negation holds for a missing value. Either side is as short as the noise lets it be.
+    The combinations are all conjunctions and disjunctions of some pairs or their complements. With three pairs, one of
+    them may also be joined by one word to the other two, which are joined by the other word. A pair with an attribute
+    that may be missing has no complement there, since neither a test nor its negation holds for a missing value. Either
+    side is as short as the noise lets it be.
     """
     combinations = _combinations(group, schema)
     masks = np.array([one.mask for one in combinations])
@@ -116,23 +117,23 @@ def read(cells: CellTable, group: Sequence[Match], schema: Schema, wanted: Wante
             for side, which in enumerate(pairs[k])
         )
         one, other = sides
-        if one.literals() and other.literals():  # neither always nor never
+        if one.literals() and other.literals():  # a side that holds always or never says nothing
             found.append(cells.redescription((one, other), left[k], right[k], wanted.min_jaccard))
     return found, len(combinations)
 
 
 @attrs.frozen(eq=False)
 class _Combination:
-    """Some of the pairs, joined.
+    """Some of the pairs, joined by `and` and `or`.
 
     Attributes
     ----------
     kind
-        By which word.
+        The word that joins them.
     signs
         The signs of each pair: 1 for itself, -1 for its complement, 0 if it is not in the combination.
     apart
-        Which pair stands apart, if the others are one part of it, joined by the other word.
+        The pair that stands apart, if the others are joined by the other word first. None if one word joins all.
     """
 
     kind: type[And | Or]
@@ -141,7 +142,7 @@ class _Combination:
 
     @property
     def mask(self) -> Masks:
-        """The cells that it holds in, where bit k of a cell's number says whether pair k holds."""
+        """The cells in which the combination holds. Bit k of a cell's number says whether pair k holds."""
         signs = np.array(self.signs)
         bits = (np.arange(2 ** len(signs))[:, None] >> np.arange(len(signs))) & 1
         held = bits == (signs == 1)
@@ -153,7 +154,7 @@ class _Combination:
         return np.asarray(held.all(axis=1) if self.kind is And else held.any(axis=1))
 
     def of(self, sides: Sequence[Description]) -> Description:
-        """Return it on one side, as a description."""
+        """Return the combination as a description of one side."""
         parts = [side if sign == 1 else _negate(side) for side, sign in zip(sides, self.signs, strict=True) if sign]
         if self.apart is not None:
             return self.kind([parts.pop(self.apart), OTHER_WORD[self.kind](parts)])
@@ -161,7 +162,7 @@ class _Combination:
 
 
 def _combinations(group: Sequence[Match], schema: Schema) -> list[_Combination]:
-    """Return each combination that holds in other cells than those before it, the shortest first."""
+    """Return the combinations, the shortest first, without those that hold in the same cells as an earlier one."""
     signs = [
         (0, 1, -1) if all(schema[test.attribute].missing_code is None for test in (match.left, match.right)) else (0, 1)
         for match in group
@@ -181,7 +182,7 @@ def _negate(side: Description) -> Description:
 
 
 def as_literal(side: Description, schema: Schema) -> CodeRange:
-    """Return a side of a match as a literal of the language that extensions are made of."""
+    """Return a side of a match as a literal of the language of extensions."""
     test = side.part if isinstance(side, Not) else side
     assert isinstance(test, Equals | Below)
     attribute = schema[test.attribute]

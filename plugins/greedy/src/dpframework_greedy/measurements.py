@@ -13,7 +13,7 @@ from dpframework_greedy.scores import Score
 
 
 def measure(table: PrivateTable, step: str, redescribed: Redescribed) -> Redescription:
-    """Release the cells of a redescription."""
+    """Release the cells of a redescription, and return the redescription with these counts."""
     cells = table.release(step, redescribed=redescribed)
     variance = table.calibration(step).variance
     noisy = [Noisy(int(cell), variance) for cell in cells]
@@ -29,7 +29,7 @@ def measure(table: PrivateTable, step: str, redescribed: Redescribed) -> Redescr
 
 
 def average(one: Redescription, again: Redescription) -> Redescription:
-    """Return a redescription that was counted twice, with equal noise."""
+    """Return the mean of two counts of a redescription, which have equal noise."""
 
     def mean(first: Noisy | None, second: Noisy | None) -> Noisy:
         assert first is not None  # all counts of `measure` are known
@@ -47,7 +47,7 @@ def average(one: Redescription, again: Redescription) -> Redescription:
 
 
 def is_better(one: Redescription, than: Redescription, score: Score) -> bool:
-    """Tell whether the noisy counts give an extension a higher Jaccard index, with supports within their bounds."""
+    """Tell whether an extension has a higher noisy Jaccard index, and breaks no bound further than its origin."""
     least, most = score.min_support, score.max_support
     supported = least is None or one.both.value >= min(least, than.both.value)
     bounded = most is None or (one.both + one.apart).value <= max(most, (than.both + than.apart).value)

@@ -17,7 +17,7 @@ from dpframework_greedy.language import Language, Redescribed
 from dpframework_greedy.queries import BOTH, LEFT_ONLY, RIGHT_ONLY, ExtensionScores, PairScores, RedescriptionCells
 from dpframework_greedy.scores import Floats, Score, of_index
 
-FINE = 2.0**-40  # a lattice so fine that scores on it are scores
+FINE = 2.0**-40  # the step of a lattice so fine that rounding to it does not matter
 
 
 def greedy_without_privacy(
@@ -32,26 +32,27 @@ def greedy_without_privacy(
 ) -> Redescriptions:
     """Grow the best redescriptions by exact counts. This is **not private**, and for evaluation only.
 
-    The language, the constraints and the order of steps are Serenade's, the bounds on the support hard ones: the pairs
-    of attributes with the best initial pairs, each extended by what raises its Jaccard index most, until nothing does.
+    The language, the constraints and the order of steps are Serenade's, but the bounds on the support are hard. The
+    pairs of attributes with the best initial pairs are taken. Each initial pair is extended by the literal that raises
+    its Jaccard index most, until none does.
 
     Parameters
     ----------
     table
-        The rows; what comes back tells exact counts of them.
+        The rows. The result shows exact counts of them.
     min_support, max_support
-        The least number of rows in both supports, and the largest in either.
+        The least number of rows in both supports, and the largest number in at least one.
     pairs
-        How many, at most.
+        The most initial pairs.
     extensions
-        The extensions of each, at most.
+        The most extensions of each pair.
     left, right
         Names of the attributes of each side; by default those of the schema's views.
 
     Raises
     ------
     InputError
-        If the bounds are no bounds, or a side has no usable attribute.
+        If the bounds contradict each other, or a side has no usable attribute.
     """
     if not 1 <= min_support < max_support:
         raise InputError(f"min_support = {min_support} must be at least 1 and below max_support = {max_support}")
@@ -79,7 +80,7 @@ def greedy_without_privacy(
 
 @attrs.frozen
 class _Bounded:
-    """The Jaccard index of redescriptions within hard bounds on the support, 0 outside."""
+    """The Jaccard index of redescriptions within hard bounds on the support, and 0 outside."""
 
     min_support: int
     max_support: int

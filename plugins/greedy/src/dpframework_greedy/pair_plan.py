@@ -15,7 +15,7 @@ from dpframework.run import PrivateTable, left_by_row_count, plan_row_count, rel
 from dpframework_greedy.budgets import MOST_PAIRS, BudgetShares
 from dpframework_greedy.match_tables import mine_pairs, most_cells, plan_pairs
 
-NUMBERS = (1, 2, 3, 4, 6, 9, 12, 15, 18, MOST_PAIRS)  # of pairs, that a released number of rows may choose
+NUMBERS = (1, 2, 3, 4, 6, 9, 12, 15, 18, MOST_PAIRS)  # the numbers of pairs among which a number of rows chooses
 MOST_ROWS = 10**12
 
 
@@ -29,13 +29,13 @@ class PairPlan:
     schema
         The schema.
     scores
-        The scores of pairs.
+        The query for the scores of pairs.
     epsilon
-        The budget of all.
+        The budget of the whole run.
     shares
-        How choices and tables share it.
+        How choices and tables share the budget.
     asked
-        The number of pairs that a user asks for; None for what the budget carries.
+        The number of pairs that you ask for; None for as many as the budget carries.
     """
 
     schema: Schema
@@ -46,7 +46,7 @@ class PairPlan:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The numbers of pairs that the number of rows may choose; one if it is public or nothing is to choose."""
+        """The numbers of pairs among which the number of rows chooses: one if that is public or you give a number."""
         if self.asked is not None:
             return (self.asked,)
         if self.schema.rows is not None:
@@ -61,7 +61,10 @@ class PairPlan:
 
     @property
     def likely(self) -> tuple[str, int]:
-        """The branch that `about_rows` chooses, else "" for any, and how many cells a support adds up at most."""
+        """The branch that `about_rows` would choose, and the most cells that a support is the sum of.
+
+        The branch is "" if any may be chosen, or if there is only one.
+        """
         if not self.counts_rows or self.schema.about_rows is None:
             return "", most_cells(max(self.numbers))
         number = self.number(self.schema.about_rows)
@@ -76,7 +79,7 @@ class PairPlan:
         return choices_carried(float(self.shares.pairs * self.epsilon) * rows, self.scores.answer_length, MOST_PAIRS)
 
     def plan(self) -> Node:
-        """Plan the pairs and their tables; or the number of rows, and a branch for each number of pairs."""
+        """Plan the pairs and their tables, or the number of rows and then a branch for each number of pairs."""
         epsilon = left_by_row_count(self.epsilon) if self.counts_rows else self.epsilon
         pairs, counts = self.shares.pairs * epsilon, self.shares.quality * epsilon
         if not self.counts_rows:
@@ -89,7 +92,10 @@ class PairPlan:
         return sequential(plan_row_count(self.epsilon), either(*branches))
 
     def mine(self, table: PrivateTable, wanted: Wanted) -> tuple[list[Redescription], int, float, float]:
-        """Release all of it. Return redescriptions, the number of candidates, a count's variance, and the rows."""
+        """Release everything. Return the redescriptions, the number of candidates, a count's variance and the rows.
+
+        The last is the public or the released number of rows, or infinity if there is neither.
+        """
         if not self.counts_rows:
             found, candidates = mine_pairs(table, self.numbers[0], wanted)
             return found, candidates, table.calibration("table").variance, self.schema.rows or math.inf

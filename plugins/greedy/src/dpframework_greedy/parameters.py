@@ -56,9 +56,9 @@ from dpframework_greedy.scores import Score, spread_of
 from dpframework_greedy.surplus import Surplus
 
 SCORES = ("rows", "logistic", "jaccard")
-BY_ROWS = BudgetShares(Fraction(3, 5), Fraction(0), Fraction(2, 5))  # of pairs that are counted three at a time
-FAR = Fraction(10**9)  # a distance from the best score that no choice is away: what would be near is not known yet
-SLACK = Fraction(8, 100)  # above the index aimed at: less than that is not reported
+BY_ROWS = BudgetShares(Fraction(3, 5), Fraction(0), Fraction(2, 5))  # where pairs are counted three at a time
+FAR = Fraction(10**9)  # further than any choice is from the best score, for where nobody knows yet what is near
+SLACK = Fraction(8, 100)  # added to the target: a redescription with a smaller index is not reported
 
 
 def _shares(value: str | Iterable[Any] | None) -> BudgetShares | None:
@@ -72,38 +72,40 @@ class Serenade(Miner):
     Parameters
     ----------
     epsilon
-        The budget of everything.
+        The budget of the whole run, as a pure epsilon.
     min_support, max_support
-        Public numbers: of rows that both sides of a redescription should hold for, at least, and of rows that either
-        of them holds for, at most. By default, where pairs are counted together, a fiftieth and seven tenths of the
-        rows; else a tenth and seven tenths of the schema's `rows`, or seven times `min_support` where `rows` is not
-        public. What is beyond them by more than the noise is not returned.
+        Public numbers of rows: how many both sides of a redescription should hold for at least, and how many at least
+        one side should hold for at most. By default, where pairs are counted together, a fiftieth and seven tenths of
+        the rows. Otherwise a tenth and seven tenths of the schema's `rows`, or seven times `min_support` where `rows`
+        is not public. Redescriptions beyond these bounds by more than the noise are not returned.
     pairs
-        The number of initial pairs; by default what the budget carries, 20 at most. Where pairs are counted together
-        and the number of rows is secret, a fiftieth of the budget releases it first, and it says how many.
+        The number of initial pairs. By default what the budget carries, at most 20. Where pairs are counted together
+        and the number of rows is private, a fiftieth of the budget first releases the number of rows, which decides on
+        the number of pairs.
     budget
-        How the budget is shared between initial pairs, extensions and qualities: "d1" to "d5", or three shares; with
-        these, as many extensions are planned as are asked for. By default .6, 0 and .4 for pairs that are scored in
-        rows; if extensions are asked for, or with another score, "d3", with no more extensions than that carries; if
-        that is not one a pair, or leaves too little for the pairs, none, and pairs and qualities share all.
+        How the budget is shared between initial pairs, extensions and qualities: "d1" to "d5", or three shares. With
+        these, as many extensions are planned as you ask for. By default .6, 0 and .4 for pairs that are scored in rows.
+        If you ask for extensions, or with another score, the default is "d3", with at most as many extensions as that
+        carries. If that is fewer than one per pair, or leaves too little for the pairs, there are no extensions, and
+        pairs and qualities share the whole budget.
     score
-        "rows": pairs are scored by the rows by which they surpass `target_jaccard`, each is different from those before
-        it, and unless extensions are asked for three are counted at a time, with their conjunctions and disjunctions.
+        "rows": pairs are scored by the rows by which they surpass `target_jaccard`, and each differs from those before
+        it. Unless you ask for extensions, three pairs are counted at a time, with their conjunctions and disjunctions.
         "logistic": as published, by the Jaccard index weighted by support. "jaccard": by the index itself, whose
         sensitivity is hundreds of times larger.
     target_jaccard
-        The Jaccard index aimed at, where pairs are scored in rows; only what is above it is returned. Lower it where
-        nothing is found: then pairs with weaker ties come out.
+        The Jaccard index to surpass, where pairs are scored in rows. A redescription is returned if its noisy index is
+        above this by 0.08 or more. Lower it if nothing is found: then pairs with weaker ties are returned.
     max_p_value
         Redescriptions with a larger p-value on their noisy counts are left out of the result (post-processing).
     left, right
-        Names of the attributes of each side; by default those of the schema's views. An attribute of both is never
-        used on both sides of a redescription.
+        Names of the attributes of each side; by default those of the schema's views. An attribute in both is never used
+        on both sides of one redescription.
     count_share
-        With the score "logistic", where the number of rows is secret and no supports are given: the share of the budget
-        for a noisy number of rows, from which both supports follow, a tenth and seven tenths of it. What the other
-        budget carries is not known beforehand then: there are as many pairs and extensions as are asked for, or as in
-        the paper (20, and four a pair, unless the budget gives extensions nothing).
+        The share of the budget for a noisy number of rows. Give it with the score "logistic" if the number of rows is
+        private and you give no supports: the supports are then a tenth and seven tenths of the noisy number. In that
+        case nobody knows beforehand what the rest of the budget carries. So there are as many pairs and extensions as
+        you ask for, or as in the paper: 20 pairs, with four extensions each unless the budget gives extensions nothing.
     """
 
     epsilon: Fraction = attrs.field(converter=positive)
@@ -126,7 +128,7 @@ class Serenade(Miner):
     )
 
     def __attrs_post_init__(self) -> None:
-        """Refuse a noisy number of rows from which nothing would follow."""
+        """Refuse a noisy number of rows that no supports would follow from."""
         if self.count_share is not None and self.score != "logistic":
             raise InputError(f"count_share is given with score = '{self.score}', which needs no rows; leave it out")
         if self.count_share is not None and (self.min_support, self.max_support) != (None, None):
@@ -134,11 +136,11 @@ class Serenade(Miner):
 
     @property
     def counts_together(self) -> bool:
-        """Whether pairs are scored in rows and counted three at a time, since nobody asks for extensions."""
+        """Whether pairs are scored in rows and counted three at a time, as they are unless you ask for extensions."""
         return self.score == "rows" and self.asked is None and (self.budget is None or not self.budget.extensions)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return no attribute, since codes are enough."""
+        """Return no attribute, since only codes are read."""
         return ()
 
     def language(self, schema: Schema) -> Language:
@@ -146,12 +148,12 @@ class Serenade(Miner):
         return Language.of_schema(schema, self.left, self.right)
 
     def scored(self, schema: Schema) -> Score:
-        """Return the score.
+        """Return the score of initial pairs.
 
         Raises
         ------
         InputError
-            If no minimum support is known, or one is out of range.
+            If no minimum support is known, or a bound on the support is out of range.
         """
         self.check_supports(schema)
         least, most = self.min_support, self.max_support
@@ -160,8 +162,8 @@ class Serenade(Miner):
         if least is None:
             if schema.rows is None:
                 raise InputError(
-                    "min_support is needed: the number of rows, of what the table may hold, that both sides must hold "
-                    "for together; a share of the secret row count would give it away"
+                    "min_support is needed, since a share of the private number of rows would give that number away; "
+                    "say how many rows both sides must hold for together"
                 )
             least = max(schema.rows // 10, 1)
         if most is None:
@@ -176,36 +178,36 @@ class Serenade(Miner):
 
     @property
     def asked(self) -> int | None:
-        """The number of extensions asked for, of each pair or in all rounds."""
+        """The number of extensions that you ask for, per pair or in all rounds together; None if you ask for none."""
         raise NotImplementedError
 
     def times(self, pairs: int) -> int:
-        """Return how many pairs get this number of extensions each, or 1 if it is for all together."""
+        """Return how many pairs get this number of extensions each, or 1 if all pairs share it."""
         raise NotImplementedError
 
     def wanted(self) -> Wanted:
-        """Return the bounds on the redescriptions that a result holds."""
+        """Return the conditions on the redescriptions that a result holds."""
         return Wanted(float(self.target_jaccard + SLACK), self.min_support, self.max_support)
 
     def matches(self, schema: Schema) -> MatchScores:
-        """Return the candidates for pairs that are scored in rows."""
+        """Return the query for pairs that are scored in rows."""
         language, rows = self.language(schema), schema.row_bound
         cap = None if rows is None else cap_of(rows)
         return MatchScores(language.left, language.right, self.target_jaccard, cap)
 
     def pair_plan(self, schema: Schema) -> PairPlan:
-        """Return what is planned where pairs are counted together."""
+        """Return the plan for pairs that are counted together."""
         self.check_supports(schema)
         return PairPlan(schema, self.matches(schema), self.epsilon, self.budget or BY_ROWS, self.pairs)
 
     def mine_together(self, table: PrivateTable, min_jaccard: float = 0) -> Redescriptions:
-        """Choose and count, where pairs are counted together."""
+        """Choose and count the pairs that are counted together."""
         wanted = self.wanted()
         wanted = attrs.evolve(wanted, min_jaccard=max(wanted.min_jaccard, min_jaccard))
         return self.finish(*self.pair_plan(table.schema).mine(table, wanted))
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the errors of supports, each a sum of cells of a table of pairs, and of all choices."""
+        """Return the error bounds of supports, which are sums of cells of a table of pairs, and of all choices."""
         if part.schema is None:
             return part.bounds_of_steps()
         if self.counts_together:
@@ -222,7 +224,7 @@ class Serenade(Miner):
         Raises
         ------
         InputError
-            If one is out of range.
+            If a bound is out of range.
         """
         least, most, bound = self.min_support, self.max_support, schema.row_bound
         if bound is not None and least is not None and least > bound:
@@ -231,7 +233,10 @@ class Serenade(Miner):
             raise InputError(f"max_support is {most}, not above min_support = {least}")
 
     def settle(self, table: PrivateTable) -> tuple[Serenade, _SerenadeOnSchema]:
-        """Release the number of rows, if it is counted. Return the miner with its supports, and on the schema."""
+        """Release the number of rows, if it is counted.
+
+        Return the miner with its supports, resolved on the schema too.
+        """
         resolved = self.resolve(table.schema)
         if self.count_share is None:
             return self, resolved
@@ -243,16 +248,16 @@ class Serenade(Miner):
     def finish(
         self, found: list[Redescription], candidates: int, variance: float = 0.0, rows: float = math.inf
     ) -> Redescriptions:
-        """Return the result without large p-values and without supports beyond their bounds by more than the noise.
+        """Return the result, without large p-values and without supports beyond their bounds by more than the noise.
 
         Parameters
         ----------
         found
-            What was found.
+            The redescriptions that were found.
         candidates
-            How many were looked at.
+            How many redescriptions were looked at.
         variance, rows
-            The variance of a count's noise, and the public number of rows, for what is said where nothing is found.
+            The variance of a count's noise, and the number of rows. They are named if nothing is found.
         """
         kept = [one for one in found if one.p_value is None or one.p_value <= self.max_p_value]
         kept = [one for one in kept if self._within(one)]
@@ -264,7 +269,7 @@ class Serenade(Miner):
         )
 
     def _within(self, one: Redescription) -> bool:
-        """Tell whether the bounds on the supports may hold for the exact counts."""
+        """Tell whether the exact supports may lie within their bounds."""
         if self.min_support is not None and one.both.interval()[1] < self.min_support:
             return False
         return self.max_support is None or (one.both + one.apart).interval()[0] <= self.max_support
@@ -286,13 +291,13 @@ class _SerenadeOnSchema:
     pairs, choices
         The number of initial pairs, and of all choices of an extension.
     shares
-        The shares of the budget, but for that of the number of rows.
+        The shares of `epsilon`.
     epsilon
-        What they are shares of.
+        The budget without that of the number of rows.
     counted
-        The epsilon of the number of rows, 0 if it is not counted.
+        The epsilon of the number of rows, 0 if it is not released.
     given
-        What the scores of a step are given at run time.
+        The inputs that the scores of a step get at run time.
     """
 
     language: Language
@@ -347,12 +352,12 @@ class _SerenadeOnSchema:
 
     @property
     def bounds(self) -> Score:
-        """The score of pairs, whose bounds on the support are known once the miner has settled them."""
+        """The score of pairs. Its bounds on the support are known once the miner has settled them."""
         assert isinstance(self.score, Score)
         return self.score
 
     def planned(self, parts: Iterable[Node]) -> Node:
-        """Plan the number of rows, if it is counted, and then the parts."""
+        """Plan the release of the number of rows, if there is one, and then the parts."""
         counted = [step("rows", Count(), DiscreteLaplace(self.counted))] if self.counted else []
         return sequential(*counted, *parts)
 
@@ -371,7 +376,7 @@ class _SerenadeOnSchema:
     def extension_step(
         self, name: str, epsilon: Fraction, rounds: int, most: int, *, uses: Iterable[str], **parameters: Any
     ) -> Node:
-        """Plan `rounds` choices of an extension, of `most` redescriptions at most."""
+        """Plan `rounds` choices of an extension, among the extensions of at most `most` redescriptions."""
         turns, worth = math.ceil(rounds / most), None if self.counted else worth_of(self.score)
         scores = ExtensionScores(self.language, self.extension_score, most, turns)
         mechanism = SuccessiveExponential(epsilon, rounds, within=worth or FAR, **parameters)
@@ -391,8 +396,8 @@ class _SerenadeOnSchema:
 
 
 def _choices_asked(miner: Serenade, shares: BudgetShares, pairs: int) -> int:
-    """Return the number of all choices of an extension that is asked for, or as published."""
+    """Return how many choices of an extension you ask for in all, by default as many as published."""
     if miner.asked is not None and not shares.extensions:
-        raise InputError("budget gives extensions nothing; leave their number out, or give them a share")
+        raise InputError("budget gives extensions nothing; leave their number out, or give extensions a share")
     asked = MOST_EXTENSIONS * pairs if miner.asked is None else miner.asked * miner.times(pairs)
     return asked if shares.extensions else 0

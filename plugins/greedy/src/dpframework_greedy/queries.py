@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from dpframework_greedy.kernels import Literals
 
 BOTH, LEFT_ONLY, RIGHT_ONLY, NEITHER = range(4)
-CLASS_OF_CELL = (3, 2, 1, 0)  # in the order of the cells above: 2 where left holds, plus 1 where right does
-TOGETHER = 1 << 13  # candidates whose scores are made in one go
-EXACT = 2.0**-40  # a lattice so fine that scores on it are scores
+CLASS_OF_CELL = (3, 2, 1, 0)  # the class of each cell above: 2 where left holds, plus 1 where right does
+TOGETHER = 1 << 13  # about how many candidates are scored at once
+EXACT = 2.0**-40  # the step of a lattice so fine that rounding to it does not matter
 
 
 class SupportScore(Protocol):
@@ -58,7 +58,7 @@ def _matrix_rows(block: Block, side: Sequence[Any]) -> Integers:
 
 
 def literals_of(language: Language) -> Literals:
-    """Return a language as arrays for the kernels."""
+    """Return a language's literals and pairs as arrays for the kernels."""
     from dpframework_greedy.kernels import Literals
 
     return Literals(language.tops, language.known, language.tests, language.starts, language.pairs, language.offsets)
@@ -66,18 +66,18 @@ def literals_of(language: Language) -> Literals:
 
 @attrs.frozen
 class LanguageScores(Query):
-    """Scores of all candidates of a language.
+    """A query for the scores of all candidates of a language.
 
     Attributes
     ----------
     language
         The language of redescriptions.
     score
-        The score.
+        The score of a candidate.
     """
 
     integer = False
-    candidate: ClassVar[str]  # the name of a candidate, for a reader
+    candidate: ClassVar[str]  # the word for a candidate in texts
     language: Language
     score: AnyScore
 
@@ -106,7 +106,7 @@ class LanguageScores(Query):
         return self.score.for_rows(rows)
 
     def coordinates(self, answer: Any) -> NDArray[np.float64]:
-        """Return the first round's scores."""
+        """Return the scores of the first round's candidates."""
         scores = [answer.scores(group, EXACT)[1] for group in answer.groups()]
         return np.asarray(np.concatenate(scores) * EXACT)
 
@@ -114,7 +114,7 @@ class LanguageScores(Query):
 @final
 @attrs.frozen
 class PairScores(LanguageScores):
-    """The score of every pair of literals, one a side, grouped by pairs of attributes."""
+    """The score of every pair of literals, one per side, grouped by pairs of attributes."""
 
     name = "pair-scores"
     candidate = "pair of literals"
@@ -125,7 +125,7 @@ class PairScores(LanguageScores):
         return self.language.number_of_pairs
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
-        """Count this block's rows, in the joint histograms of all pairs of attributes in one line."""
+        """Count this block's rows in the joint histograms of all pairs of attributes, joined in one line."""
         language = self.language
         counts = np.zeros(language.offsets[-1], dtype=np.int64)
         positions, sizes = _matrix_rows(block, language.sides[0]), language.tops[0] + 1
@@ -151,18 +151,18 @@ class PairScores(LanguageScores):
 
 @attrs.frozen(eq=False)
 class PairPool(CandidatePool):
-    """Pairs of literals, of the pairs of attributes that no choice has taken yet.
+    """Pairs of literals, from the pairs of attributes that no choice has taken yet.
 
     Attributes
     ----------
     language
-        See `PairScores`.
+        The language of redescriptions.
     counts
-        The joint histograms.
+        The joint histograms of all pairs of attributes.
     score
-        The score.
+        The score of a pair.
     open
-        The pairs of attributes left.
+        The pairs of attributes that are left.
     """
 
     language: Language
@@ -172,12 +172,12 @@ class PairPool(CandidatePool):
 
     @classmethod
     def of(cls, query: LanguageScores, counts: Integers, supports: Supports | None = None) -> PairPool:
-        """Return the pool of a first round, for bounds on the support where the score takes some."""
+        """Return the pool of the first round, with bounds on the support if the score takes them at run time."""
         groups = tuple(Group(k) for k in range(len(query.language.pairs)))
         return cls(query.language, counts, query.score.at(supports), groups)
 
     def groups(self) -> Sequence[Group]:
-        """Return one group a pair of attributes."""
+        """Return one group per pair of attributes."""
         return self.open
 
     def log_weights(self, groups: Sequence[Group], unit: float, scale: float) -> Lattice:
@@ -191,7 +191,7 @@ class PairPool(CandidatePool):
         return np.array(weights, dtype=np.int64)
 
     def scores(self, group: Group, unit: float) -> tuple[Lattice, Lattice]:
-        """Return the scores of one pair of attributes, right literal fastest."""
+        """Return the scores of one pair of attributes, the right literal varying fastest."""
         scores = self._lattice([group], unit)
         return np.arange(len(scores)), scores
 
@@ -208,24 +208,24 @@ class PairPool(CandidatePool):
         return _on_lattice(self.score, both, either, unit)
 
     def after(self, group: Group, position: int) -> PairPool:
-        """Remove the chosen pair of attributes, since one pair of literals of it is enough."""
+        """Remove the chosen pair of attributes, since one of its pairs of literals is enough."""
         return attrs.evolve(self, open=tuple(other for other in self.open if other != group))
 
 
 @final
 @attrs.frozen
 class ExtensionScores(LanguageScores):
-    """The score of every extension by one literal, and of none, of redescriptions that are given at run time.
+    """The score of every extension by one literal, and of no extension, of redescriptions given at run time.
 
-    Each is given with a Jaccard index that is to be surpassed, which comes from a release: its sensitivity holds for
-    any.
+    Each redescription is given with a Jaccard index to surpass, which comes from a release. The sensitivity holds for
+    any index.
 
     Attributes
     ----------
     most
         The largest number of redescriptions.
     turns
-        How many choices each gets at most.
+        How many choices each redescription gets at most.
     """
 
     name = "extension-scores"
@@ -248,13 +248,13 @@ class ExtensionScores(LanguageScores):
         return counts_by_class(block, positions, sizes, classes, 4)
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the cross table of each attribute and of where the sides of the redescription hold."""
+        """Return the cross tables of each attribute with the cells where the sides of the redescription hold."""
         cells = _cells_of(inputs["redescribed"])
         tables = [Crosstab([attribute, cells]) for side in self.language.sides for attribute in side]
         return JointCounts(tables, lambda counts: np.concatenate(counts)[:, list(CLASS_OF_CELL)])
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> ExtensionPool:
-        """Return the pool of the given redescriptions. It counts rows when their extensions are asked for."""
+        """Return the pool of the given redescriptions. It counts rows only when their extensions are asked for."""
 
         def counts_of(redescribed: Redescribed) -> Integers:
             return np.asarray(engine.sum(rows, Counting(self, {"redescribed": redescribed})))
@@ -268,21 +268,21 @@ class ExtensionScores(LanguageScores):
 
 @attrs.frozen(eq=False)
 class ExtensionPool(CandidatePool):
-    """The extensions of some redescriptions, one group each. A chosen extension replaces its redescription.
+    """The extensions of some redescriptions, one group per redescription. A chosen extension replaces it.
 
-    A redescription that has had its turns leaves the pool: else the best one would take them all, and grow by what
-    hardly changes it.
+    A redescription that has had its turns leaves the pool. Otherwise the best one would take all turns, and grow by
+    literals that hardly change it.
 
     Attributes
     ----------
     language
-        See `ExtensionScores`.
+        The language of redescriptions.
     counts_of
-        Counts the rows by code and class of a redescription.
+        A function that counts the rows by code and class of a redescription.
     counted
-        What it counted, while the redescription is in the pool: its weight and then its scores are read off the same.
+        The counts of redescriptions in the pool, kept because a round needs them twice, for a weight and for scores.
     by
-        What the extensions of each redescription are scored by.
+        The score of each redescription's extensions.
     pool, turns
         The redescriptions, and how often each may still be chosen.
     """
@@ -295,7 +295,7 @@ class ExtensionPool(CandidatePool):
     turns: tuple[int, ...]
 
     def groups(self) -> Sequence[Group]:
-        """Return one group a redescription that has a turn left."""
+        """Return one group per redescription that has a turn left."""
         return [Group(k, redescribed) for k, redescribed in enumerate(self.pool) if self.turns[k]]
 
     def log_weights(self, groups: Sequence[Group], unit: float, scale: float) -> Lattice:
@@ -305,7 +305,7 @@ class ExtensionPool(CandidatePool):
         return np.array([log_weight(self.scores(group, unit)[1], scale) for group in groups], dtype=np.int64)
 
     def scores(self, group: Group, unit: float) -> tuple[Lattice, Lattice]:
-        """Return the scores of a redescription's open extensions, itself first."""
+        """Return the scores of a redescription and of its open extensions, the redescription itself first."""
         redescribed, language = self.pool[group.number], self.language
         if redescribed not in self.counted:
             self.counted[redescribed] = self.counts_of(redescribed)
@@ -335,7 +335,7 @@ class ExtensionPool(CandidatePool):
         return supports
 
     def after(self, group: Group, position: int) -> ExtensionPool:
-        """Replace the chosen redescription by its extension, which has a turn less."""
+        """Replace the chosen redescription by its extension, which has one turn fewer."""
         k, pool, turns = group.number, list(self.pool), list(self.turns)
         if position != UNEXTENDED:
             self.counted.pop(pool[k], None)
@@ -355,28 +355,28 @@ def _cells_of(redescribed: Redescribed) -> Cases:
 class RedescriptionCells(ReadsAmong, CellCounts):
     """The number of rows in both supports of a redescription, in the left only, the right only, and in neither.
 
-    The redescription is given at run time. The cells are disjoint: together they cost what one of them costs.
+    The redescription is given at run time. The cells are disjoint, so together they cost as much as one of them.
     """
 
     name = "cells"
 
     @property
     def text(self) -> str:
-        """Name the counts."""
+        """Name the cells that are counted."""
         return "rows in both supports of a redescription, in one only, in neither"
 
     @property
     def answer_length(self) -> int:
-        """Four cells."""
+        """4, one for each cell."""
         return 4
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
-        """Count this block's rows, in the order of the cells."""
+        """Count this block's rows in each cell, in the order of the cells."""
         redescribed: Redescribed = inputs["redescribed"]
         left, right = redescribed.holds(block)
         classes = tally([2 * left.view(np.uint8) + right.view(np.uint8)], 4)
         return classes[list(CLASS_OF_CELL)]
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the rows by where the sides hold."""
+        """Return the cross table of the cells where the sides hold."""
         return JointCounts([Crosstab([_cells_of(inputs["redescribed"])])], operator.itemgetter(0))

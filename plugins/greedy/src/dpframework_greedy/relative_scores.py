@@ -2,20 +2,22 @@
 
 Karjalainen, Galbrun and Miettinen 2022, section 3.2, let the user "query for" the number of rows and "use the noisy
 estimate to compute near-optimal steepness". Here the bounds on the support follow from it, too: a tenth and seven
-tenths of the rows. So when a study is planned nobody knows how far a row will move the score, and a plan needs to.
+tenths of the rows. So when a study is planned, nobody knows how far a row will move the score, and yet a plan needs to
+know.
 
-`RelativeScore` is therefore the weighted index divided by a number of its own: let rise, fall and replaced be the
-changes of the index for given bounds (`scores.Changes`), and
+`RelativeScore` is therefore the weighted index divided by a number u that suits its bounds. Let rise, fall and replaced
+be the changes of the index for given bounds (`scores.Changes`), and
 
     u = max(rise / (2/3), fall / (1/3), replaced / (19/20)).
 
-Divided by u, the index rises by no more than 2/3 with a row, falls by no more than 1/3, and moves by no more than 19/20
-if a row is replaced, whatever the bounds: that is what is declared. It is u that depends on them, and u is a function
-of what was released. The two shares are those of a score whose minimum support is some 200 rows, where nothing is lost;
-from 50 to 10,000 rows the noise is at most 13 % larger than that of a score with the same bounds known beforehand, and
-at most 29 % below.
+Divided by u, the index rises by at most 2/3 with an added row, falls by at most 1/3, and moves by at most 19/20 if a
+row is replaced, whatever the bounds. These numbers are declared. Only u depends on the bounds, and u is a function of
+releases. The two shares are those of a score whose minimum support is about 200 rows, where nothing is lost. For a
+minimum support from 50 to 10,000 rows, the noise is at most 13 % larger than that of a score with the same bounds known
+beforehand. For a smaller one it is at most 29 % larger.
 
-`OpenSurplus` is `Surplus` with a maximum support that is known as late: its sensitivity holds for any.
+`OpenSurplus` is a `Surplus` whose maximum support follows from a release, too. Its sensitivity holds for any maximum
+support.
 """
 
 from __future__ import annotations
@@ -36,9 +38,9 @@ from dpframework_greedy.surplus import Surplus
 Supports: TypeAlias = "tuple[int, int]"
 
 RISE, FALL, REPLACED = Fraction(2, 3), Fraction(1, 3), Fraction(19, 20)
-FEWEST, MOST = 10, 10**9  # rows that a noisy number of rows is taken for, at least and at most
+FEWEST, MOST = 10, 10**9  # a noisy number of rows is moved into this range
 PART, TIMES = 10, 7  # the minimum support is a tenth of the rows, and the maximum support seven times that
-DIGITS = 2  # of a minimum support: a finer one would change nothing
+DIGITS = 2  # the significant digits of a minimum support, since a finer one would change nothing
 
 
 def supports_of(rows: float) -> Supports:
@@ -58,14 +60,14 @@ def supports_of(rows: float) -> Supports:
 @final
 @attrs.frozen
 class ScaledScore:
-    """The weighted index of known bounds on the support, divided by u (see the module).
+    """The weighted index with known bounds on the support, divided by u (see the module).
 
     Attributes
     ----------
     score
-        The index.
+        The weighted index.
     unit
-        u.
+        The divisor u.
     """
 
     score: Score
@@ -106,11 +108,11 @@ class RelativeScore:
 
     @property
     def scored(self) -> tuple[ScoreClaims, ...]:
-        """No formula, since exponentials are beyond them."""
+        """No formula, since formulas have no exponentials."""
         return ()
 
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """Return no better bound than for the rows one by one."""
+        """Return no better bound than that of the rows one by one."""
         return ()
 
     @property
@@ -136,7 +138,7 @@ class OpenSurplus:
 
     @property
     def scored(self) -> tuple[ScoreClaims, ...]:
-        """No formula: its maximum support is not known yet."""
+        """No formula, since its maximum support is not known yet."""
         return ()
 
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
@@ -149,14 +151,14 @@ class OpenSurplus:
         return "rows beyond a released Jaccard index (max from a released number of rows)"
 
 
-#: What a language's candidates are scored by.
+#: The scores that candidates of a language may have.
 AnyScore: TypeAlias = "Score | Surplus | RelativeScore | OpenSurplus"
 
 
 def worth_of(score: AnyScore) -> Fraction:
-    """Return `WORTH` in units of the score, the distance from the best at which an extension is not worth its budget.
+    """Return `WORTH` in units of the score: how far from the best an extension is no longer worth its budget.
 
-    A surplus is in rows: of those in either support of a redescription half-way between the bounds on supports.
+    A surplus is in rows. It counts them in either support of a redescription half-way between the bounds on supports.
     """
     if not isinstance(score, Score) or score.min_support is None or score.max_support is None:
         return WORTH

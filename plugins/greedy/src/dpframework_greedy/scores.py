@@ -2,49 +2,51 @@ r"""The scores of redescriptions, with closed forms for their sensitivities that
 
 Initial pairs are chosen by `Score`, extensions by `surplus.Surplus`.
 
-Symbols: I is the number of rows in both supports, A of those in exactly one, U = I + A. The score is the Jaccard index
-I / U (0 where I = 0) times two logistic factors,
+Symbols: I is the number of rows in both supports, A the number of rows in exactly one, and U = I + A. The score is the
+Jaccard index I / U (0 where I = 0) times two logistic factors,
 
     q(I, A) = I / U g(I) t(U),    g(I) = 1 / (1 + exp(-k (I - s))),    t(U) = 1 / (1 + exp(h (U - m))),
 
 with a public minimum support s, maximum support m and steepnesses k and h: Karjalainen, Galbrun and Miettinen 2022,
-equation 4, with a second factor against near-tautologies. That one is on U, so that it takes weight from pairs of which
-one side holds nearly everywhere, too: a rare species' absence beside any climate. With g = t = 1 it is the Jaccard
-index itself. Write w(I) = I g(I), which grows, and f(U) = t(U) / U, which falls.
+equation 4, with a second factor against near-tautologies. The second factor depends on U, so it also takes weight from
+pairs with one side that holds nearly everywhere, such as a rare species' absence in any climate. With g = t = 1 the
+score is the Jaccard index itself. Write w(I) = I g(I), which grows, and f(U) = t(U) / U, which falls.
 
-**One row more.** A row that enters both supports moves (I, U) to (I + 1, U + 1), one that enters exactly one support to
-(I, U + 1), any other row nothing.
+**One added row.** A row that enters both supports moves (I, U) to (I + 1, U + 1). A row that enters exactly one support
+moves it to (I, U + 1). Any other row moves nothing.
 
-- Entering one support lowers the score, by w(I) (f(U) - f(U + 1)). Since I <= U and w grows, that is at most its value
-  at I = U, g(U) (t(U) - t(U + 1) U / (U + 1)): `fall` is the largest of these over U.
-- Entering both changes it by w(I + 1) f(U + 1) - w(I) f(U). A decrease is less than the one above, since
-  w(I + 1) >= w(I). An increase is at most w(I + 1) / (U + 1) - w(I) / U, since t(U + 1) <= t(U) <= 1. As a function of
-  U the sign of the derivative of that is the sign of r - U / (U + 1), with r = sqrt(w(I) / w(I + 1)) < 1: the fraction
-  grows with U, so it grows until U = r / (1 - r) and falls to 0 after. So its largest value over U >= I is at U = I, or
-  at one of the two integers around r / (1 - r): `rise` is the largest of these over I.
+- Entering one support lowers the score by w(I) (f(U) - f(U + 1)). Since I <= U and w grows, that is at most its value
+  at I = U, which is g(U) (t(U) - t(U + 1) U / (U + 1)). `fall` is the largest of these values over U.
+- Entering both changes the score by w(I + 1) f(U + 1) - w(I) f(U). A decrease is smaller than the one above, since w(I
+  + 1) >= w(I). An increase is at most w(I + 1) / (U + 1) - w(I) / U, since t(U + 1) <= t(U) <= 1. The derivative of
+  this bound in U has the sign of r - U / (U + 1), with r = sqrt(w(I) / w(I + 1)) < 1. The fraction grows with U, so the
+  bound grows until U = r / (1 - r) and falls to 0 after that. So its largest value over U >= I is at U = I, or at one
+  of the two integers around r / (1 - r). `rise` is the largest of these values over I.
 
-Two candidates are changed by one row independently of each other, so two scores move apart by at most `rise` + `fall`:
-that is the spread that a selection pays for, and less than twice the larger of them.
+One row changes two candidates independently of each other, so two scores move apart by at most `rise` + `fall`. That is
+the spread that a selection pays for, and it is less than twice the larger of the two.
 
-**One row replaced.** Besides the moves above and their reverses, a row may pass from exactly one support to both:
-(I, U) to (I + 1, U) with U > I, which raises the score by (w(I + 1) - w(I)) f(U): at most its value at U = I + 1.
-`replaced` is the largest of all.
+**One replaced row.** Besides the moves above and their reverses, a row may pass from exactly one support to both: (I,
+U) to (I + 1, U) with U > I. This raises the score by (w(I + 1) - w(I)) f(U), which is at most its value at U = I + 1.
+`replaced` is the largest of all these changes.
 
-All three are maxima over I or U of a few numbers each. Beyond the first few multiples of s and the surroundings of m
-g and t no longer change, and every change is less than the one before; up to there intervals of supports are bounded
-together, and only those are split whose bound is above what was found. (The published search over all I and U takes
-time and memory in the square of the number of rows, and needs that number.)
+All three are maxima over I or U of a few numbers each. Beyond the first few multiples of s and the surroundings of m, g
+and t no longer change, and every change is smaller than the one before. Up to there, intervals of supports are bounded
+together, and only those are split whose bound is above the largest change found so far. (The published search over all
+I and U takes time and memory in the square of the number of rows, and needs that number.)
 
-**Intervals from a to b.** With dg = g(I + 1) - g(I) and dt = t(U) - t(U + 1), which grow up to the middle of their
-curve and fall from there on, a fall is g (dt + t(U + 1) / (U + 1)), and passing from one support to both at most
-t(I + 1) (dg + g / (I + 1)). A rise is dg where r / (1 - r) <= I. Elsewhere it is at most w(I + 1) (1 - r)^2, its value
-at U = r / (1 - r), where 1 - r < 1 / (I + 1): also below g(I + 1) / (I + 1). Besides, 1 - r^2, which is
-(1 + I dg / g(I + 1)) / (I + 1), falls with I, since g is log-concave. So each is at most the same with dg and dt where
-they are steepest, factors that grow with I or U taken at b, and those that fall taken at a.
+**Intervals from a to b.** Let dg = g(I + 1) - g(I) and dt = t(U) - t(U + 1), each of which grows up to the middle of
+its curve and falls from there on. A fall is g (dt + t(U + 1) / (U + 1)), and passing from one support to both changes
+the score by at most t(I + 1) (dg + g / (I + 1)). A rise is dg where r / (1 - r) <= I. Elsewhere it is at most w(I + 1)
+(1 - r)^2, its value at U = r / (1 - r). There 1 - r < 1 / (I + 1), so it is also below g(I + 1) / (I + 1). Besides, 1 -
+r^2, which is (1 + I dg / g(I + 1)) / (I + 1), falls with I, since g is log-concave. So each change is at most the same
+expression with dg and dt where they are steepest, with factors that grow with I or U taken at b, and with factors that
+fall taken at a.
 
-**Several rows of one unit.** The score is between 0 and 1, so k rows move it by no more than 1, and by no more than k
-times what one does. Without factors they lower I / U to I / (U + k) at least, by I k / (U (U + k)): since I <= U, and
-U >= 1 where I is, at most k / (k + 1). So a unit of many rows moves the index itself hardly further than one row does.
+**Several rows of one unit.** The score is between 0 and 1, so k rows move it by at most 1, and by at most k times what
+one row does. Without the two factors, k rows lower I / U to I / (U + k) at the lowest, which is I k / (U (U + k)) less.
+Since I <= U, and U >= 1 where I > 0, that is at most k / (k + 1). So a unit of many rows moves the index itself hardly
+further than one row does.
 """
 
 from __future__ import annotations
@@ -66,16 +68,16 @@ from dpframework_greedy.surplus import Surplus
 
 Floats: TypeAlias = "NDArray[np.float64]"
 
-TAIL = 40.0  # beyond so many steps of 1 / k a logistic curve differs from its limit by less than 1e-17
-HALVINGS = 40
-PARTS = 16  # that an interval of supports is split into
-ROUNDING = 2.0**-48  # above what rounding takes off a score between 0 and 1, off its changes and off their bounds
+TAIL = 40.0  # beyond this many steps of 1 / k, a logistic curve differs from its limit by less than 1e-17
+HALVINGS = 40  # the steps of the search for the best steepness
+PARTS = 16  # how many parts an interval of supports is split into
+ROUNDING = 2.0**-48  # more than rounding takes off a score between 0 and 1, off its changes and off their bounds
 
 
 @final
 @attrs.frozen
 class Changes:
-    """How far a row can move the score.
+    """How far one row can move the score.
 
     Attributes
     ----------
@@ -91,7 +93,7 @@ class Changes:
 
     @property
     def above(self) -> tuple[Fraction, Fraction, Fraction]:
-        """Rationals just above them: by a share of each, and by what rounding takes off a score between 0 and 1."""
+        """Rationals just above the three changes: each is raised by a share of it and by its rounding error."""
         rise, fall, replaced = (rational_above(change + ROUNDING) for change in (self.rise, self.fall, self.replaced))
         return rise, fall, replaced
 
@@ -104,10 +106,11 @@ class Score:
     Attributes
     ----------
     min_support, steepness
-        How many rows in both supports make the first factor 1/2, and its steepness there; None for no such factor.
+        The number of rows in both supports at which the first factor is 1/2, and its steepness there. The number is
+        None if there is no such factor.
     max_support, descent
-        How many rows in at least one support make the second factor 1/2, and its steepness there; None for none. Both
-        must be numbers above 0, for which the changes are derived.
+        The number of rows in at least one support at which the second factor is 1/2, and its steepness there. The
+        number is None if there is no such factor. A steepness must be above 0, since the changes are derived for that.
 
     Examples
     --------
@@ -127,23 +130,23 @@ class Score:
 
     @classmethod
     def lowest(cls, min_support: int, max_support: int | None) -> Score:
-        """Return the score whose steepness makes its sensitivity least, for given bounds on the support."""
+        """Return the score with the steepness that makes its sensitivity smallest, for given bounds on the support."""
         return _lowest(min_support, max_support)
 
     def of_both(self, supports: NDArray[Any]) -> Floats:
-        """Return g of numbers of rows in both supports."""
+        """Return the factor g for numbers of rows in both supports."""
         if self.min_support is None:
             return np.ones(len(supports))
         return _logistic(self.steepness * (supports - self.min_support))
 
     def of_either(self, supports: NDArray[Any]) -> Floats:
-        """Return t of numbers of rows in at least one support."""
+        """Return the factor t for numbers of rows in at least one support."""
         if self.max_support is None:
             return np.ones(len(supports))
         return _logistic(-self.descent * (supports - self.max_support))
 
     def at(self, supports: tuple[int, int] | None) -> Score:
-        """Return the score itself, whose bounds on the support are known beforehand."""
+        """Return the score itself, since its bounds on the support are known beforehand."""
         return self
 
     def surpassing(self, index: float) -> Score:
@@ -156,7 +159,7 @@ class Score:
 
     @functools.cached_property
     def changes(self) -> Changes:
-        """How far a row can move the score, whatever the table."""
+        """How far one row can move the score, whatever the table."""
         return _all_changes(self)
 
     @property
@@ -174,19 +177,19 @@ class Score:
 
     @property
     def scored(self) -> tuple[ScoreClaims, ...]:
-        """The Jaccard index as a formula; none of a weighted one, since exponentials are beyond formulas."""
+        """The formula of the Jaccard index. A weighted index has none, since formulas have no exponentials."""
         both, one = cells("both", "one")
         plain = self.min_support is None and self.max_support is None
         index = Cells((both, one), both / (both + one))
         return (score_claims("jaccard", index, 1, "1/2", 1, self._score),) if plain else ()
 
     def _score(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
-        """Return the score of a pair, from the rows in both supports and in one."""
+        """Return the score of a pair, from the numbers of rows in both supports and in exactly one."""
         both, one = counts[:1], counts[1:]
         return float(self.of_supports(both, both + one)[0])
 
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """Return the linf sensitivity for a unit of several rows, where it is less than theirs together."""
+        """Return the linf sensitivity for a unit of several rows, where it is less than the sum over the rows."""
         rise, fall, replaced = self._at_most(rows)
         if max(rise, fall, replaced) < 1:
             return ()
@@ -216,7 +219,7 @@ def of_index(factors: Floats, both: NDArray[Any], either: NDArray[Any]) -> Float
 
 
 def spread_of(score: Score | Surplus, *, rows_public: bool) -> Fraction:
-    """Return how far two scores move apart under the relation that a public row count goes with."""
+    """Return how far two scores move apart: under replace-one if the row count is public, else add-or-remove-one."""
     spread = score.sensitivity.spread
     found = spread.replace_one if rows_public else spread.add_or_remove_one
     assert found is not None
@@ -233,7 +236,7 @@ def rises_at(supports: NDArray[Any], here: Floats, above: Floats) -> Floats:
     Parameters
     ----------
     supports
-        I.
+        The numbers I of rows in both supports.
     here, above
         g(I) and g(I + 1).
     """
@@ -246,7 +249,7 @@ def rises_at(supports: NDArray[Any], here: Floats, above: Floats) -> Floats:
 
 
 def _all_changes(score: Score) -> Changes:
-    """Take the maxima over all supports, splitting intervals of them until none is bounded by more than was found."""
+    """Return the maxima over all supports. Intervals are split until no bound is above the largest change found."""
     beyond = min(_turning_support(score), MOST_ROWS) + 2  # from there factors are constant, and changes only shrink
     starts, width = np.zeros(1, dtype=np.int64), 1
     while width < beyond:
@@ -261,7 +264,7 @@ def _all_changes(score: Score) -> Changes:
 
 
 def _changes_at(score: Score, supports: NDArray[np.int64]) -> Floats:
-    """Return the largest rise, fall and change by a row replaced at some supports, shape (3, supports)."""
+    """Return the largest rise, fall and change by a replaced row at some supports, shape (3, supports)."""
     i, above = supports, supports + 1
     g, t = score.of_both(i), score.of_either(i)
     more, less = score.of_both(above), score.of_either(above)
@@ -291,7 +294,7 @@ def _bounds(score: Score, starts: NDArray[np.int64], width: int) -> Floats:
 
 
 def _turning_support(score: Score) -> float:
-    """Return the support from which the factors no longer change."""
+    """Return the support beyond which the factors no longer change."""
     ends = [0.0]
     if score.min_support is not None:
         ends.append(score.min_support + TAIL / score.steepness)
@@ -302,10 +305,10 @@ def _turning_support(score: Score) -> float:
 
 @functools.lru_cache(maxsize=64)
 def _lowest(min_support: int, max_support: int | None) -> Score:
-    """Return the score with the steepness that makes its sensitivity least. Any steepness gives a valid score.
+    """Return the score with the steepness that makes its sensitivity smallest. Any steepness gives a valid score.
 
-    The second factor falls as steeply as it can without adding to `fall`: around m a row takes at most h / 4 +
-    1 / (m + 1) away, and around s it takes `fall` anyway.
+    The second factor falls as steeply as it can without adding to `fall`. Around m a row lowers the score by at most h
+    / 4 + 1 / (m + 1), and around s it lowers the score by `fall` anyway.
     """
 
     def spread(log_steepness: float) -> float:

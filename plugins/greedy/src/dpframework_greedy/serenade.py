@@ -1,32 +1,35 @@
 """Serenade grows redescriptions greedily (Karjalainen, Galbrun and Miettinen 2022), by the client or the engine.
 
-Initial pairs, a literal a side, are chosen first, and counted; then literals are joined to either side by `and` or
-`or`. With `serenade-cs` the client looks at each redescription's noisy Jaccard index and extends it while that is good
-enough; with `serenade-es` every round extends whichever redescription, and what has come of the pairs is counted at the
-end. Names of the paper: N is `pairs`, K `extensions`, L `rounds`, sigma_min `min_support`.
+Initial pairs, with one literal per side, are chosen and counted first. Then literals are joined to either side by `and`
+or `or`. With `serenade-cs` the client looks at the noisy Jaccard index of each redescription, and extends the
+redescription while that is good enough. With `serenade-es` every round extends whichever redescription is chosen, and
+the grown redescriptions are counted at the end. Names of the paper: N is `pairs`, K `extensions`, L `rounds`, sigma_min
+`min_support`.
 
-By default pairs are scored in rows and counted three at a time, which gives their conjunctions and disjunctions without
-extensions (`match_tables`). One row moves such a score by a half in either direction, where it moves the published one
-by 2.2 over the minimum support. All that follows is for `score="logistic"`, and where extensions are asked for.
+By default pairs are scored in rows and counted three at a time. The counts also give the conjunctions and disjunctions
+of these pairs, without extensions (`match_tables`). One row moves such a score by 1/2 in either direction, but the
+published score by 2.2 divided by the minimum support. All that follows is about `score="logistic"`, and about runs with
+extensions.
 
 Claim: pure epsilon under either relation, without assumptions. What differs from the paper, and why:
 
-- every candidate comes from the schema: all literals, all intervals between public cuts, on either side. The published
-  thresholds lie between values of the data, so a neighbour may not have them;
-- sensitivities in closed form, without the number of rows (`scores`); scores are not monotonic, so their spread counts,
-  which the published 2 Delta covers, but not the published key, exp(epsilon q) with log(uniform) times it: its sign
-  makes the better candidate lose;
-- a second factor takes weight from pairs of which a side holds nearly everywhere: at a small epsilon the best-scoring
+- every candidate comes from the schema: all literals, with all intervals between public cuts, on either side. The
+  published thresholds lie between values of the data, so a neighbouring table may not have them;
+- sensitivities have closed forms that do not need the number of rows (`scores`). Scores are not monotonic, so their
+  spread counts. The published 2 Delta covers the spread. The published key, exp(epsilon q) times log(uniform), is
+  wrong: its sign makes the better candidate lose;
+- a second factor takes weight from pairs with a side that holds nearly everywhere: at a small epsilon the best-scoring
   candidates are near-tautologies, such as a rare species' absence in any climate;
-- extensions are scored by the rows by which they surpass the noisy Jaccard index of the pair that they grow from: with
-  that known, the sensitivity is that of a count (`surplus.Surplus`). The published score has to allow for a
-  redescription of any support, and is some ten times noisier;
-- an extension is kept only if its noisy counts are better than those of what it extends (`measurements.is_better`);
-- of each pair of attributes one initial pair is taken, so that `pairs` of them differ in more than a threshold;
-- what is remembered between rounds is weights, not keys (`choices`);
-- rows in both supports, in one only and in neither are disjoint: each count gets the whole of its budget;
-- by default as many pairs and extensions as the budget can carry (`budgets`), and no extensions where they would take
-  the pairs' budget for nothing.
+- extensions are scored by the rows by which they surpass the noisy Jaccard index of the pair that they grow from. With
+  that index known, the sensitivity is that of a count (`surplus.Surplus`). The published score has to allow for a
+  redescription of any support, and is about ten times noisier;
+- an extension is kept only if its noisy counts are better than those of the redescription that it extends
+  (`measurements.is_better`);
+- at most one initial pair is taken per pair of attributes, so that initial pairs differ in more than a threshold;
+- weights are remembered between rounds, and not keys (`choices`);
+- rows in both supports, in one only and in neither are disjoint, so each of these counts gets their whole budget;
+- by default there are as many pairs and extensions as the budget can carry (`budgets`), and no extensions where they
+  would take budget from the pairs for nothing.
 """
 
 from __future__ import annotations
@@ -49,14 +52,14 @@ from dpframework_greedy.queries import RedescriptionCells
 
 
 def published_settings(min_support: int, rows: int) -> dict[str, Any]:
-    """Return the common settings of both published miners: 20 pairs, the weighted index, and the distribution d3.
+    """Return the settings that both published miners share: 20 pairs, the weighted index, and the distribution d3.
 
     Parameters
     ----------
     min_support
-        The least support, a public number of rows; a tenth of them in the paper.
+        The least support, a public number of rows. In the paper it is a tenth of the rows.
     rows
-        A public bound on the rows. The paper has no largest support, so it is put where no table comes near.
+        A public bound on the number of rows. The paper has no largest support, so it is set where no table comes near.
     """
     return {
         "pairs": MOST_PAIRS,
@@ -70,15 +73,15 @@ def published_settings(min_support: int, rows: int) -> dict[str, Any]:
 @final
 @attrs.frozen
 class SerenadeCS(Serenade):
-    """Redescriptions grown one at a time, each as long as its noisy Jaccard index is good (Serenade, client side).
+    """Redescriptions grown one at a time, each while its noisy Jaccard index is good (Serenade, client side).
 
     Parameters
     ----------
     extensions
-        How often each pair is extended at most. By default not at all where pairs are scored in rows: conjunctions and
-        disjunctions come with their counts; with another score 4 at most (see `budget`).
+        The most extensions of each pair. By default none where pairs are scored in rows, since conjunctions and
+        disjunctions come with their counts. With another score, at most 4 (see `budget`).
     min_jaccard
-        The noisy Jaccard index below which a redescription is not extended, nor returned.
+        A redescription is neither extended nor returned unless its noisy Jaccard index is above this.
 
     Examples
     --------
@@ -95,21 +98,21 @@ class SerenadeCS(Serenade):
 
     @classmethod
     def published(cls, epsilon: Any, min_support: int, rows: int, **changes: Any) -> SerenadeCS:
-        """Return the miner with the settings of the paper, but for the parameters given (see `published_settings`)."""
+        """Return the miner with the settings of the paper, except for those given (see `published_settings`)."""
         settings = {"extensions": 4, "min_jaccard": 0.3, **published_settings(min_support, rows), **changes}
         return cls(epsilon=epsilon, **settings)
 
     @property
     def asked(self) -> int | None:
-        """The extensions of each pair."""
+        """The number of extensions per pair that you ask for; None if you ask for none."""
         return self.extensions
 
     def times(self, pairs: int) -> int:
-        """Return the number of pairs."""
+        """Return the number of pairs, since each pair has extensions of its own."""
         return pairs
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the pairs, every extension that may come, and a quality for each of both."""
+        """Plan the pairs, every extension that may be chosen, and the counts of each pair and each extension."""
         if self.counts_together:
             return self.pair_plan(schema).plan()
         resolved = self.resolve(schema)
@@ -128,7 +131,7 @@ class SerenadeCS(Serenade):
         return resolved.planned(parts)
 
     def mine(self, table: PrivateTable) -> Redescriptions:
-        """Release the pairs, then measure and extend each while it is good."""
+        """Release the pairs, then count each, and extend it while it is good."""
         if self.counts_together:
             return self.mine_together(table, self.min_jaccard)
         miner, resolved = self.settle(table)
@@ -153,7 +156,7 @@ class SerenadeCS(Serenade):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return all scores, extensions of pairs that are scored in rows, and views that share an attribute."""
+        """Return examples of all scores, of pairs in rows that are extended, and of views that share an attribute."""
         asked: dict[str, Any] = {"pairs": 1, "extensions": 1, "budget": "d3"}
         return {
             "default": _by_rows(cls),
@@ -168,16 +171,17 @@ class SerenadeCS(Serenade):
 @final
 @attrs.frozen
 class SerenadeES(Serenade):
-    """Redescriptions grown together, each round extending whichever is best (Serenade, engine side).
+    """Redescriptions grown together: each round extends whichever is best (Serenade, engine side).
 
     Parameters
     ----------
     rounds
-        How many extensions are chosen in all, at most. By default none where pairs are scored in rows: conjunctions and
-        disjunctions come with their counts; with another score 4 a pair (see `budget`). One redescription takes no more
-        of them than its share, rounded up.
+        The most extensions that are chosen in all. By default none where pairs are scored in rows, since conjunctions
+        and disjunctions come with their counts. With another score, at most 4 per pair (see `budget`). One
+        redescription gets at most its even share of the rounds, rounded up.
     max_age
-        For how many rounds the weight of a redescription's extensions is remembered; it saves time and changes nothing.
+        For how many rounds the weight of a redescription's extensions is remembered. It saves time and changes no
+        result.
 
     Examples
     --------
@@ -192,13 +196,13 @@ class SerenadeES(Serenade):
 
     @classmethod
     def published(cls, epsilon: Any, min_support: int, rows: int, **changes: Any) -> SerenadeES:
-        """Return the miner with the settings of the paper, but for the parameters given (see `published_settings`)."""
+        """Return the miner with the settings of the paper, except for those given (see `published_settings`)."""
         settings = {"rounds": 80, "max_age": 40, **published_settings(min_support, rows), **changes}
         return cls(epsilon=epsilon, **settings)
 
     @property
     def asked(self) -> int | None:
-        """The rounds."""
+        """The number of rounds that you ask for; None if you ask for none."""
         return self.rounds
 
     def times(self, pairs: int) -> int:
@@ -206,7 +210,7 @@ class SerenadeES(Serenade):
         return 1
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the pairs, all rounds of extensions in one step, and a quality for each redescription."""
+        """Plan the pairs, all rounds of extensions in one step, and the counts of each redescription."""
         if self.counts_together:
             return self.pair_plan(schema).plan()
         resolved = self.resolve(schema)
@@ -227,7 +231,7 @@ class SerenadeES(Serenade):
         return resolved.planned(parts)
 
     def mine(self, table: PrivateTable) -> Redescriptions:
-        """Release the pairs and their extensions, then measure the results."""
+        """Release the pairs and their extensions, then count the grown redescriptions."""
         if self.counts_together:
             return self.mine_together(table)
         miner, resolved = self.settle(table)
@@ -250,7 +254,7 @@ class SerenadeES(Serenade):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return all scores, views that share an attribute, and budgets for the pairs or the extensions alone."""
+        """Return examples of all scores, of several pairs, of extensions, and of views that share an attribute."""
         from dpframework_greedy.witnesses import EXTENDED_SUPPORTS, PLANTED, matched_by_count, published_extension
 
         asked: dict[str, Any] = {"pairs": 1, "rounds": 2, "budget": "d3"}
@@ -268,21 +272,21 @@ class SerenadeES(Serenade):
 
 
 def _by_rows(miner: type[Serenade]) -> Example:
-    """Return a pair that is scored in rows, with the tables on which it loses all that is claimed."""
+    """Return an example of a pair that is scored in rows, with the tables on which it loses all that is claimed."""
     from dpframework_greedy.witnesses import PLANTED, matched
 
     return Example(PLANTED, miner(1, pairs=1), witnesses=matched())
 
 
 def _several(miner: type[Serenade]) -> Example:
-    """Return four pairs that are scored in rows, each different from those before it."""
+    """Return an example of four pairs that are scored in rows, each different from those before it."""
     from dpframework_greedy.witnesses import FIVE, several
 
     return Example(FIVE, miner(2, pairs=4), witnesses=several())
 
 
 def _extend_pairs(miner: type[Serenade], asked: Mapping[str, Any], published: Mapping[str, Any]) -> dict[str, Example]:
-    """Return pairs with extensions, scored in rows and as published, with tables on which they lose most."""
+    """Return examples of pairs with extensions, scored in rows and as published, on tables where they lose most."""
     from dpframework_greedy.witnesses import (
         EXTENDED_SUPPORTS,
         PLANTED,
@@ -302,7 +306,10 @@ def _extend_pairs(miner: type[Serenade], asked: Mapping[str, Any], published: Ma
 
 
 def _by_index(miner: type[Serenade]) -> Example:
-    """Return a pair that is scored by its Jaccard index. It costs so much that the number of pairs matters little."""
+    """Return an example of a pair scored by its Jaccard index, with so large an epsilon that all pairs count alike.
+
+    The number of candidate pairs then matters little in what the choice can lose.
+    """
     from dpframework_greedy.witnesses import INDEX, of_index
 
     of_pairs = miner(100, score="jaccard", pairs=1, budget=[0.9, 0, 0.1])
@@ -310,14 +317,14 @@ def _by_index(miner: type[Serenade]) -> Example:
 
 
 def _share_attribute(miner: type[Serenade]) -> Example:
-    """Return a pair that is scored in rows, of views that share an attribute."""
+    """Return an example of a pair that is scored in rows, from views that share an attribute."""
     from dpframework_greedy.witnesses import shared
 
     return Example(_SCHEMA, miner(2, pairs=1, left=["wolf", "rain"], right=["rain", "zone"]), witnesses=shared())
 
 
 def _plant_pairs(miner: type[Serenade]) -> Example:
-    """Return pairs and their counts alone, as published, with the tables on which they lose all that is claimed."""
+    """Return an example of pairs and their counts as published, on tables where they lose all that is claimed."""
     from dpframework_greedy.witnesses import PLANTED, PLANTED_SUPPORTS, witnesses
 
     pairs = miner(1, pairs=2, budget=[0.85, 0, 0.15], score="logistic", **PLANTED_SUPPORTS)
@@ -325,7 +332,7 @@ def _plant_pairs(miner: type[Serenade]) -> Example:
 
 
 def _count_pair(miner: type[Serenade]) -> Example:
-    """Return a pair and its counts, as published, whose supports follow from a noisy number of rows."""
+    """Return an example of a pair and its counts as published, with supports from a noisy number of rows."""
     from dpframework_greedy.witnesses import PLANTED, counted
 
     pairs = miner(1, pairs=1, budget=[0.85, 0, 0.15], score="logistic", count_share=0.02)

@@ -1,17 +1,18 @@
-r"""The score of extensions: by how many rows a redescription surpasses a Jaccard index that is known.
+r"""The score of extensions: by how many rows a redescription surpasses a known Jaccard index.
 
-Symbols: I is the number of rows in both supports, A of those in exactly one, U = I + A.
+Symbols: I is the number of rows in both supports, A the number of rows in exactly one, and U = I + A.
 
-What is extended has been counted, so a Jaccard index c that is to be surpassed is known. I / U > c just if
-I - c U = (1 - c) U - A > 0: a number of rows, which a row moves by no more than 1, while the index itself moves by
-1 / U with rows that nobody has counted (Dinkelbach 1967, on fractions that are maximised). `Surplus` is
+A redescription is counted before it is extended, so the Jaccard index c to surpass is known. I / U > c if and only if I
+- c U = (1 - c) U - A > 0. This is a number of rows, which a row moves by at most 1. A row moves the index itself by 1 /
+U, with a U that nobody has counted (Dinkelbach 1967, on maximising fractions). `Surplus` is
 
     s(U, A) = (1 - c) min(U, m) - A,    1/2 <= c <= 1:
 
-beyond the maximum support m more rows gain nothing. A row more moves s by 1 - c or 0 if it enters both supports, and
-by -c or -1 if it enters one: from -1 to 1/2, a spread of 3/2. A row that passes from one support to both, or
-back, leaves U and moves s by 1; one that enters or leaves both, or one, by no more than 1, as above: 1 for a row
-replaced. All of that holds for any c in its range, so c may come from any release.
+Beyond the maximum support m, more rows gain nothing. An added row moves s by 1 - c or 0 if it enters both supports, and
+by -c or -1 if it enters one: so by -1 to 1/2, a spread of 3/2. A row that passes from one support to both, or back,
+leaves U unchanged and moves s by 1. A replaced row that enters or leaves both supports, or one, moves s by at most 1,
+as above. So replacing a row moves s by at most 1. All of this holds for any c in its range, so c may come from any
+release.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 from dpframework.formulas import Cells, ScoreClaims, cells, least, public, score_claims
 from dpframework.queries import Norm, Sensitivity
 
-LEAST_INDEX = 0.5  # to be surpassed: below it rows in both supports would count for more than rows in one
+LEAST_INDEX = 0.5  # the least index to surpass: below it, a row in both supports would count more than a row in one
 
 
 @final
@@ -38,9 +39,9 @@ class Surplus:
     Attributes
     ----------
     max_support
-        How many rows in at least one support count: m.
+        m: how many rows in at least one support count at most.
     index
-        The Jaccard index to be surpassed, from 1/2 to 1: c.
+        c: the Jaccard index to surpass, from 1/2 to 1.
 
     Examples
     --------
@@ -52,11 +53,11 @@ class Surplus:
     index: float = LEAST_INDEX
 
     def at(self, supports: tuple[int, int] | None) -> Surplus:
-        """Return the score itself, whose bound on the support is known beforehand."""
+        """Return the score itself, since its bound on the support is known beforehand."""
         return self
 
     def surpassing(self, index: float) -> Surplus:
-        """Return the surplus over another index, moved into the range."""
+        """Return the surplus over another index, which is moved into the range from 1/2 to 1."""
         return Surplus(self.max_support, min(max(index, LEAST_INDEX), 1.0))
 
     def of_supports(self, both: NDArray[Any], either: NDArray[Any]) -> NDArray[np.float64]:
@@ -78,13 +79,13 @@ class Surplus:
 
     @property
     def scored(self) -> tuple[ScoreClaims, ...]:
-        """The formula, for every index to be surpassed."""
+        """The formula of the score, for every index to surpass."""
         both, one = cells("both", "one")
         shape = Cells((both, one), (1 - public("c", "1/2", 1)) * least(both + one, self.max_support) - one)
         return (score_claims("surplus", shape, "1/2", 1, 1, self._score),)
 
     def _score(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
-        """Return the surplus over an index, from the rows in both supports and in one."""
+        """Return the surplus over an index, from the numbers of rows in both supports and in exactly one."""
         both, one = counts[:1], counts[1:]
         return float(self.surpassing(float(parameters["c"])).of_supports(both, both + one)[0])
 
