@@ -99,7 +99,7 @@ def test_shares_are_kept_and_a_blend_without_them_is_refused():
     form = found.to_dict()
     for wrong in ({"shares": [1.0]}, {"signal": 2.0}, {"shares": [-1.0, 1.0, 1.0]}):
         changed = [{**form["distances"][0], **wrong}, *form["distances"][1:]]
-        with pytest.raises(dpf.InputError, match="one share a value"):
+        with pytest.raises(dpf.InputError, match="one share per value"):
             LearnedDistances.from_dict({**form, "distances": changed})
     assert CategoricalMetric(attrs.evolve(found, covered=False), blend=True).attributes == ("city", "job", "ill")
 

@@ -77,7 +77,7 @@ def test_what_is_no_json_of_distances_is_refused(text):
 def test_json_with_a_matrix_of_the_wrong_shape_is_refused(learned):
     form = json.loads(learned.to_json())
     form["distances"][0]["distances"] = [[0.0]]
-    with pytest.raises(dpf.InputError, match="one distance a pair"):
+    with pytest.raises(dpf.InputError, match="one distance per pair"):
         LearnedDistances.from_json(json.dumps(form))
 
 

@@ -1,14 +1,15 @@
 """The rule behind `context = "auto"`, which chooses a way of learning from public facts alone.
 
-How much noise there is next to what is to be learned follows from the budget, the number of rows, and the attributes'
-sizes. The rule and its constants come from Adult, Cmc, Mushroom and made tables (docs/distances.md has results):
+The size of the noise compared with what is to be learned follows from the budget, the number of rows, and the
+attributes' sizes. The rule and its constants were found on Adult, Cmc, Mushroom and generated tables (docs/distances.md
+has results):
 
-- with f the number of pairs whose joint histograms would have a relative noise of about a sixth, with what the budget
-  leaves for them (the less noise marginals have, the less of it they get): where f is less than a context has
-  attributes, or marginals are noisy (a relative noise above 0.1 with half of the budget), nothing but marginals is
-  worth its budget;
-- where even all joint histograms of contexts would have hardly any noise, contexts are chosen from the rows;
-- else a forest of f edges, or a tree.
+- where even the joint histograms of all contexts would have hardly any noise, contexts are chosen from the rows;
+- otherwise let f be the number of pairs whose joint histograms would have a relative noise of about a sixth, with the
+  budget that is left for them (the less noise marginals have, the less budget they get). Only marginals are worth their
+  budget if there is a single target, if f is below the number of attributes in a context, or if marginals are noisy (a
+  relative noise above 0.1 with half of the budget);
+- otherwise a forest of f edges, or a tree.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from dpframework.mechanisms import groups_by_size
 from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.subsets import MOST_CELLS, number_of_cells
 
-CLEAR = 0.03  # relative noise of all contexts' joint histograms at which contexts are chosen from the rows
-CLEAR_FOR_ONE = 0.2  # the same where there is a single target
-TABLES = 0.7  # of the budget, for the joint histograms of contexts
-TREE = Fraction(17, 20)  # for the marginals and the joint histograms of a tree; the rest selects its edges
-NOISY = 0.15  # relative noise of a joint histogram that is worth its budget
-NOISY_MARGINALS = 0.1  # relative noise of marginals, at half of the budget, beyond which they need all of it
-MARGINALS = 10  # times their relative noise at the whole budget: the share that they get in a tree
-_LAPLACE = 2 * math.sqrt(2)  # standard deviation of a count, at epsilon 1, if a row is replaced
+CLEAR = 0.03  # contexts are chosen from the rows up to this relative noise of all contexts' joint histograms
+CLEAR_FOR_ONE = 0.2  # the same if there is a single target
+TABLES = 0.7  # the share of the budget for the joint histograms of contexts
+TREE = Fraction(17, 20)  # the share for the marginals and the joint histograms of a tree; the rest selects its edges
+NOISY = 0.15  # the largest relative noise of a joint histogram that is worth its budget
+NOISY_MARGINALS = 0.1  # marginals with a larger relative noise, at half of the budget, need all of it
+MARGINALS = 10  # the share of marginals in a tree's budget, divided by their relative noise at the whole budget
+_LAPLACE = 2 * math.sqrt(2)  # the standard deviation of a count at epsilon 1, if a row may be replaced
 
 
 def edges_or_contexts(
@@ -39,7 +40,7 @@ def edges_or_contexts(
 ) -> int | None:
     """Return the number of edges of a model, 0 for marginals alone, or None for contexts chosen from the rows.
 
-    Marginals alone where no bound on the rows is known.
+    Without a bound on the number of rows, only marginals are released.
     """
     sizes = [attribute.size for attribute in among]
     rows = schema.rows if schema.rows is not None else schema.max_rows
@@ -69,13 +70,13 @@ def deviation_of(tables: float, budget: DistanceBudget) -> float:
 
 
 def like_epsilon(budget: DistanceBudget, attributes: int) -> float:
-    """Return the budget as epsilon. For a rho, its Laplace noise on a tree's tables is as large as the Gaussian one."""
+    """Return the budget as an epsilon. For a rho, Laplace noise of it on a tree's tables is as large as Gaussian."""
     amount = float(budget.amount)
     return math.sqrt(8 * (attributes - 1) * amount) if budget.zcdp else amount
 
 
 def edges_worth(sizes: Sequence[int], rows: int, epsilon: float) -> int:
-    """Return how many joint histograms of pairs may share that epsilon, at a relative noise of about a sixth each."""
+    """Return how many joint histograms of pairs may share an epsilon, at a relative noise of about a sixth each."""
     cells = statistics.median(a * b for a, b in itertools.combinations(sizes, 2))
     return min(int(NOISY * rows * epsilon / (_LAPLACE * cells)), len(sizes) - 1)
 
@@ -89,10 +90,10 @@ def share_of_marginals(sizes: Sequence[int], rows: int | None, budget: DistanceB
 
 
 def noise_of_marginals(sizes: Sequence[int], rows: int, budget: DistanceBudget) -> float:
-    """Return the mean relative noise of histograms at half of the budget, size x deviation / rows.
+    """Return the mean relative noise of one-way histograms at half of the budget, size x deviation / rows.
 
-    The variance of a cell is (D+1) (D+2) v_s / epsilon**2 in a group of attributes by size, see
-    `dpframework.mechanisms.groups_by_size`; of Gaussian noise it is the number of attributes over rho.
+    In a group of attributes by size, the variance of a cell is (D+1) (D+2) v_s / epsilon**2 (see
+    `dpframework.mechanisms.groups_by_size`). With Gaussian noise it is the number of attributes divided by rho.
     """
     half = float(budget.amount) / 2
     if budget.zcdp:

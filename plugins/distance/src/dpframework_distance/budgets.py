@@ -23,7 +23,7 @@ class DistanceBudget:
     zcdp
         Whether it is rho.
     exponential
-        Whether selections are made by the exponential mechanism, which is the only one with a rho of its own.
+        Whether selections are made by the exponential mechanism, the only one with a rho of its own.
     """
 
     amount: Fraction
@@ -31,15 +31,15 @@ class DistanceBudget:
     exponential: bool
 
     def selector(self, share: Fraction) -> Mechanism:
-        """Return the mechanism that selects at that share of the budget."""
+        """Return the mechanism that selects a context or a pair with a share of the budget."""
         if self.zcdp:  # a selection of epsilon costs epsilon**2 / 8
             return Exponential(root_below(8 * self.amount * share))
         return Exponential(self.amount * share) if self.exponential else PermuteAndFlip(self.amount * share)
 
     def counter(self, share: Fraction) -> Mechanism:
-        """Return the mechanism that releases a histogram."""
+        """Return the mechanism that releases a histogram with a share of the budget."""
         return Gaussian(self.amount * share) if self.zcdp else DiscreteLaplace(self.amount * share)
 
     def measurer(self, share: Fraction) -> Mechanism:
-        """Return the mechanism that releases real numbers."""
+        """Return the mechanism that releases real numbers with a share of the budget."""
         return Gaussian(self.amount * share) if self.zcdp else Laplace(self.amount * share)

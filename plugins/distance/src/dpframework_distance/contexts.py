@@ -1,7 +1,7 @@
 """Context selection on tables that may be read freely, since they are noisy or not private.
 
 Sources: DILCA's M and RR (Ienco, Pensa and Meo 2012), MaxRelevance and MaxDependency (Peng, Long and Ding 2005), as in
-the paper's section 3. Positions of attributes throughout; su[x, y] is the symmetric uncertainty of x and y.
+the paper's section 3. Attributes are given by their positions. su[x, y] is the symmetric uncertainty of x and y.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Matrix = NDArray[np.float64]
 
 
 def entropy_of(histogram: NDArray[np.float64]) -> float:
-    """Return the entropy in bits of counts as shares of their sum, with negative counts as 0.
+    """Return the entropy, in bits, of the shares that counts have of their sum. Negative counts are taken as 0.
 
     Examples
     --------
@@ -32,23 +32,24 @@ def entropy_of(histogram: NDArray[np.float64]) -> float:
 def symmetric_uncertainty(first: float, second: float, joint: float) -> float:
     """Return SU = 2 (H(X) + H(Y) - H(X, Y)) / (H(X) + H(Y)), 0 where the denominator is not positive.
 
-    The entropies may be multiples of entropies by one number, and noisy.
+    The entropies may be noisy, and all of them may be multiplied by one number.
     """
     return 2 * (first + second - joint) / (first + second) if first + second > 0 else 0.0
 
 
 def above_the_mean(su: Matrix, target: int) -> tuple[int, ...]:
-    """Return the context M, the attributes whose symmetric uncertainty with the target is at least the mean."""
+    """Return the context M: the attributes whose symmetric uncertainty with the target is at least the mean."""
     others = np.delete(np.arange(len(su)), target)
     values = su[others, target]
     best = others[values >= values.mean()]
-    return tuple(int(k) for k in best) or (int(others[np.argmax(values)]),)  # a mean may be rounded above all of them
+    return tuple(int(k) for k in best) or (int(others[np.argmax(values)]),)  # rounding may put the mean above all
 
 
 def relevant_not_redundant(su: Matrix, target: int) -> tuple[int, ...]:
-    """Return the context RR, from the most relevant attribute on, without those that are closer to one taken before.
+    """Return the context RR: the most relevant attributes that are not redundant.
 
-    That is, the symmetric uncertainty with the target exceeds that with each of them.
+    Attributes are taken in the order of their relevance to the target. One is left out unless its symmetric uncertainty
+    with the target is larger than with each attribute that was taken before.
     """
     others = [int(k) for k in np.argsort(-su[:, target], kind="stable") if k != target]
     context = [others[0]]
@@ -64,9 +65,9 @@ def su_matrix(entropies: NDArray[np.float64], joint: Matrix) -> Matrix:
     Parameters
     ----------
     entropies
-        The entropies of each attribute, shape (attributes,).
+        The entropy of each attribute, shape (attributes,).
     joint
-        The joint entropy of each pair, symmetric.
+        The joint entropy of each pair, shape (attributes, attributes), symmetric.
     """
     number = len(entropies)
     su = np.zeros((number, number))

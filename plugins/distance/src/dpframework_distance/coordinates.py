@@ -1,8 +1,8 @@
 """Classical scaling, which turns values into points whose Euclidean distances are the learned ones.
 
 Source: Crippen and Havel 1978. The Gram matrix of points centred at their mean is -J D2 J / 2, with D2 the squared
-distances and J = I - 1/n; its eigenvectors, scaled by the roots of their eigenvalues, are the points. Learned distances
-are Euclidean, so no eigenvalue is negative but for rounding.
+distances and J = I - 1/n. Its eigenvectors, scaled by the square roots of their eigenvalues, are the points. Learned
+distances are Euclidean, so no eigenvalue is negative, except by rounding.
 """
 
 from __future__ import annotations

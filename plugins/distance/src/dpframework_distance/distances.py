@@ -1,4 +1,4 @@
-"""The result of DP-DILCA, a distance between each two values of each attribute."""
+"""The result of DP-DILCA: the distance between any two values of each attribute."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dpframework.results import Kept, Matrix, axes_or_new, without_math
 if TYPE_CHECKING:
     import polars as pl
 
-EVEN = 1.2  # the most common value's share, times the number of values, at which shares are about even
+EVEN = 1.2  # shares are about even if the most common value's share, times the number of values, is at most this
 
 
 @final
@@ -41,14 +41,14 @@ class ValueDistances(Shown):
     attribute
         The attribute.
     context
-        The names of the attributes that the distances were learned from; none, where they are the differences of
-        values' shares of the rows.
+        The names of the attributes that the distances were learned from. Empty if the distances are differences between
+        the values' shares of the rows.
     matrix
-        Shape (codes, codes), symmetric, 0 on the diagonal, between 0 and 1.
+        The distances, shape (codes, codes): symmetric, 0 on the diagonal, between 0 and 1.
     shares
-        Each value's share of the rows by released marginals, shape (codes,); None where none were released.
+        Each value's share of the rows by released marginals, shape (codes,). None if no marginals were released.
     signal
-        The part of what tells the squared distances apart that is more than noise, from 0 to 1 (see `doubt`).
+        The share of the differences between squared distances that is more than noise, from 0 to 1 (see `doubt`).
     """
 
     attribute: Attribute
@@ -63,7 +63,7 @@ class ValueDistances(Shown):
         Raises
         ------
         InputError
-            If the attribute has no such value; names the nearest one.
+            If the attribute has no such value. The message names the nearest one.
         """
         labels = self.attribute.labels
         for value in (one, other):
@@ -86,17 +86,18 @@ class ValueDistances(Shown):
         }
 
     def blend(self) -> NDArray[np.float64]:
-        """Return distances that are half overlap, or more where they are noise, shape (codes, codes).
+        """Return the distances blended with overlap, which has half of the weight or more, shape (codes, codes).
 
-        With d the learned distance, s its `signal`, and [y != z] the overlap of two values, 1 where they differ,
+        Let d be the learned distance, s its `signal`, and [y != z] the overlap of two values, 1 where they differ. Then
 
             d'(y, z)**2 = (1 - w) [y != z] + w c d(y, z)**2.
 
-        The weight w is s / 2, and s / 4 without a context: how common two values are tells less of how alike they are.
+        The weight w is s / 2, and s / 4 without a context, since how common two values are says less about how alike
+        they are.
 
         c is such that both parts have the same mean over two random rows by the released shares p, 1 - sum of p**2. So
         every attribute has the weight that it has in overlap, and noise is not scaled up. A sum of squared Euclidean
-        distances is one: the result is Euclidean.
+        distances is a squared Euclidean distance, so the result is Euclidean.
 
         Raises
         ------
@@ -113,7 +114,7 @@ class ValueDistances(Shown):
 
     @property
     def unevenness(self) -> float:
-        """The share of the most common value, times the number of values: 1 where all are as common.
+        """The share of the most common value, times the number of values. It is 1 if all values are equally common.
 
         Raises
         ------
@@ -138,7 +139,7 @@ class ValueDistances(Shown):
         return csv_text([self.attribute.name, *labels], rows)
 
     def to_frame(self) -> pl.DataFrame:
-        """Return a polars dataframe with the columns `attribute`, `value`, `other`, `distance`, one row a pair."""
+        """Return a polars dataframe with the columns `attribute`, `value`, `other`, `distance`, one row per pair."""
         import polars as pl
 
         labels = self.attribute.labels
@@ -153,7 +154,7 @@ class ValueDistances(Shown):
         return [Matrix(f"distances of {self._title}", labels, labels, self.matrix.tolist())]
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the matrix as a heat map, values in the schema's order, and return the matplotlib axes.
+        """Draw the matrix as a heat map, with values in the schema's order, and return the matplotlib axes.
 
         Raises
         ------
@@ -174,7 +175,7 @@ class ValueDistances(Shown):
         return axes
 
     def __str__(self) -> str:
-        """Write the matrix as a table, two digits a distance."""
+        """Write the matrix as a table, with two digits per distance."""
         labels = [label if len(label) <= 18 else label[:17] + "…" for label in self.attribute.labels]
         left = max(map(len, labels))
         widths = [max(len(label), 4) for label in labels]
@@ -189,18 +190,18 @@ class ValueDistances(Shown):
 @final
 @attrs.frozen(eq=False)
 class LearnedDistances(Kept, Mapping[str, ValueDistances]):
-    """The distances of several attributes' values, by attribute.
+    """The distances between the values of several attributes, by attribute.
 
-    A mapping by name: `distances["zone"]` are those of the values of zone.
+    It is a mapping by name: `distances["zone"]` holds the distances between the values of zone.
 
     Attributes
     ----------
     schema
-        The public facts of the attributes that were looked at.
+        The public facts about the attributes that were looked at.
     learned
-        One an attribute that was a target.
+        The distances of each attribute that was a target, by its name.
     covered
-        Whether they came from planned releases; False for the baseline that reads the rows freely.
+        Whether the distances came from planned releases. False for the baseline that reads the rows freely.
     """
 
     called = "a result of learned distances"
@@ -229,9 +230,9 @@ class LearnedDistances(Kept, Mapping[str, ValueDistances]):
     def blend(self) -> dict[str, NDArray[np.float64]]:
         """Return each attribute's distances blended with overlap (see `ValueDistances.blend`), or overlap alone.
 
-        It is overlap alone where nearly all values are as common as each other: where the mean over attributes of
-        `unevenness` is at most `EVEN`. Distances are learned from how common values are first of all. Of even shares
-        they tell nothing, and what is left of noise would put neighbours that are equally near in an order.
+        It is overlap alone where nearly all values are equally common, that is, where the mean of `unevenness` over
+        attributes is at most `EVEN`. Distances are learned first of all from how common values are. If shares are even,
+        distances tell nothing, and the noise that is left would put an order on neighbours that are equally near.
 
         Raises
         ------
@@ -255,7 +256,7 @@ class LearnedDistances(Kept, Mapping[str, ValueDistances]):
         Parameters
         ----------
         ax
-            Axes to draw on, for one attribute; without them, a new figure with one picture an attribute.
+            Axes to draw on, for one attribute. Without them, a new figure has one picture per attribute.
 
         Raises
         ------
@@ -267,7 +268,9 @@ class LearnedDistances(Kept, Mapping[str, ValueDistances]):
         each = list(self.learned.values())
         if ax is not None or len(each) == 1:
             if len(each) != 1:
-                raise InputError("axes hold the picture of one attribute; plot one of them, or give no axes")
+                raise InputError(
+                    "axes hold one picture, not that of several attributes; plot one of them, or give no axes"
+                )
             return each[0].plot(ax)
         across = min(len(each), 3)
         axes = axes_or_new(None, ncols=across, nrows=-(-len(each) // across), squeeze=False, layout="constrained",
@@ -295,13 +298,13 @@ class LearnedDistances(Kept, Mapping[str, ValueDistances]):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> LearnedDistances:
-        """See `Kept`."""
+        """Return the distances that a form holds (see `Kept`)."""
         schema = Schema.from_dict(form["schema"])
         learned = {}
         for one in form["distances"]:
             attribute, matrix = schema[one["attribute"]], np.asarray(one["distances"], dtype=np.float64)
             if matrix.shape != (attribute.size, attribute.size) or not bool((matrix >= 0).all()):
-                raise InputError(f"attribute '{attribute.name}' needs one distance a pair of its values")
+                raise InputError(f"attribute '{attribute.name}' needs one distance per pair of its values")
             shares, signal = _shares_of(one, attribute)
             learned[attribute.name] = ValueDistances(attribute, tuple(one["context"]), matrix, shares, signal)
         return cls(schema, learned, bool(form.get("private", True)))
@@ -313,7 +316,7 @@ class LearnedDistances(Kept, Mapping[str, ValueDistances]):
         Raises
         ------
         InputError
-            If the text is not that.
+            If the text is not such output.
         """
         try:
             return cls.from_dict(parsed_json(text))
@@ -321,12 +324,12 @@ class LearnedDistances(Kept, Mapping[str, ValueDistances]):
             raise InputError(f"{source}: {error}") from None
 
     def write_csv(self, folder: Path | str) -> None:
-        """Write one CSV file an attribute into a folder that exists.
+        """Write one CSV file per attribute into a folder that exists.
 
         Raises
         ------
         InputError
-            If the folder does not exist, or holds another file of such a name.
+            If the folder does not exist, or holds another file with such a name.
         """
         folder = Path(folder)
         if not folder.is_dir():
@@ -338,16 +341,16 @@ class LearnedDistances(Kept, Mapping[str, ValueDistances]):
             write_whole(folder / f"{number:02d} {safe}.csv", content, kind)
 
     def __str__(self) -> str:
-        """Write one table an attribute."""
+        """Write one table per attribute."""
         head = "" if self.covered else "not private\n\n"
         return head + "\n\n".join(map(str, self.learned.values()))
 
 
 def _shares_of(form: Mapping[str, Any], attribute: Attribute) -> tuple[NDArray[np.float64] | None, float]:
-    """Return the shares of an attribute's values and the signal of its distances, as `to_dict` has written them."""
+    """Return the shares of an attribute's values and the signal of its distances, as `to_dict` writes them."""
     if "shares" not in form:
         return None, 1.0
     shares, signal = np.asarray(form["shares"], dtype=np.float64), float(form["signal"])
     if shares.shape != (attribute.size,) or not bool((shares >= 0).all()) or not 0 <= signal <= 1:
-        raise InputError(f"attribute '{attribute.name}' needs one share a value, and a signal from 0 to 1")
+        raise InputError(f"attribute '{attribute.name}' needs one share per value, and a signal from 0 to 1")
     return shares, signal

@@ -1,9 +1,9 @@
 """Tell whether a model's distances are more than the noise of its tables, as post-processing.
 
 The model is taken for the truth, and noise as large as that of the released tables is drawn on its tables again, a few
-times, by a fixed sequence (a parametric bootstrap, Efron 1979). If the squared distances of an attribute then move, as
-a mean over draws, by as much as they differ from each other, their order is that of the noise. Then those of shares
-alone are better, if they differ more from each other: else shares do not tell the values apart either.
+times, by a fixed sequence (a parametric bootstrap, Efron 1979). If this moves the squared distances of an attribute, as
+a mean over draws, by as much as they differ from each other, their order is that of the noise. Then distances from
+shares alone are better if they differ more from each other. If they do not, shares do not tell the values apart either.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 from dpframework_distance.estimates import Array, NoisyPair
 from dpframework_distance.forest import Forest, Pair
 
-DRAWS = 6  # of the noise of all tables
+DRAWS = 6  # how often the noise of all tables is drawn again
 
 
 def redraw(forest: Forest, pairs: Mapping[Pair, NoisyPair]) -> list[Forest]:
-    """Return the model again, estimated from its own tables with fresh noise.
+    """Return the model several times, each time estimated from its own tables with fresh noise.
 
     Parameters
     ----------
@@ -42,12 +42,12 @@ def redraw(forest: Forest, pairs: Mapping[Pair, NoisyPair]) -> list[Forest]:
 
 
 def signal_in(distances: Array, others: Sequence[Array]) -> float:
-    """Return the part of the differences between squared distances that is more than noise, from 0 to 1.
+    """Return the share of the differences between squared distances that is more than noise, from 0 to 1.
 
     Parameters
     ----------
     distances, others
-        As for `is_noise`. Two values have one distance, which differs from no other: that is all signal.
+        As for `is_noise`. Two values have a single distance, which counts as all signal.
 
     Examples
     --------
@@ -63,14 +63,14 @@ def signal_in(distances: Array, others: Sequence[Array]) -> float:
 
 
 def is_noise(distances: Array, others: Sequence[Array]) -> bool:
-    """Tell whether distances differ from each other by no more than noise moves them.
+    """Tell whether noise moves distances by at least as much as they differ from each other.
 
     Parameters
     ----------
     distances
-        Between the values of an attribute, shape (codes, codes).
+        The distances between the values of an attribute, shape (codes, codes).
     others
-        The same with noise that was drawn again.
+        The same distances, each time with noise that was drawn again.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def is_noise(distances: Array, others: Sequence[Array]) -> bool:
 
 
 def spread(squares: Array) -> float:
-    """Return the sum of squares of squared distances about their mean, which says how much they differ.
+    """Return the sum of squared differences of squared distances from their mean, which says how much they differ.
 
     Parameters
     ----------

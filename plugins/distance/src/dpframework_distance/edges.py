@@ -1,4 +1,4 @@
-"""Pairs of attributes that depend on each other, selected one after another, so that they make a forest."""
+"""Pairs of attributes that depend on each other, selected one after another so that they form a forest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STEP = "edge"
 
 
 def trees_of(number: int, edges: Iterable[tuple[int, int]]) -> list[int]:
-    """Return the tree of each attribute in a forest, as the number of its first attribute.
+    """Return the tree of each attribute in a forest, as the number of the tree's first attribute.
 
     Examples
     --------
@@ -44,7 +44,7 @@ _EXPECTED = [public(name, 0, 2**31) for name in ("expected_left", "expected_ente
 
 
 def _apart(counts: NDArray[Any], expected: NDArray[Any]) -> NDArray[Any]:
-    """Return by how much each count differs from the public number that is expected."""
+    """Return by how much each count differs from its expected count, which is public."""
     return np.asarray(np.abs(counts.astype(np.int64) - expected))
 
 
@@ -83,12 +83,12 @@ class PairDependence(CandidateScores):
 
     @property
     def text(self) -> str:
-        """Say how many pairs there are."""
+        """Say how many pairs are scored."""
         return f"dependence of each of {self.answer_length} pairs of attributes"
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """All of them."""
+        """The names of all attributes of the metric."""
         return tuple(a.name for a in self.of)
 
     @property
@@ -100,16 +100,16 @@ class PairDependence(CandidateScores):
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """Return the sensitivity, which is 1 when a row is added or removed and 2 when one is replaced.
 
-        A score is the sum over cells of `|count - expected|`, with the expected numbers public and the same on both
-        tables. A row that is added changes one count of a pair by 1, so that its score rises or falls by 1 at most, and
-        one pair's may rise while another's falls; a row that is replaced changes two counts.
+        A score is the sum over cells of `|count - expected|`. The expected numbers are public and the same on both
+        tables. An added row changes one count of a pair by 1, so that the pair's score rises or falls by at most 1, and
+        one score may rise while another falls. A replaced row changes two counts of a pair, or none.
         """
         source = "an l1 distance from a public table: one cell changes by 1, or two do"
         return (Sensitivity(Norm.LINF, 1, 2, source=source),)
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """The two cells that a replaced row is in, before and after; it changes no other."""
+        """The claim about the two cells that a replaced row is in, before and after. It changes no other cell."""
         return (_DISTANCE,)
 
     def candidates(self, **inputs: Any) -> Sequence[tuple[str, str]]:
@@ -157,14 +157,14 @@ def _values_of_cells(sizes: tuple[int, ...]) -> tuple[NDArray[np.int32], NDArray
 
 
 def plan(among: Sequence[Attribute], number: int, budget: DistanceBudget, share: Fraction, uses: Any) -> Node:
-    """Plan `number` selections with a share of the budget."""
+    """Plan `number` selections that share a part of the budget."""
     return repeat(number, step(STEP, PairDependence(among), budget.selector(share / number), uses=uses))
 
 
 def release(
     table: PrivateTable, among: Sequence[Attribute], number: int, marginals: Sequence[NDArray[np.float64]]
 ) -> list[tuple[int, int]]:
-    """Release `number` edges, given estimated marginals, as positions (a, b) with a < b."""
+    """Release `number` edges, given estimated marginals. Return them as positions (a, b) with a < b."""
     position = {attribute.name: k for k, attribute in enumerate(among)}
     release_edge = functools.partial(table.release, STEP, marginals=np.concatenate(list(marginals)))
     chosen: tuple[tuple[str, str], ...] = ()

@@ -4,18 +4,19 @@ Equation 1 of the paper: with P(y|x) for each value x of each attribute X of the
 
     d(y, z)**2 = sum over X, x of (P(y|x) - P(z|x))**2 / sum over X of the number of its values
 
-so a value y is a point, and the distance is Euclidean: what is done to the estimates of P leaves it a metric. Where an
-estimate has a variance, the expected square is taken: that of the estimates' difference plus both variances. That is a
-coordinate more for each value, which is 0 for all others; where nothing is known, all values are equally far apart.
+So a value y is a point, and the distance is Euclidean. Whatever is done to the estimates of P, it remains a metric.
+Where an estimate has a variance, the expected square is taken: the square of the estimates' difference plus both
+variances. That amounts to one more coordinate for each value, which is 0 for all other values. Where nothing is known,
+all values are equally far apart.
 
-Profiles are the other way round (Ahmad and Dey 2007): with P(x|y), how a value goes with the context,
+Profiles are the other way round (Ahmad and Dey 2007). With P(x|y), which says how a value goes with the context,
 
     d(y, z)**2 = sum over X, x of (P(x|y) - P(x|z))**2 / (2 times the number of X)
 
-where how common a value is does not enter: in P(y|x) it is a factor of all that is compared.
+Here it does not matter how common a value is. In P(y|x) that is a factor of everything that is compared.
 
-Of a context that is not known P(y|x) is not P(y): attributes depend on each other, and contexts are those that most
-depends on. See `unsure`.
+If an attribute of the context is not known, P(y|x) is still not P(y): attributes depend on each other, and a context
+holds those that tell most about the target. See `unsure`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class NoisyPair:
     first, second
         The attributes' names.
     counts
-        Shape (codes of the first, codes of the second).
+        The noisy counts, shape (codes of the first, codes of the second).
     variance
         The variance of the noise of each count; 0 for exact counts.
     """
@@ -52,7 +53,7 @@ class NoisyPair:
     variance: float
 
     def of(self, name: str) -> Array:
-        """Return the noisy counts with that attribute's values in rows."""
+        """Return the noisy counts, with the values of the named attribute in rows."""
         return self.counts if name == self.first else self.counts.T
 
     def marginal(self, name: str) -> tuple[Array, float]:
@@ -63,15 +64,15 @@ class NoisyPair:
 
 @attrs.frozen(eq=False)
 class Conditional:
-    """An estimate of P(y|x) from one table.
+    """An estimate of P(y|x) from one joint histogram.
 
     Attributes
     ----------
     shares
-        The shares of each value y among the rows of each value x, shape (y, x); 0 for an x that has no rows.
+        The share of each value y among the rows of each value x, shape (y, x); 0 for an x that has no rows.
     variance
-        The variance of each share, as far as it is unknown, shape (y, x): at most shares (1 - shares), which keeps
-        distances within 1, or what `unsure` makes of that.
+        The variance of each share, as far as the share is unknown, shape (y, x). It is at most shares (1 - shares),
+        which keeps distances within 1, or what `unsure` makes of that.
     """
 
     shares: Array
@@ -79,22 +80,22 @@ class Conditional:
 
 
 def unsure(shares: Array, variance: Array, unknown: float) -> Conditional:
-    """Return a conditional with the expected squares of its differences, given its mean and variance.
+    """Return a conditional with the expected squared differences of shares whose mean and variance are given.
 
-    Let P(.|x) have a Dirichlet distribution with these shares m as its mean and a sum of parameters of 1/u - 1: then a
-    share has the variance u m (1 - m), and two have the covariance - u m m', so that
+    Let P(.|x) have a Dirichlet distribution whose mean is these shares m, and whose parameters add up to 1/u - 1. Then
+    a share has the variance u m (1 - m), and two shares have the covariance - u m m', so that
 
         E (P(y|x) - P(z|x))**2 = (1 - u) (m_y - m_z)**2 + u (m_y + m_z),
 
-    which is the square for shares multiplied by sqrt(1 - u) and variances of u m. Where m itself has a variance v,
-    (1 - u) v is added. For u of a half at most, as v is m (1 - m) at most, all this is 1 at most.
+    which is the square for shares multiplied by sqrt(1 - u) and variances of u m. Where m itself has a variance v, (1 -
+    u) v is added. If u is at most 1/2, all this is at most 1, since v is at most m (1 - m).
 
     Parameters
     ----------
     shares, variance
         m and v, shape (y, x).
     unknown
-        u: 0 where P is m, 1 where each x goes with one y.
+        u: 0 if P is m, 1 if each x goes with one y.
     """
     return Conditional(math.sqrt(1 - unknown) * shares, (1 - unknown) * variance + unknown * shares)
 
@@ -103,15 +104,15 @@ def marginals_from(pairs: Sequence[NoisyPair], rows: int | None) -> dict[str, Ar
     """Return each attribute's histogram estimated from all released tables, non-negative and with one sum.
 
     A table's marginals are weighted by the inverse of their variance. The more noise is left in them, the closer they
-    are moved to the same count for every value: as much as is best on average if all histograms were equally likely (of
-    k values, a share then has the variance (k - 1) / (k**2 (k + 1))).
+    are moved to equal counts for all values, by as much as is best on average if all histograms were equally likely (a
+    share of k values then has the variance (k - 1) / (k**2 (k + 1))).
 
     Parameters
     ----------
     pairs
-        What was released.
+        The released tables.
     rows
-        The number of rows, where it is public; else it is estimated too.
+        The number of rows if it is public; otherwise it is estimated too.
     """
     sums: dict[str, Array] = {}
     weights: dict[str, float] = {}
@@ -137,7 +138,7 @@ def _towards_equal(histogram: Array, noise: float) -> Array:
 
 
 def published_estimate(pair: NoisyPair, target: str) -> Conditional:
-    """Estimate P(y|x) as the paper's authors do, by shares of each column with negative counts as 0."""
+    """Estimate P(y|x) as the paper's authors do, by the shares of each column with negative counts set to 0."""
     table = np.maximum(pair.of(target), 0.0)
     columns = table.sum(axis=0)
     return Conditional(table / np.where(columns > 0, columns, 1.0), np.zeros(table.shape))
@@ -146,19 +147,20 @@ def published_estimate(pair: NoisyPair, target: str) -> Conditional:
 def shrunken_estimate(pair: NoisyPair, target: str, marginals: Mapping[str, Array]) -> Conditional:
     """Estimate P(y|x) with the marginals and the variance of the noise.
 
-    The table is first made to agree with the marginals. Then each column x is shrunk towards the target's own shares:
-    with n_x its size and v the energy of the noise in a column, its deviation is multiplied by
+    The table is first made to agree with the marginals. Then each column x is shrunk towards the target's own shares.
+    With n_x its size and v the energy of the noise in a column, its deviation is multiplied by
 
         S n_x**2 / (S n_x**2 + v),    S = 1 - sum over y of P(y)**2
 
-    (empirical Bayes, Efron and Morris 1973), where S is the mean energy of P(y|x) - P(y) if each x went with one y:
-    rare values often do, and common ones keep their deviation anyway. If the table as a whole deviates from
-    independence by no more than noise would, S is 0. A column that deviates by more than three standard deviations of
-    the noise's energy speaks for itself, by 1 - v / abs(deviation)**2 (James and Stein 1961), where that shrinks less.
-    Last, it is moved to the closest shares. A value x that seems to have no rows says nothing.
+    (empirical Bayes, Efron and Morris 1973). S is the mean energy that P(y|x) - P(y) would have if each x went with one
+    y: rare values often do, and common ones keep their deviation anyway. If the table as a whole deviates from
+    independence by no more than noise would, nothing of the deviations is kept. If a column's energy exceeds that of
+    the noise by more than three standard deviations, it is multiplied by 1 - v / abs(deviation)**2 (James and Stein
+    1961) where that shrinks less. Last, the column is moved to the closest shares. A value x that seems to have no rows
+    says nothing.
 
-    Noise leaves v / (S n_x**2 + v) of a column unknown. A share could vary by P(y|x) (1 - P(y|x)) at most, if each x
-    went with one y, and not at all if x told nothing: half of the one is taken.
+    Noise leaves v / (S n_x**2 + v) of a column unknown. A share could vary by at most P(y|x) (1 - P(y|x)) if each x
+    went with one y, and not at all if x told nothing. Half of the former is taken.
     """
     other = pair.second if target == pair.first else pair.first
     table, of_target, of_other = pair.of(target), marginals[target], marginals[other]
@@ -185,7 +187,7 @@ def shrunken_estimate(pair: NoisyPair, target: str, marginals: Mapping[str, Arra
 def points_from(
     pairs: Mapping[str, NoisyPair], target: str, estimate: Callable[[NoisyPair, str], Conditional], profiles: bool
 ) -> Array:
-    """Return each value of the target as a point whose Euclidean distances are equation 1, or distances of profiles.
+    """Return each value of the target as a point, so that Euclidean distances are equation 1, or those of profiles.
 
     Parameters
     ----------
@@ -194,9 +196,9 @@ def points_from(
     target
         The target's name.
     estimate
-        `shrunken_estimate` or `published_estimate`.
+        The function that estimates a conditional from a pair: `shrunken_estimate` or `published_estimate`.
     profiles
-        Whether it is that of profiles.
+        Whether the distances are those of profiles.
 
     Returns
     -------
@@ -218,13 +220,13 @@ def points_of(conditionals: Sequence[Conditional]) -> Array:
 
 
 def _points(conditionals: Sequence[Conditional], most: int) -> Array:
-    """Return points with distances of at most 1, where the sum of squares is at most `most`."""
+    """Return points with distances of at most 1, given that the sum of squares is at most `most`."""
     shares = np.concatenate([one.shares for one in conditionals], axis=1)
     own = np.concatenate([one.variance for one in conditionals], axis=1).sum(axis=1)
     return np.concatenate([shares, np.diag(np.sqrt(own))], axis=1) / math.sqrt(most)
 
 
 def distances_between(points: Array) -> Array:
-    """Return the Euclidean distance of each two points, symmetric, 0 on the diagonal."""
+    """Return the Euclidean distances between all points, symmetric and 0 on the diagonal."""
     squares = np.square(points[:, np.newaxis] - points[np.newaxis]).sum(axis=2)
     return np.asarray(np.sqrt(squares))

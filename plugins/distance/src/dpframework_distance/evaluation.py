@@ -19,7 +19,7 @@ from dpframework.lab.evaluation.trial import NOT_PRIVATE, find_once
 from dpframework_distance.distances import LearnedDistances
 from dpframework_distance.nonprivate import NONPRIVATE_CONTEXTS, dilca
 
-#: What DILCA without privacy has instead of a context that only a private miner chooses.
+#: The context of DILCA without privacy, where a private miner's choice of contexts does not exist for it.
 _NONPRIVATE = {
     "auto": "max-dependency",
     "tree": "max-dependency",
@@ -39,13 +39,13 @@ class DistanceQuality:
     Attributes
     ----------
     f_score
-        The f score of contexts.
+        The F-score of contexts.
     adjusted_f_score
-        The same, adjusted for chance: 0 for random contexts, 1 for the same ones.
+        The F-score adjusted for chance: 0 for random contexts, 1 for the same contexts.
     pearson
-        Correlation of the matrices' upper triangles, over attributes with three values or more; NaN without any.
+        The correlation of the matrices' upper triangles, over attributes with three or more values; NaN without any.
     l1
-        Mean difference of distances.
+        The mean absolute difference of distances.
     """
 
     f_score: float
@@ -71,9 +71,9 @@ def compare(found: LearnedDistances, true: LearnedDistances, *, any_size: bool =
     Parameters
     ----------
     found, true
-        Learned with and without privacy, say. Attributes of `true` are compared.
+        Learned distances, for example with and without privacy. The attributes of `true` are compared.
     any_size
-        Whether a random context has any size (see `chance_f_score`), as those of "mean-su".
+        Whether a random context may have any size (see `chance_f_score`), as the contexts of "mean-su" do.
 
     Raises
     ------
@@ -97,21 +97,21 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def distances(trial: Trial, *, context: str | None = None, context_size: int | None = None) -> Mapping[str, float]:
-    """Return "f_score", "adjusted_f_score", "pearson" and "l1" of distances beside DILCA's without privacy.
+    """Return "f_score", "adjusted_f_score", "pearson" and "l1" of distances, compared with DILCA's without privacy.
 
     Parameters
     ----------
     trial
-        Its result is a `LearnedDistances`.
+        A trial whose result is a `LearnedDistances`.
     context, context_size
-        Of DILCA (see `dilca`); by default what the method's parameters say, or else its own defaults. Instead of
-        "baseline" it takes "relevant-redundant", instead of "baseline-mean-su" "mean-su", and instead of others that it
-        does not know, "max-dependency".
+        The parameters of DILCA (see `dilca`). By default those of the method, or else DILCA's own defaults. In place of
+        "baseline" DILCA gets "relevant-redundant", in place of "baseline-mean-su" it gets "mean-su", and in place of
+        other contexts that it lacks "max-dependency".
 
     Raises
     ------
     InputError
-        If the result is another, or a parameter is wrong.
+        If the result is of another kind, or a parameter is wrong.
     """
     found = trial.result
     if not isinstance(found, LearnedDistances):

@@ -2,19 +2,20 @@
 
 Sources: Chow and Liu 1968 for trees of dependence; the estimates are ours. All of it is post-processing.
 
-A pair's table T is its noisy one, moved as far as its noise leaves open. Its deviation from n p_a p_b, which is what
-independence would give, is shrunk in two ways, and the mean of the two is taken, which errs less than each alone:
+The table T of a pair that is an edge is its noisy table, moved as far as its noise allows. Its deviation from n p_a
+p_b, the table under independence, is shrunk in two ways. The mean of the two results is taken, since it errs less than
+each alone:
 
-- cell by cell: multiplied by v E / (v E + noise) in a cell that E rows are expected in, where v E is the variance that
-  deviations in such a cell have (empirical Bayes, Efron and Morris 1973): the mean of their squares over the table,
-  less that of the noise. Where all deviations together are within two standard deviations of the noise's, nothing is
-  kept;
-- direction by direction: most attributes depend on each other in one or two directions, so that large singular values
-  are kept and those that noise alone would have are not, as is best for the squared error (Gavish and Donoho 2017).
+- cell by cell: multiplied by v E / (v E + noise) in a cell with E expected rows. There v E is the variance of
+  deviations in such a cell (empirical Bayes, Efron and Morris 1973), estimated by the mean of their squares over the
+  table, minus the variance of the noise. Where the energy of all deviations together exceeds that of the noise by at
+  most two standard deviations, nothing is kept;
+- direction by direction: most attributes depend on each other in one or two directions. So large singular values are
+  kept, and those that noise alone would have are not, as is best for the squared error (Gavish and Donoho 2017).
 
-Then counts below 0 are set to 0 and the table is fitted to the marginals by turns (Deming and Stephan 1940). Any other
-pair goes along the path between the two: P(c|a) = sum over b of P(c|b) P(b|a). Attributes of different trees are
-independent.
+Then negative counts are set to 0, and the table is fitted to the marginals, its rows and its columns in turn (Deming
+and Stephan 1940). A pair that is not an edge gets its table along the path between its attributes: P(c|a) = sum over b
+of P(c|b) P(b|a). Attributes of different trees are independent.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from dpframework_distance.estimates import NoisyPair
 Array: TypeAlias = "NDArray[np.float64]"
 Pair: TypeAlias = "tuple[int, int]"
 
-_ROUNDS = 30  # of fitting a table to its marginals
-_SURE = 2.0  # standard deviations of the noise's energy beyond which deviations are taken to be more than noise
+_ROUNDS = 30  # how often the rows and the columns of a table are fitted to its marginals
+_SURE = 2.0  # deviations are more than noise if they exceed its energy by more than this many standard deviations
 
 
 def dependence(table: Array, first: Array, second: Array, variance: float) -> Array:
-    """Return a pair's table with the given marginals, of one sum (see the module)."""
+    """Return the table of a pair with two given marginals, which have the same sum (see the module)."""
     expected = np.outer(first, second) / max(float(first.sum()), 1e-300)
     deviations = table - expected
     ways = (_shrunk_cells(deviations, expected, variance), _shrunk_directions(deviations, variance))
@@ -55,13 +56,13 @@ def _shrunk_cells(deviations: Array, expected: Array, variance: float) -> Array:
 
 
 def _shrunk_directions(deviations: Array, variance: float) -> Array:
-    """Return deviations without row and column sums, their singular values shrunk for the least expected square error.
+    """Return centred deviations, with singular values shrunk for the least expected squared error.
 
-    Of k x l numbers with noise of variance 1 / l, k <= l and b = k / l, a singular value y becomes
-    `sqrt((y**2 - b - 1)**2 - 4 b) / y`, and 0 up to 1 + sqrt(b), where those of noise alone end.
+    In a k x l matrix with noise of variance 1 / l, with k <= l and b = k / l, a singular value y becomes `sqrt((y**2 -
+    b - 1)**2 - 4 b) / y`. It becomes 0 if it is at most 1 + sqrt(b), the largest that noise alone has.
     """
     centred = deviations - deviations.mean(axis=0) - deviations.mean(axis=1, keepdims=True) + deviations.mean()
-    low, high = sorted(length - 1 for length in deviations.shape)  # of directions that are left
+    low, high = sorted(length - 1 for length in deviations.shape)  # the numbers of directions that centring leaves
     left, singular, right = np.linalg.svd(centred, full_matrices=False)
     unit, ratio = math.sqrt(max(variance, 1e-12) * high), low / high
     scaled = singular / unit
@@ -71,7 +72,7 @@ def _shrunk_directions(deviations: Array, variance: float) -> Array:
 
 
 def fit_marginals(table: Array, first: Array, second: Array) -> Array:
-    """Return a table with the given marginals that keeps odds ratios, where it can."""
+    """Return a table with the given marginals that keeps the odds ratios of another, where it can."""
     from dpframework_distance.kernels import fit_to_marginals
 
     found = table + 1e-9 * np.outer(first, second) / max(float(first.sum()), 1e-300)
@@ -82,14 +83,14 @@ def fit_marginals(table: Array, first: Array, second: Array) -> Array:
 @final
 @attrs.frozen(eq=False)
 class Forest:
-    """A model of all attributes' joint distribution.
+    """A model of the joint distribution of all attributes.
 
     Attributes
     ----------
     marginals
-        How many rows each value has, one an attribute; all of one sum.
+        How many rows each value has, one array per attribute. All have the same sum.
     tables
-        The tables of the pairs that are edges (a, b), a < b: shape (codes of a, codes of b), with these marginals.
+        The table of each edge (a, b) with a < b, shape (codes of a, codes of b), with these marginals.
     """
 
     marginals: Sequence[Array]
@@ -97,18 +98,18 @@ class Forest:
 
     @classmethod
     def of(cls, marginals: Sequence[Array], pairs: Mapping[Pair, NoisyPair]) -> Forest:
-        """Estimate each edge's table."""
+        """Return the model with an estimated table for each edge."""
         tables = {
             (a, b): dependence(pair.counts, marginals[a], marginals[b], pair.variance) for (a, b), pair in pairs.items()
         }
         return cls(marginals, tables)
 
     def is_edge(self, one: int, other: int) -> bool:
-        """Return whether the table of two attributes is one of those released."""
+        """Return whether two attributes are joined by an edge, so that their table was released."""
         return (min(one, other), max(one, other)) in self.tables
 
     def given(self, start: int) -> dict[int, Array]:
-        """Return P(b|a) of each other attribute b in the tree of a, shape (codes of a, codes of b)."""
+        """Return P(b|a) for each other attribute b in the tree of a, `start`, shape (codes of a, codes of b)."""
         found: dict[int, Array] = {start: np.eye(len(self.marginals[start]))}
         ahead = [start]
         while ahead:
@@ -123,7 +124,7 @@ class Forest:
         return found
 
     def tables_with(self, start: int) -> dict[int, Array]:
-        """Return the table of an attribute with each other of its tree, that attribute's values in rows."""
+        """Return the table of an attribute with each other one of its tree, with the attribute's values in rows."""
         return {other: self.marginals[start][:, np.newaxis] * given for other, given in self.given(start).items()}
 
 
@@ -139,7 +140,7 @@ def information(table: Array) -> float:
 
 
 def telling(tables: Mapping[int, Array], size: int) -> tuple[int, ...]:
-    """Return the positions of the attributes with most information on a target, `size` at most."""
+    """Return the positions of the attributes with the most information on a target, at most `size` of them."""
     said = {other: information(table) for other, table in tables.items()}
     best = sorted((other for other in said if said[other] > 1e-9), key=lambda other: (-said[other], other))
     return tuple(sorted(best[:size]))

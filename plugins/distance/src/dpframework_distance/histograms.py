@@ -1,8 +1,8 @@
-"""Joint histograms of targets with their contexts, planned for each possible number and released.
+"""Joint histograms of targets with their contexts, planned for each number that may be needed, and released.
 
-One histogram serves two targets that are in each other's contexts. How many are needed is known once contexts are: a
-plan has one branch for each number, or, where there are many, for numbers at most a tenth apart; the smallest number
-that suffices is taken, and the budget dealt out among so many.
+One histogram serves two targets that are in each other's contexts. So how many are needed is known only once contexts
+are. A plan has one branch for each number, or, where there are many numbers, for some that are at most a tenth apart.
+The smallest planned number that suffices is taken, and that many histograms share the budget.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.estimates import NoisyPair
 from dpframework_distance.pair_counts import PairCounts
 
-MOST_RUNGS = 32  # about, of a ladder without large steps
-LARGEST_STEP = 1.1
+MOST_RUNGS = 32  # about how many numbers have a branch if they are many, unless steps would get too large
+LARGEST_STEP = 1.1  # the largest ratio between two such numbers
 
 
 def rungs_between(low: int, high: int, *, every: bool = False) -> list[int]:
-    """Return every number from `low` to `high`, or, where there are many, one at most a tenth larger than the last.
+    """Return all numbers from `low` to `high`, or, if they are many, some that are at most a tenth apart.
 
     Examples
     --------

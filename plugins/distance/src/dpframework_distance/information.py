@@ -1,8 +1,9 @@
 """How well each attribute of a subset is determined by the others, from joint histograms of all subsets.
 
--N H(Y|S) is the sum of f(n) = n log2(n) over the cells of S with Y, less that over the cells of S. Both are sums of one
-subset, whichever of its attributes is the target: so each is found once, for all targets. What is kept is a number a
-subset. Joint histograms are counted and forgotten a part at a time, so that memory does not limit how many there are.
+-N H(Y|S) is the sum of f(n) = n log2(n) over the cells of S with Y, minus the sum over the cells of S. Each is the sum
+of one subset, whichever of its attributes is the target. So it is computed once for all targets, and one number is kept
+per subset. Joint histograms are counted and forgotten a part at a time, so that memory does not limit how many there
+are.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from dpframework_distance.subsets import (
 )
 from dpframework_distance.terms import Terms, sums_over
 
-PART = 1 << 20  # cells of the joint histograms that are counted at once: 4 MiB a block of rows, or about that
-LISTED = 1 << 16  # subsets that are listed at once
+PART = 1 << 20  # about how many cells of joint histograms are counted at once: 4 MiB per block of rows
+LISTED = 1 << 16  # how many subsets are listed at once
 
 
 @functools.cache
@@ -39,7 +40,7 @@ def _binomials(attributes: int, order: int) -> Integers:
 
 
 def positions(attributes: int, members: Integers) -> Integers:
-    """Return the positions of some subsets of attributes among all of their size, in lexicographic order.
+    """Return the positions of some subsets of attributes among all subsets of their size, in lexicographic order.
 
     Examples
     --------
@@ -54,14 +55,14 @@ def positions(attributes: int, members: Integers) -> Integers:
 @final
 @attrs.frozen(eq=False)
 class Sums:
-    """Sums of f, in units, over the cells of each joint histogram of a size and of each with one attribute less.
+    """Sums of f, in units, over the cells of each joint histogram of a size, and of each with one attribute fewer.
 
     Attributes
     ----------
     attributes
-        The number of attributes that they are subsets of.
+        The number of attributes that the subsets are taken from.
     whole, less
-        The sums, in lexicographic order of the subsets.
+        The sums of the subsets of that size, and of those with one attribute fewer, in lexicographic order.
     """
 
     attributes: int
@@ -69,20 +70,20 @@ class Sums:
     less: Integers
 
     def scores(self, contexts: Integers, target: int) -> Integers:
-        """Return -N H(target|context) of some contexts that the target is not in."""
+        """Return -N H(target|context), in units, for some contexts that do not hold the target."""
         held = np.sort(np.column_stack([contexts, np.full(len(contexts), target)]), axis=1)
         return self.whole[positions(self.attributes, held)] - self.less[positions(self.attributes, contexts)]
 
 
 def fill(counts: Counts, begins: Integers, of: Subsets, which: Any, places: Integers, less: Integers) -> Integers:
-    """Return the sum of f over each of some joint histograms, and fill in unknown ones with one attribute less.
+    """Return the sum of f over each of some joint histograms, and fill in unknown sums with one attribute fewer.
 
     Parameters
     ----------
     counts, begins
         The joint histograms, and where each begins.
     of, which
-        The subsets that they are of: some of a layout's.
+        A layout, and which of its subsets the histograms are of.
     places, less
         See `kernels.fill_sums`.
     """
@@ -97,7 +98,7 @@ def fill(counts: Counts, begins: Integers, of: Subsets, which: Any, places: Inte
 
 
 def scores_of(counts: Counts, layout: Subsets, which: Integers, target: int) -> Integers:
-    """Return -N H(target|the others) of some subsets that hold the target, in units, from the counts of all."""
+    """Return -N H(target|the others), in units, of some subsets that hold the target, from the counts of all."""
     held = layout.members[which] == target
     places = np.where(held, np.arange(len(which))[:, None], -1)
     less = np.full(len(which), -1, dtype=np.int64)
@@ -107,9 +108,9 @@ def scores_of(counts: Counts, layout: Subsets, which: Integers, target: int) -> 
 def all_sums(
     engine: Any, rows: Any, of: Sequence[Attribute], order: int
 ) -> Generator[Callable[[Block], NDArray[Any]], NDArray[Any], Sums]:
-    """Yield the counts to be taken, part by part, and return the sums (private side only).
+    """Yield the functions that count, part by part, and return the sums (private side only).
 
-    They are kept, as long as the rows are.
+    The sums are kept as long as the rows are.
     """
     kept, key = engine.kept(rows), (Sums, tuple(a.name for a in of), order)
     if key in kept:
@@ -132,7 +133,7 @@ def all_sums(
 def _parts(of: Sequence[Attribute], order: int) -> Iterator[tuple[Subsets, Callable[[Block], Counts]]]:
     """Yield all subsets in parts whose joint histograms take little memory, each with the function that counts it.
 
-    Where all are few they are kept on the block, for other steps.
+    If there are few cells in all, the histograms are kept on the block, for other steps.
     """
     sizes = tuple(a.size for a in of)
     if number_of_cells(sizes, order) <= PART:

@@ -1,8 +1,8 @@
 """Numba kernels for the joint histograms of many subsets of attributes, and for scores of these histograms.
 
 Symbols: codes[a, i] is row i's code of attribute a; subsets[s] lists the attributes of subset s in increasing order;
-counts[offsets[s] : offsets[s + 1]] is its joint histogram, last attribute fastest. f(n) = n log2(n) comes as
-whole numbers: see `terms.Terms`.
+counts[offsets[s] : offsets[s + 1]] is its joint histogram, the last attribute varying fastest. f(n) = n log2(n) is
+given in whole numbers (see `terms.Terms`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Integers: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
 Counts: TypeAlias = "NDArray[np.int32]"
 
-TINY = 1e-300  # the divisor in place of a sum of 0
+TINY = 1e-300  # the divisor that takes the place of a sum of 0
 
 
 class Room(NamedTuple):
@@ -28,9 +28,9 @@ class Room(NamedTuple):
     prefix
         The cell of each row among the first attributes of a subset, shape (order - 1, rows).
     known
-        Which attributes these are, shape (order,); none (-1) where nothing is known.
+        The attributes whose cells `prefix` holds, shape (order,); -1 where nothing is known.
     tables
-        Four tables with as many cells as the largest joint histogram that is counted in several tables; all 0.
+        Four tables, each with as many cells as the largest joint histogram that is counted in four tables. All are 0.
     """
 
     prefix: NDArray[np.uint32]
@@ -44,9 +44,9 @@ def add_joint_counts(
 ) -> None:
     """Add each row to its cell of every subset's joint histogram.
 
-    Subsets are in lexicographic order: the cells of the first attributes that a subset shares with the one before
-    it are kept. Where tables are small, rows are dealt out to four of them: if many rows in turn fall into one cell, an
-    addition then need not wait for the one before it.
+    Subsets are in lexicographic order, so the cells of the first attributes that a subset shares with the one before it
+    are kept. Where tables are small, rows are dealt out to four of them. If many consecutive rows fall into one cell,
+    an addition then need not wait for the one before it.
     """
     number, order = subsets.shape
     rows = codes.shape[1]
@@ -93,7 +93,7 @@ def add_joint_counts(
 
 @njit(nogil=True, cache=True)
 def _compute(number: int, large: Integers, of_large: Integers) -> Any:
-    """Return f of a large number of rows."""
+    """Return f of a large number of rows, found by bisection."""
     low, high = 0, len(large) - 1
     while low < high:
         middle = (low + high) // 2
@@ -119,9 +119,9 @@ def fill_sums(
 ) -> None:
     """Fill in, for each subset, the sum of f over its joint histogram, and over those with one attribute left out.
 
-    The histogram of subset s begins at begins[s]. The sum with its attribute at a level left out is put at
-    less[places[s, level]], unless it is there already (not negative). A negative place means that nobody needs the sum.
-    `small`, `large` and `of_large` are f of all numbers that occur (see `terms.Terms`).
+    The histogram of subset s begins at begins[s]. The sum with the attribute at a level left out is put at
+    less[places[s, level]], unless it is there already (that is, not negative). A negative place means that nobody needs
+    the sum. `small`, `large` and `of_large` hold f of all numbers that occur (see `terms.Terms`).
     """
     number, order = subsets.shape
     for s in range(number):
@@ -160,7 +160,7 @@ def add_squares(left: Integers, right: Integers, squares: Floats, total: Floats)
 
 @njit(nogil=True, cache=True)
 def fit_to_marginals(table: Floats, first: Floats, second: Floats, rounds: int) -> None:
-    """Multiply the rows of a table, then its columns, to sum to the given marginals, by turns and in place."""
+    """Multiply the rows of a table, then its columns, so that they sum to the given marginals, in turn and in place."""
     height, width = table.shape
     sums = np.empty(width)
     for _ in range(rounds):

@@ -50,7 +50,7 @@ BASELINES = ("baseline", "baseline-mean-su")
 
 @attrs.frozen(eq=False)
 class DistanceLearner:
-    """A miner's parameters, learner on a schema.
+    """A miner's parameters, resolved on a schema.
 
     Attributes and targets are positions in `among`.
 
@@ -59,17 +59,17 @@ class DistanceLearner:
     miner
         The parameters.
     schema
-        The public facts.
+        The public facts about the table.
     among
         The attributes of the metric.
     targets
-        Those whose values' distances are learned.
+        The attributes whose values' distances are learned.
     selection
-        How contexts are chosen, or None for the baseline, which chooses them on the histograms.
+        How contexts are chosen. None for a model, and for the baselines, which choose contexts on the histograms.
     budget
-        The budget.
+        The budget of the run.
     model
-        The model from which distances are learned, if any.
+        The model from which distances are learned. None if contexts are chosen instead.
     """
 
     miner: DPDilca
@@ -103,7 +103,7 @@ class DistanceLearner:
         return not self.miner.sharing and len(self.targets) > 1 and alone
 
     def scope(self, target: int) -> str:
-        """Return the name of a target's scope."""
+        """Return the name of the scope that holds a target's releases."""
         return plan_name("distances", target, self.among)
 
     def part(self, targets: Sequence[int], share: Fraction) -> list[Node]:
@@ -113,7 +113,7 @@ class DistanceLearner:
         if self.selection is not None:
             selections = self.selection.plan(targets, self.budget, share * spent)
         left = share * (1 - spent) if selections else share
-        # of one target alone, histograms of other pairs are never asked for, and need not be counted
+        # with a single target, histograms of other pairs are never asked for, and need not be counted
         alone = next(iter(targets)) if len(self.targets) == 1 and self.selection is not None else None
         counted = histograms.plan(PairCounts(self.among, alone), rungs, self.budget, left, list(selections))
         return [*selections.values(), counted, post("distances", [histograms.step_of(rung) for rung in rungs])]
@@ -138,7 +138,7 @@ class DistanceLearner:
         return contexts, histograms.release(table, self.among, sorted(wanted), rung)
 
     def distances(self, contexts: Chosen, released: Mapping[int, Sequence[NoisyPair]]) -> LearnedDistances:
-        """Turn releases into distances, with marginals estimated from all of them."""
+        """Turn releases into distances. Marginals are estimated from all releases together."""
         every = list({id(pair): pair for pairs in released.values() for pair in pairs}.values())
         estimate = published_estimate
         if self.miner.estimates == "shrunk":
@@ -201,7 +201,7 @@ def attributes_and_targets(miner: DPDilca, schema: Schema) -> tuple[tuple[Attrib
 def _selection_of(
     miner: DPDilca, schema: Schema, among: tuple[Attribute, ...], targets: tuple[int, ...]
 ) -> Selection | None:
-    """Return how contexts are chosen, refusing more joint histograms than memory allows."""
+    """Return how contexts are chosen, None for the baselines. Refuse more joint histograms than memory allows."""
     only = targets[0] if len(targets) == 1 else None
     if miner.context in BASELINES:
         require_few_cells(among, 2, None)

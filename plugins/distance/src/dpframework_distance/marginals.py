@@ -14,7 +14,7 @@ from dpframework_distance.estimates import Conditional, unsure
 
 Array = NDArray[np.float64]
 
-_FAR = 1e3  # standard deviations
+_FAR = 1e3  # the standard deviations beyond which a cut-off normal distribution is close to exponential
 
 
 @final
@@ -25,7 +25,7 @@ class EstimatedRows:
     Attributes
     ----------
     mean, variance
-        Of each value's number of rows, shape (codes,).
+        The mean and the variance of each value's number of rows, shape (codes,).
     """
 
     mean: Array
@@ -33,7 +33,7 @@ class EstimatedRows:
 
 
 def number_of_rows(histograms: Sequence[NoisyHistogram], rows: int | None) -> float:
-    """Return the public number of rows, or else the sum of the histogram with least noise."""
+    """Return the public number of rows, or else the sum of the histogram whose sum has the least noise."""
     if rows is not None:
         return float(rows)
     best = min(histograms, key=lambda one: one.sum_variance)
@@ -43,9 +43,9 @@ def number_of_rows(histograms: Sequence[NoisyHistogram], rows: int | None) -> fl
 def estimate_rows(histogram: NoisyHistogram, rows: float) -> EstimatedRows:
     """Estimate numbers of rows from a noisy histogram, given that none is negative and that they add up to `rows`.
 
-    Taken that all such histograms are equally likely beforehand, and noise is normal: then each number has a normal
-    distribution, cut off below 0, whose mean is shifted so that the means add up to `rows` (the sum is known; what is
-    left of it in single numbers is small, and neglected).
+    It is assumed that all such histograms are equally likely beforehand, and that noise is normal. Then each number has
+    a normal distribution, cut off below 0, whose mean is shifted so that the means add up to `rows`. (The known sum
+    also ties the numbers to each other. That effect on single numbers is small, and neglected.)
     """
     from scipy.optimize import brentq
     from scipy.special import erfcx
@@ -53,15 +53,15 @@ def estimate_rows(histogram: NoisyHistogram, rows: float) -> EstimatedRows:
     deviation = max(histogram.residual_variance, 1e-12) ** 0.5
 
     def cut_off(shift: float) -> tuple[Array, Array]:
-        start = (shift - histogram.counts) / deviation  # where it is cut off
-        far = start > _FAR  # there it is close to exponential
+        start = (shift - histogram.counts) / deviation  # where the distribution is cut off
+        far = start > _FAR  # there the distribution is close to exponential
         hazard = (2 / np.pi) ** 0.5 / erfcx(start / 2**0.5)
         above = np.where(far, 1 / np.maximum(start, _FAR), hazard - start)
         rest = np.where(far, above * above, 1 - hazard * above)
         return deviation * above, deviation**2 * rest
 
     high = float(histogram.counts.max())
-    low = high - rows - 1  # where that count alone has more rows
+    low = high - rows - 1  # with this shift, that count alone has more rows
     while cut_off(high)[0].sum() > rows:
         high = 2 * high - low
     mean, variance = cut_off(brentq(lambda shift: cut_off(shift)[0].sum() - rows, low, high))
@@ -69,7 +69,7 @@ def estimate_rows(histogram: NoisyHistogram, rows: float) -> EstimatedRows:
 
 
 def redrawn(histogram: NoisyHistogram, known: EstimatedRows, draws: int) -> list[EstimatedRows]:
-    """Return estimates again, from the estimated numbers of rows with noise as large as the released."""
+    """Return estimates from the estimated numbers of rows with fresh noise, which is as large as the released noise."""
     rng = np.random.default_rng(0)  # fixed: what follows from releases is the same for everybody
     noise = rng.normal(0.0, np.sqrt(histogram.residual_variance), (draws, len(known.mean)))
     rows = float(known.mean.sum())
@@ -77,7 +77,7 @@ def redrawn(histogram: NoisyHistogram, known: EstimatedRows, draws: int) -> list
 
 
 def shares_in_unknown(known: EstimatedRows, columns: int, unknown: float) -> Conditional:
-    """Return P(y|x) from shares alone, for `columns` values x of unknown attributes (see `unsure`)."""
+    """Return P(y|x) from the shares of y alone, for `columns` values x of unknown attributes (see `unsure`)."""
     total = float(known.mean.sum())
     shares = known.mean / total
     variance = np.minimum(known.variance / total**2, shares * (1 - shares))  # which keeps distances within 1

@@ -1,4 +1,4 @@
-"""A metric between rows, the root of the sum over attributes of squared distances between values."""
+"""A metric between rows: the square root of the sum, over attributes, of squared distances between values."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dpframework.tables import Table, table_from_columns, table_from_frame
 from dpframework_distance.coordinates import coordinates
 from dpframework_distance.distances import LearnedDistances
 
-BLOCK = 1024  # rows: two blocks' distances fit the processor's cache
-MOST_PAIRS = 1 << 27  # that are written out unless asked for: 1 GiB
+BLOCK = 1024  # rows per block: the distances between two blocks fit the processor's cache
+MOST_PAIRS = 1 << 27  # the most distances that are written out unless you ask for more: 1 GiB
 
 #: Rows as a table, a dataframe, columns by name, or an array of codes of shape (rows, attributes).
 RowsLike: TypeAlias = Any
@@ -27,15 +27,15 @@ RowsLike: TypeAlias = Any
 class CategoricalMetric:
     """The distance sqrt(sum over attributes of d(value, value)**2) between rows (Ienco, Pensa and Meo 2012).
 
-    The metric is public, if its distances are; the rows that it is applied to are whoever's they are, and a distance
-    between two of them is not private.
+    The metric is public if its distances are. It does not protect the rows that it is applied to: a distance between
+    two private rows is private, too.
 
     Attributes
     ----------
     distances
-        The learned distances of each attribute's values; the metric looks at these attributes.
+        The learned distances of each attribute's values. The metric looks at these attributes.
     blend
-        Whether each attribute's distances are blended with overlap, 1 between values that differ (see
+        Whether each attribute's distances are blended with overlap, which is 1 between values that differ (see
         `LearnedDistances.blend`).
     """
 
@@ -43,28 +43,28 @@ class CategoricalMetric:
     blend: bool = False
 
     def __attrs_post_init__(self) -> None:
-        """Refuse distances of no attribute."""
+        """Refuse distances of no attribute, and a blend of distances that come without shares."""
         if not len(self.distances):
             raise InputError("a metric needs the distances of at least one attribute")
-        _ = self._matrices  # says what a blend lacks
+        _ = self._matrices  # raises if a blend lacks shares
 
     def __call__(self, one: RowsLike, other: RowsLike) -> float:
         """Return the distance between two rows of codes, as scikit-learn calls a `metric`.
 
-        Give it `algorithm="brute"` too: its trees try a metric on rows of their own first. For many rows `pairwise`
-        (with metric="precomputed") and `embed` are much faster.
+        Also give scikit-learn `algorithm="brute"`, since its trees first try a metric on rows of their own. For many
+        rows `pairwise` (with metric="precomputed") and `embed` are much faster.
 
         Raises
         ------
         InputError
-            If a row has not one code an attribute, or a code is not in its domain.
+            If a row does not have one code per attribute, or a code is not in its domain.
         """
         left, right = (self.encode(np.asarray(row)[np.newaxis]) for row in (one, other))
         return float(self._between(left, right)[0, 0])
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The names of the attributes that it looks at."""
+        """The names of the attributes that the metric looks at."""
         return tuple(self.distances)
 
     def encode(self, rows: RowsLike) -> NDArray[np.int64]:
@@ -73,13 +73,13 @@ class CategoricalMetric:
         Parameters
         ----------
         rows
-            A `Table` with these attributes, a dataframe, a mapping of columns, or such codes already, which may be
+            A `Table` with these attributes, a dataframe, a mapping of columns, or an array of codes. Codes may be
             floats without a fraction, as scikit-learn's `OrdinalEncoder` makes them.
 
         Raises
         ------
         InputError
-            If an attribute lacks, or a value is not in its domain.
+            If an attribute is missing, or a value is not in its domain.
         """
         if not isinstance(rows, Table | np.ndarray | list | tuple):
             if isinstance(rows, Mapping) and (lacking := [name for name in self.attributes if name not in rows]):
@@ -112,9 +112,9 @@ class CategoricalMetric:
     def blocks(
         self, rows: RowsLike, others: RowsLike | None = None, *, block: int = BLOCK
     ) -> Iterator[tuple[slice, slice, NDArray[np.float64]]]:
-        """Yield the distances between blocks of rows, with where they belong, so that memory grows with one block only.
+        """Yield the distances between blocks of rows, with their positions, so that memory grows with one block only.
 
-        Without `others` they are between the rows themselves, and each pair of blocks comes once.
+        Without `others`, the distances are between the rows themselves, and each pair of blocks comes once.
         """
         left = self.encode(rows)
         right = left if others is None else self.encode(others)
@@ -139,16 +139,16 @@ class CategoricalMetric:
         Parameters
         ----------
         rows, others
-            See `encode`; without `others`, the distances between the rows themselves.
+            See `encode`. Without `others`, the distances are between the rows themselves.
         large
             Allow a matrix of more than 2**27 distances (1 GiB in float64).
         dtype
-            The dtype of the matrix: float32 halves it.
+            The dtype of the matrix. float32 halves its size.
 
         Raises
         ------
         InputError
-            If the matrix is that large, and was not asked for.
+            If the matrix is that large, and `large` is not set.
         """
         left = self.encode(rows)
         right = left if others is None else self.encode(others)
@@ -163,7 +163,7 @@ class CategoricalMetric:
     def condensed(self, rows: RowsLike, *, large: bool = False) -> NDArray[np.float64]:
         """Return the distances between the rows in scipy's condensed form, shape (n (n - 1) / 2,).
 
-        As many rows as `pairwise` refuses are refused unless they are asked for with `large`.
+        More than 2**27 distances are refused unless `large` is set.
         """
         codes = self.encode(rows)
         n = len(codes)
@@ -179,7 +179,7 @@ class CategoricalMetric:
     def linkage(self, rows: RowsLike, *, large: bool = False) -> NDArray[np.float64]:
         """Return Ward's clustering of the rows, as scipy's linkage matrix.
 
-        As many rows as `pairwise` refuses are refused unless they are asked for with `large`.
+        More than 2**27 distances are refused unless `large` is set.
         """
         from scipy.cluster.hierarchy import ward
 
@@ -191,7 +191,7 @@ class CategoricalMetric:
         Raises
         ------
         InputError
-            As `pairwise`, or if `number` is not from 1 to the number of rows.
+            If there are too many distances, or if `number` is not from 1 to the number of rows.
         """
         from scipy.cluster.hierarchy import fcluster
 
@@ -201,7 +201,7 @@ class CategoricalMetric:
         if len(codes) == 1:
             return np.zeros(1, dtype=np.int64)
         merges = self.linkage(codes, large=large)
-        last = len(codes) - number - 1  # of those that are made; scipy's own "maxclust" may make more, before 1.14
+        last = len(codes) - number - 1  # the last merge that is made; "maxclust" may make more before scipy 1.14
         height = merges[last, 2] if last >= 0 else -1.0
         return np.asarray(fcluster(merges, height, criterion="distance") - 1, dtype=np.int64)
 
@@ -222,12 +222,12 @@ def whole_numbers(rows: Any, attributes: int) -> NDArray[np.int64]:
     Raises
     ------
     InputError
-        If it is not one of whole numbers, with a column an attribute.
+        If it does not hold whole numbers, with one column per attribute.
     """
     given = np.asarray(rows)
     whole = given.dtype.kind in "iu" or (given.dtype.kind == "f" and bool((given == np.rint(given)).all()))
     if given.ndim != 2 or given.shape[1] != attributes or not whole:
-        raise InputError(f"codes must be whole numbers of shape (rows, {attributes}), one column an attribute")
+        raise InputError(f"codes must be whole numbers of shape (rows, {attributes}), one column per attribute")
     return given.astype(np.int64)
 
 

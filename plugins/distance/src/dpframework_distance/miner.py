@@ -1,16 +1,16 @@
 """DP-DILCA learns distances between the values of categorical attributes from other attributes.
 
 Source: Battaglia, Celano and Pensa, "Differentially Private Distance Learning in Categorical Data" (2021). Claim: pure
-epsilon, or the rho of zCDP; no assumptions. Under replace-one the row count is public; under add-or-remove-one a
-public upper bound on it is needed (`max_rows`), for context selection only.
+epsilon, or the rho of zCDP, without assumptions. Under replace-one the number of rows is public. Under
+add-or-remove-one a public upper bound on it is needed (`max_rows`), for context selection only.
 
 What differs from the paper by default, and why (`DPDilca.published` restores the paper's settings):
 
 - scores of contexts with their exact sensitivity, half of the published one (see `sensitivities`);
-- permute-and-flip instead of the exponential mechanism: never worse (McKenna and Sheldon 2020);
-- the joint histogram of two attributes is released once, though either may be in the other's context;
-- symmetric uncertainties from conditional entropies, with noise on two numbers a pair and not on three;
-- estimates that know of the noise, and distances that know what it hides (see `estimates`);
+- permute-and-flip instead of the exponential mechanism, which is never better (McKenna and Sheldon 2020);
+- the joint histogram of two attributes is released once, though each may be in the other's context;
+- symmetric uncertainties come from conditional entropies, so a pair has the noise of two numbers and not of three;
+- estimates allow for the noise, and distances for what it hides (see `estimates`);
 - where noise would hide what contexts tell, distances come from a forest of a few two-way tables, or from marginals
   alone (see `models` and `auto_context`).
 """
@@ -66,39 +66,40 @@ class DPDilca(Miner):
     Parameters
     ----------
     epsilon
-        The budget of all distances together; or
+        The budget of all distances together, as a pure epsilon. Give either this or `rho`.
     rho
-        the budget in zCDP, for a study with a delta (see `zcdp`). Give one of the two.
+        The budget in zCDP, for a study with a delta (see `zcdp`).
     target
-        The attribute whose values the distances are between; by default every attribute is one.
+        The attribute whose values the distances are between. By default every attribute is a target.
     context
-        "auto": "max-dependency", "tree" (of some attributes, where there are few rows) or "none", whichever fits the
-        budget, the rows and the attributes' sizes, which are public (see `auto_context`). "tree" (a model of all
-        attributes from marginals and the joint histograms of pairs that make a tree, the context those that each say
-        most of the target in it), "none" (the difference of two values' shares of the rows, from all of the budget). As
-        published:
-        "max-dependency" (the attributes that together say most of the target), "max-relevance" (those that each say
-        most), "mean-su" (those of at least mean symmetric uncertainty), "common" (one context for all targets: the k
-        attributes that together say most of all others), or "baseline" and "baseline-mean-su" (all joint
-        histograms first, the context chosen on them as DILCA's RR and M do).
+        "auto": "max-dependency", "tree" (with fewer edges than a tree where there are few rows) or "none", whichever
+        suits the budget, the number of rows and the attributes' sizes, which are public (see `auto_context`). "tree": a
+        model of all attributes, from marginals and the joint histograms of pairs that form a tree; a context holds the
+        attributes that each say most about the target in this model. "none": the difference between two values' shares
+        of the rows, which get the whole budget. As published: "max-dependency" (the attributes that together say most
+        about the target), "max-relevance" (the attributes that each say most about it), "mean-su" (the attributes with
+        at least mean symmetric uncertainty), "common" (one context for all targets: the attributes that together say
+        most about all others), "baseline" and "baseline-mean-su" (all joint histograms are released first, and contexts
+        are chosen on them as DILCA's RR and M do).
     context_size
-        The number of attributes in a context; "mean-su" and the baselines find their own.
+        The number of attributes in a context. "mean-su" and the baselines find their own number.
     context_share
-        The share of the budget that goes to contexts; all of a baseline's goes to histograms, and a tree has shares
-        of its own.
+        The share of the budget that goes to choosing contexts. A baseline spends all of it on histograms, and a tree
+        has shares of its own.
     attributes
-        The attributes to look at, targets and contexts; by default all of the schema's. One with a single value is
-        left out.
+        The attributes to look at, as targets and in contexts. By default all of the schema's. An attribute with a
+        single value is left out.
     selection
         "permute-and-flip" (the default with epsilon) or "exponential" (the only one with rho).
     sensitivity
-        "tight", or "published": the paper's, valid and twice too large; for "mean-su", its entropies too.
+        "tight", or "published": the paper's, which is valid and twice as large. For "mean-su" also the paper's
+        entropies.
     sharing
-        Whether what two targets need (a joint histogram, an entropy) is released once for both.
+        Whether a joint histogram or an entropy that two targets need is released once for both.
     estimates
-        "shrunk", or "published": shares of noisy counts.
+        "shrunk" (see `estimates`), or "published": the shares of noisy counts.
     profiles
-        Whether values are compared by what they go with, P(x|y), instead of the paper's P(y|x), which depends on how
+        Whether values are compared by P(x|y), what they go with, instead of the paper's P(y|x), which depends on how
         common they are (see `estimates`). Nothing more is released.
 
     Examples
@@ -127,11 +128,11 @@ class DPDilca(Miner):
     profiles: bool = attrs.field(default=False, validator=true_or_false, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse two budgets, none, and a selection that the budget's notion of loss has no use for."""
+        """Refuse two budgets or none, and parameters that do not go with each other."""
         if (self.epsilon is None) == (self.rho is None):
             raise InputError("dp-dilca needs a budget: give epsilon, or rho in a study with a delta")
         if self.rho is not None and self.selection == "permute-and-flip":
-            raise InputError("selection 'permute-and-flip' has no better rho than its epsilon; take 'exponential'")
+            raise InputError("selection 'permute-and-flip' has no rho below its epsilon's; take 'exponential'")
         if self.context in MODEL_CONTEXTS and self.as_published:
             raise InputError(
                 f"context '{self.context}' has one model for all targets; leave out sharing = false and the published "
@@ -142,12 +143,12 @@ class DPDilca(Miner):
 
     @property
     def as_published(self) -> bool:
-        """Whether something is asked for that only the published ways to choose contexts have."""
+        """Whether an option is set that only the published ways to choose contexts have."""
         return not self.sharing or "published" in (self.sensitivity, self.estimates)
 
     @classmethod
     def published(cls, epsilon: Any, **changes: Any) -> DPDilca:
-        """Return the miner with the paper's settings, but for the parameters given."""
+        """Return the miner with the paper's settings, except for the given parameters."""
         settings: dict[str, Any] = {
             "context": "max-dependency",
             "selection": "exponential",
@@ -161,7 +162,7 @@ class DPDilca(Miner):
     def zcdp(cls, epsilon: Amount, delta: Amount, **parameters: Any) -> DPDilca:
         """Return the miner with the largest rho that costs at most epsilon at delta.
 
-        A study with that epsilon and delta has room for it, and reports the total in zCDP.
+        A study with this epsilon and delta has room for the miner, and reports the total in zCDP.
 
         Raises
         ------
@@ -211,10 +212,10 @@ class DPDilca(Miner):
         common = cls(16, context="common", context_size=2)
         replaced = of_common_contexts(FEW)[1:]
         found["common"] = Example(Schema(ATTRIBUTES, rows=FEW), common, witnesses=replaced)
-        for context in [c for c in PUBLISHED if c not in ("common", "baseline-mean-su")]:  # of the baselines one
+        for context in [c for c in PUBLISHED if c not in ("common", "baseline-mean-su")]:  # one baseline is enough
             miner = cls(2, target="town", context=context, context_size=2)
             found[context] = Example(counted, miner)
-            if context != "baseline":  # which is the same as published, and for all targets
+            if context != "baseline":  # it is the same as published, and for all targets
                 published = cls.published(2, target="town", context=context, context_size=2)
                 ceiling = published_ceiling(context, published.context_share, FEWEST)
                 found[f"{context}-published"] = Example(counted, published, loose=ceiling)
@@ -239,7 +240,7 @@ class DPDilca(Miner):
         return found
 
     def plan(self, schema: Schema) -> Node:
-        """Plan a model, or else the selection of each context and the joint histograms of targets and contexts."""
+        """Plan a model, or else the selection of contexts and the joint histograms of targets with their contexts."""
         learner = DistanceLearner.of(self, schema)
         if learner.model is not None:
             return learner.model.plan()
@@ -251,11 +252,11 @@ class DPDilca(Miner):
         )
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return no attribute, since codes are enough."""
+        """Return no attribute, since only codes are read."""
         return ()
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the errors of the released counts and scores: for the distances, no bound is known."""
+        """Return the errors of the released counts and scores. For the distances, no bound is known."""
         distances = ErrorBound("distances", None, "", note=NO_BOUND, size=part.size)
         learner = None if part.schema is None else DistanceLearner.of(self, part.schema)
         alone = [] if learner is None or learner.model is None else learner.model.alone.error_bounds(part)

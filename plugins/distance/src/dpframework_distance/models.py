@@ -1,14 +1,16 @@
 """Distances from marginals or from a forest of two-way tables, the contexts "none" and "tree".
 
-The whole budget is spent once, for all targets: on the marginals of all attributes; in a tree, also on selecting edges
-and on their joint histograms. Contexts, and distances, are read off the model that these make (see `forest`).
+The whole budget is spent once, for all targets. Without a context it goes to the marginals of the targets. In a tree it
+goes to the marginals of all attributes, to selecting edges and to the joint histograms of the edges. Contexts and
+distances are read off the model that these make (see `forest`).
 
-A model knows of less dependence than there is: of none along a path but what its edges pass on, of none at all outside
-of a tree; and a context is chosen for what it tells. So the distances are those to be expected if P(y|x) varies about
-what the model says (see `estimates.unsure`): by a share u of what it could, where nothing else is known, and half of it
-along a path; not at all on an edge. A context that lacks attributes is filled up with such unknown ones. The more
-attributes there are, the more do the best of them tell: u is a 200th of their number, .15 at most (from Adult, Mushroom
-and Cmc; docs/distances.md has other tables). Where distances are no more than noise, shares alone are taken (`doubt`).
+A model knows of less dependence than there is. Along a path it knows only of what the edges pass on, and outside of a
+tree of none. Yet a context is chosen for what it tells. So the distances are those to be expected if P(y|x) varies
+about what the model says (see `estimates.unsure`): by a share u of what it could vary by, where nothing else is known,
+by half of that along a path, and not at all on an edge. A context that lacks attributes is filled up with such unknown
+ones. The more attributes there are, the more do the best of them tell. So u is a 200th of their number, at most .15
+(from Adult, Mushroom and Cmc; docs/distances.md has other tables). Where distances are no more than noise, distances
+from shares alone are taken if they differ more (`doubt`).
 """
 
 from __future__ import annotations
@@ -38,9 +40,9 @@ from dpframework_distance.forest import Forest, telling
 from dpframework_distance.marginals import EstimatedRows
 from dpframework_distance.pair_counts import PairCounts
 
-EDGES_SHARE = 1 - auto_context.TREE  # of the budget
-UNKNOWN = 0.005  # of what P(y|x) could vary by: how much of it each attribute adds that could be in a context
-MOST_UNKNOWN = 0.15
+EDGES_SHARE = 1 - auto_context.TREE  # the share of the budget that selects edges
+UNKNOWN = 0.005  # how much each attribute that could be in a context adds to u (see the module)
+MOST_UNKNOWN = 0.15  # the largest u
 
 
 @final
@@ -51,19 +53,19 @@ class DistanceModel:
     Attributes
     ----------
     schema
-        The public facts.
+        The public facts about the table.
     among
         The attributes of the metric.
     targets
-        The positions of those whose values' distances are learned.
+        The positions of the attributes whose values' distances are learned.
     number
         The number of edges: 0 for marginals alone.
     size
         The most attributes of a context.
     profiles
-        Whether P(x|y) is compared.
+        Whether values are compared by P(x|y) instead of P(y|x).
     budget
-        The budget.
+        The budget of the run.
     """
 
     schema: Schema
@@ -114,18 +116,18 @@ class DistanceModel:
 
     @property
     def _attributes(self) -> tuple[Attribute, ...]:
-        """All attributes, or the targets alone without a context."""
+        """All attributes, or only the targets if there is no context."""
         return self.among if self.number else tuple(self.among[t] for t in self.targets)
 
     @property
     def alone(self) -> OneWayMarginals:
-        """The one-way marginals, of all attributes or of the targets."""
+        """The one-way marginals of all attributes, or only of the targets if there is no context."""
         return OneWayMarginals(self._attributes, self.budget.zcdp, self.schema.rows)
 
     def _beyond_noise(
         self, target: int, forest: Forest, others: Sequence[Forest], known: EstimatedRows, histogram: NoisyHistogram
     ) -> ValueDistances:
-        """Return distances from the model, or from shares alone where those are no more than noise (see `doubt`)."""
+        """Return distances from the model, or from shares alone if the model's are no more than noise (see `doubt`)."""
         found, shares = self._distances(target, forest, known), known.mean / known.mean.sum()
         again = []
         if found.context and len(shares) > 2:
@@ -153,11 +155,11 @@ class DistanceModel:
 
     @property
     def _unknown(self) -> float:
-        """How much P(y|x) is thought to vary where nothing is known of it."""
+        """The share u of what P(y|x) could vary by, where nothing is known about it (see the module)."""
         return min(UNKNOWN * len(self.among), MOST_UNKNOWN)
 
     def _rest(self, known: EstimatedRows, found: int) -> list[Conditional]:
-        """Return expected conditionals for the attributes that a context lacks, of average size."""
+        """Return the expected conditionals of the attributes that a context lacks, for attributes of average size."""
         lacking = min(self.size, len(self.among) - 1) - found
         if lacking <= 0:
             return []
@@ -166,6 +168,6 @@ class DistanceModel:
 
 
 def _shares(table: Array, unknown: float = 0) -> Conditional:
-    """Return the shares P(y|x) of each column, values y in rows."""
+    """Return the shares P(y|x) in each column x of a table that has the values y in rows."""
     shares = table / table.sum(axis=0).clip(1e-300)
     return unsure(shares, 0 * shares, unknown)

@@ -35,11 +35,11 @@ def dilca(
     Parameters
     ----------
     table
-        The rows, read freely.
+        The rows, which are read freely.
     context
         "mean-su" (DILCA's M), "relevant-redundant" (its RR), "max-relevance" or "max-dependency".
     context_size
-        The number of attributes in a context, for the last two.
+        The number of attributes in a context, for "max-relevance" and "max-dependency".
     target, attributes, profiles
         See `DPDilca`.
 
@@ -96,6 +96,6 @@ def _scores(
 
 
 def _largest(scores: dict[tuple[int, ...], float], number: int) -> tuple[int, ...]:
-    """Return the attributes of the best contexts."""
+    """Return the attributes of the contexts with the largest scores."""
     best = sorted(scores, key=lambda context: -scores[context])[:number]
     return tuple(sorted(k for context in best for k in context))

@@ -18,14 +18,14 @@ from dpframework_distance.subsets import Counts, count_once, subsets
 @final
 @attrs.frozen
 class PairCounts(CellCounts):
-    """The joint histogram of two attributes that are given at run time (`pair`, by name).
+    """The joint histogram of two attributes that are named at run time (`pair`).
 
     Attributes
     ----------
     of
         The attributes of the metric.
     target
-        The position of one of the two, where that is known beforehand.
+        The position of one of the two, if it is known beforehand.
     """
 
     name = "pair-counts"
@@ -34,19 +34,19 @@ class PairCounts(CellCounts):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Any two of them."""
+        """The names of all attributes that the pair may be of."""
         return tuple(a.name for a in self.of)
 
     @property
     def text(self) -> str:
-        """Name the target, if there is one."""
+        """Name the target, if it is known beforehand."""
         if self.target is None:
             return "joint histogram of a target and an attribute of its context"
         return f"joint histogram of {self.of[self.target].name} and an attribute of its context"
 
     @property
     def answer_length(self) -> int:
-        """The largest number of cells."""
+        """The most cells that the histogram of a pair may have."""
         sizes = [a.size for a in self.of]
         if self.target is None:
             return math.prod(sorted(sizes)[-2:])

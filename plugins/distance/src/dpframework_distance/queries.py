@@ -24,7 +24,7 @@ from dpframework_distance.terms import UNITS, Terms
 @final
 @attrs.frozen(eq=False, repr=False)
 class Contexts(Sequence[tuple[str, ...]]):
-    """Candidate contexts, named on demand, since there may be very many.
+    """Candidate contexts, which are named on demand, since there may be very many.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class _SubsetScores(OfEntropies, CandidateScores):
     context_size
         The number of attributes in a context.
     bounds
-        What is public of the number of rows.
+        The public facts about the number of rows.
     """
 
     of: tuple[Attribute, ...] = attrs.field(converter=as_attributes)
@@ -74,19 +74,19 @@ class _SubsetScores(OfEntropies, CandidateScores):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """All of the metric's."""
+        """The names of all attributes of the metric."""
         return tuple(a.name for a in self.of)
 
     @property
     def text(self) -> str:
-        """Name the size, and the targets of the contexts."""
+        """Name the size of the contexts, and their targets."""
         what = "attribute" if self.context_size == 1 else f"set of {self.context_size} attributes"
         return f"information of each {what} on {self._determined}"
 
     @property
     @abc.abstractmethod
     def _determined(self) -> str:
-        """The targets of a context, for a reader."""
+        """The words for the targets of a context."""
 
     @property
     def answer_length(self) -> int:
@@ -104,17 +104,17 @@ class _SubsetScores(OfEntropies, CandidateScores):
 @final
 @attrs.frozen
 class ContextScores(_SubsetScores):
-    """-N H(Y|S), N times the paper's I'(Y, S), which says how well each context S of a size determines the target Y.
+    """-N H(Y|S), N times the paper's I'(Y, S): how well each context S of a given size determines the target Y.
 
-    The largest is that of the largest mutual information with the target. What has been chosen before is given at run
-    time (`chosen`), and is in no candidate.
+    The context with the largest score has the largest mutual information with the target. The attributes that were
+    chosen before are given at run time (`chosen`), and are in no candidate.
 
     Attributes
     ----------
     target
         The position of Y among the attributes.
     alone
-        Whether there is no other target, whose scores would need the same joint histograms.
+        Whether this is the only target. Otherwise others need the same joint histograms for their scores.
     """
 
     name = "context-scores"
@@ -138,7 +138,7 @@ class ContextScores(_SubsetScores):
         return Contexts(self.of, self._contexts(inputs))
 
     def _contexts(self, inputs: Mapping[str, Any]) -> NDArray[np.int64]:
-        """Return the contexts without attributes that were chosen before, in the order of those with the target."""
+        """Return the contexts without attributes that were chosen before, in the order of the answer."""
         every = self._subsets(self.context_size).members
         barred = self._find_chosen(inputs)
         barred[self.target] = True
@@ -165,7 +165,7 @@ class ContextScores(_SubsetScores):
     def counting(
         self, engine: Any, rows: Any, **inputs: Any
     ) -> Generator[Callable[[Block], NDArray[Any]], NDArray[Any], NDArray[np.float64]]:
-        """Return the scores. Several targets use counts that are made once for all of them."""
+        """Return the scores. If there are several targets, the counts are made once for all of them."""
         if self.alone:
             alone: NDArray[np.float64] = yield from super().counting(engine, rows, **inputs)
             return alone
@@ -185,11 +185,12 @@ class CommonContextScores(_SubsetScores):
     _determined = "all others"
 
     def _declare(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:
-        """Return the changes of one term (see `sensitivities`). Here are m terms, k of them of attributes in S.
+        """Return the changes of the sum, from those of one term (see `sensitivities`).
 
-        A row that is added lowers the terms of Y not in S by g(n_S) - g(n_SY) and those of Y in S by g(n of S without
-        Y) - g(n_S). With a = g(n_S) the first are at most a each and the second at most G - a each, so together at most
-        (m - k) a + k (G - a), for a in [0, G] at most max(m - k, k) G.
+        There are m terms, k of them for attributes Y in S. An added row lowers the terms with Y not in S by g(n_S) -
+        g(n_SY), and those with Y in S by g(n of S without Y) - g(n_S). With a = g(n_S), the former are at most a each
+        and the latter at most G - a each. So together they are at most (m - k) a + k (G - a), which is at most max(m -
+        k, k) G for a in [0, G].
         """
         return bounds.of_common_scores([a.size for a in self.of], self.context_size)
 
@@ -226,21 +227,21 @@ class CommonContextScores(_SubsetScores):
 
 @attrs.frozen
 class _PairEntropies(OfEntropies):
-    """Entropies of all attributes, and of some pairs of them, that symmetric uncertainties are made of.
+    """Entropies of all attributes and of some pairs of them, from which symmetric uncertainties are computed.
 
     Attributes
     ----------
     of
         The attributes of the metric.
     target
-        The position of the attribute whose pairs they are; None for all pairs.
+        The position of the attribute whose pairs are asked for; None for all pairs.
     bounds
-        What is public of the number of rows.
+        The public facts about the number of rows.
     """
 
     integer = False
-    of_all: ClassVar[str]  # what is asked beside the entropies of attributes, for a reader
-    of_target: ClassVar[str]  # the same where there is a target
+    of_all: ClassVar[str]  # the words for what is asked besides the entropies of attributes
+    of_target: ClassVar[str]  # the same words if there is a target
     of: tuple[Attribute, ...] = attrs.field(converter=as_attributes)
     target: int | None
     bounds: RowBounds
@@ -253,12 +254,12 @@ class _PairEntropies(OfEntropies):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """All of them."""
+        """The names of all attributes of the metric."""
         return tuple(a.name for a in self.of)
 
     @property
     def answer_length(self) -> int:
-        """One an attribute, one a pair."""
+        """One number per attribute, and one per pair."""
         return len(self.of) + len(self._layout.members)
 
     @property
@@ -267,7 +268,7 @@ class _PairEntropies(OfEntropies):
 
     @property
     def listed(self) -> list[tuple[int, int]]:
-        """The pairs, by position, in the order of the answer."""
+        """The pairs, as positions of attributes, in the order of the answer."""
         return [(a, b) for a, b in self._layout.members.tolist()]
 
     def count(self, block: Block, **inputs: Any) -> Counts:
@@ -279,11 +280,11 @@ class _PairEntropies(OfEntropies):
         return self._layout.tables(self.of)
 
     def _entropies(self, counts: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return N H of each attribute and of each pair, in units."""
+        """Return N H of each attribute and of each pair, as whole numbers of units (see `terms`)."""
         layout = self._layout
         alone = []
         for k in range(len(self.of)):
-            other = self.target if self.target not in (None, k) else int(k == 0)  # any that k makes a listed pair with
+            other = self.target if self.target not in (None, k) else int(k == 0)  # any that forms a listed pair with k
             alone.append(layout.histogram(counts, k, other).sum(axis=1))
         rows = alone[0].sum(keepdims=True)
         f = Terms.of(rows, counts, *alone)
@@ -301,7 +302,7 @@ class _PairEntropies(OfEntropies):
 @final
 @attrs.frozen
 class Entropies(_PairEntropies):
-    """N H of each attribute, then of each of some pairs, as published."""
+    """N H of each attribute, then of each pair that is asked for, as published."""
 
     name = "entropies"
     scored_formulas = (ENTROPY,)
@@ -323,11 +324,11 @@ class Entropies(_PairEntropies):
 @final
 @attrs.frozen
 class ConditionalEntropies(_PairEntropies):
-    """N H of each attribute, weighted, then N H(b|a) of each of some pairs, b being the target where there is one.
+    """N H of each attribute, weighted, then N H(b|a) of each pair, where b is the target if there is one.
 
-    A pair's mutual information is H(b) - H(b|a): with noise on two numbers, not on three. Entropies of attributes are
-    needed for many pairs (weight 2), or, other than the target's, for a denominator only (weight 1/4): the larger its
-    weight, the smaller the noise of a number next to that of the others.
+    A pair's mutual information is H(b) - H(b|a), so it has the noise of two numbers and not of three. An attribute's
+    entropy is needed for many pairs (weight 2), or for all pairs with the target (weight 1), or only for one
+    denominator (weight 1/4). The larger the weight of a number, the smaller is its noise compared with the others.
     """
 
     name = "conditional-entropies"

@@ -1,7 +1,7 @@
 """The ways to choose contexts, with the plan and the releases of each.
 
-Attributes and targets are positions among the attributes that are looked at. Each context with one of its targets needs
-a joint histogram: a selection also says how many those may be.
+Attributes and targets are given as positions among the attributes that are looked at. Each attribute of a context needs
+a joint histogram with the context's target. A selection also says how many histograms there may be.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ Chosen: TypeAlias = "dict[int, tuple[int, ...]]"
 
 
 def plan_name(what: str, target: int, among: Sequence[Attribute]) -> str:
-    """Return a target's name in a plan, which accepts few characters. A changed name gets the target's number."""
+    """Return a target's name in a plan, which accepts few characters.
+
+    A name that is changed gets the target's number.
+    """
     text = f"{what} of {among[target].name}"
     safe = re.sub(r"[^A-Za-z0-9 ._=+-]", "_", text)
     return safe if safe == text else f"{safe} - {target + 1} of {len(among)}"
@@ -61,7 +64,7 @@ class Selection(abc.ABC):
         return self._of_size(number, 1, others)
 
     def _of_size(self, number: int, least: int, most: int) -> tuple[int, int]:
-        """Return the same for contexts of a size, where a pair of targets may be in each other's contexts."""
+        """Return the same for contexts of `least` to `most` attributes. Two targets may be in each other's contexts."""
         return max(least, -(-number * least // 2)), min(number * most, math.comb(len(self.among), 2))
 
     @property
@@ -72,7 +75,7 @@ class Selection(abc.ABC):
 @final
 @attrs.frozen
 class AllOthers(Selection):
-    """The context of a target is every other attribute, with nothing to choose."""
+    """A selection with nothing to choose, since the context of a target is every other attribute."""
 
     def plan(self, targets: Sequence[int], budget: DistanceBudget, share: Fraction) -> Mapping[str, Node]:
         """Plan nothing."""
@@ -83,16 +86,16 @@ class AllOthers(Selection):
         return {t: tuple(k for k in range(len(self.among)) if k != t) for t in targets}
 
     def least_and_most(self, number: int) -> tuple[int, int]:
-        """Return the pairs of all targets with all others."""
+        """Return the number of pairs of all targets with all others, as the fewest and as the most."""
         others = len(self.among) - 1
         return self._of_size(number, others, others)
 
 
 @attrs.frozen
 class _OfSize(Selection):
-    """Contexts of a size, chosen by their information on a target.
+    """Contexts of a given size, chosen by their information on a target.
 
-    Each target has its own, selected with an equal share of the budget.
+    Each target has a context of its own, selected with an equal share of the budget.
 
     Attributes
     ----------
@@ -101,7 +104,7 @@ class _OfSize(Selection):
     bounds
         The public facts about the number of rows.
     alone
-        Whether there is a single target, whose joint histograms no other one needs.
+        Whether there is a single target, so that no other target needs the same joint histograms.
     """
 
     size: int
@@ -109,7 +112,7 @@ class _OfSize(Selection):
     alone: bool
 
     def least_and_most(self, number: int) -> tuple[int, int]:
-        """Return the pairs of targets with contexts of that size."""
+        """Return the numbers of pairs of targets with contexts of the given size."""
         return self._of_size(number, self.size, self.size)
 
     def plan(self, targets: Sequence[int], budget: DistanceBudget, share: Fraction) -> Mapping[str, Node]:
@@ -136,7 +139,7 @@ class _OfSize(Selection):
 @final
 @attrs.frozen
 class MaxDependency(_OfSize):
-    """The attributes that together say most of the target, selected at once."""
+    """The attributes that together say most about the target, selected in one step."""
 
     def _selection(self, target: int, budget: DistanceBudget, share: Fraction) -> Node:
         scores = ContextScores(self.among, self.size, self.bounds, target, self.alone)
@@ -150,7 +153,7 @@ class MaxDependency(_OfSize):
 @final
 @attrs.frozen
 class MaxRelevance(_OfSize):
-    """The attributes that each say most of the target, selected one after another."""
+    """The attributes that each say most about the target, selected one after another."""
 
     def _selection(self, target: int, budget: DistanceBudget, share: Fraction) -> Node:
         scores = ContextScores(self.among, 1, self.bounds, target, self.alone)
@@ -166,14 +169,14 @@ class MaxRelevance(_OfSize):
 @final
 @attrs.frozen
 class Common(Selection):
-    """One context for all targets, the attributes that together say most of all others.
+    """One context for all targets: the attributes that together say most about all others.
 
     It is selected once, with the whole share of the budget.
 
     Attributes
     ----------
     size, bounds
-        See `_OfSize`.
+        The number of attributes in the context, and the public facts about the number of rows.
     """
 
     size: int
@@ -185,12 +188,12 @@ class Common(Selection):
         return {"common context": step("common context", scores, budget.selector(share))}
 
     def release(self, table: PrivateTable, targets: Sequence[int]) -> Chosen:
-        """Release the context. A target in it keeps the other attributes."""
+        """Release the context. A target that is in it has the other attributes as its context."""
         common = [self._position[name] for name in table.release("common context")]
         return {t: tuple(sorted(k for k in common if k != t)) for t in targets}
 
     def least_and_most(self, number: int) -> tuple[int, int]:
-        """Return the pairs of attributes of the context with all, which are targets."""
+        """Return the number of pairs of an attribute in the context with any other, since all are targets."""
         pairs = self.size * (len(self.among) - self.size) + math.comb(self.size, 2)
         return pairs, pairs
 
@@ -198,7 +201,7 @@ class Common(Selection):
 @final
 @attrs.frozen
 class MeanSU(Selection):
-    """The attributes of at least mean symmetric uncertainty with the target, from noisy entropies.
+    """The attributes whose symmetric uncertainty with the target is at least the mean, from noisy entropies.
 
     Attributes
     ----------
@@ -213,7 +216,7 @@ class MeanSU(Selection):
         return {"entropies": step("entropies", self._entropies(targets), budget.measurer(share))}
 
     def release(self, table: PrivateTable, targets: Sequence[int]) -> Chosen:
-        """Release the entropies, which give symmetric uncertainties, 0 for pairs that nobody asked for."""
+        """Release the entropies, and choose contexts by the symmetric uncertainties that follow from them."""
         entropies = np.asarray(table.release("entropies"), dtype=np.float64)
         su = su_matrix(*self._entropies(targets).read(entropies))
         return {target: above_the_mean(su, target) for target in targets}

@@ -5,44 +5,46 @@ Everything is kept unnormalised, as a sum over counts: with f(n) = n log2(n) and
     N H(X)     = f(N) - sum over x of f(n_x)
     -N H(Y|S)  = sum over s, y of f(n_sy) - sum over s of f(n_s)        (N I'(Y, S) of the paper)
 
-since a public N is a factor that no choice depends on, and without it nothing here needs N to be known. Let
-g(n) = f(n + 1) - f(n), which grows in n from g(0) = 0, and G(N) = g(N - 1) = f(N) - f(N - 1) = N L(N).
+A public N is a factor that no choice depends on, and without it nothing here needs to know N. Let g(n) = f(n + 1) -
+f(n), which grows in n from g(0) = 0, and G(N) = g(N - 1) = f(N) - f(N - 1) = N L(N).
 
 Adding a row to one of N - 1 changes
 
 - N H(X) by g(N - 1) - g(n_x), which lies in [0, G(N)]: never downwards;
 - -N H(Y|S) by g(n_sy) - g(n_s), which lies in [-G(N), 0], since n_sy <= n_s <= N - 1: never upwards.
 
-So both are monotonic with sensitivity G(R) where no table has more than R rows. A replacement is a removal and an
-addition: it changes either by something in [0, G] and something in [-G, 0], by at most G(N). All three bounds are
-attained: N - 1 equal rows, and one row that enters or leaves a value of its own. Two candidates' scores move apart by
-at most 2 G(N) (one of them up, the other down), and that is attained too.
+So both are monotonic, with sensitivity G(R) if no table has more than R rows. A replacement is a removal and an
+addition. It changes either number by something in [0, G] and something in [-G, 0], and so by at most G(N). All three
+bounds are attained, by N - 1 equal rows and one row that enters or leaves a value of its own. The scores of two
+candidates move apart by at most 2 G(N) (one up, the other down), and that is attained too.
 
 The published bounds are 1 / ln 2 + log2(N), a little above G(N), for the entropy, and twice that for I' (theorems 5 to
-7, times N): the two entropies that make up I' are not free to change in opposite ways.
+7, times N). But the two entropies that make up I' cannot change in opposite ways.
 
-For symmetric uncertainties the entropies of attributes are released with weights w_X, and N H(Y|X) for some pairs. A
-row that is added raises N H(X) by G - g(n_X) and each of the p_X conditional entropies given X by at most g(n_X):
-together, in the l1 norm, by at most max(w_X, p_X) G. Under replace-one each number changes by at most G.
+For symmetric uncertainties, the entropies of attributes are released with weights w_X, and N H(Y|X) for some pairs. An
+added row raises N H(X) by G - g(n_X), and each of the p_X conditional entropies given X by at most g(n_X). Together
+that is at most max(w_X, p_X) G in the l1 norm. Under replace-one each number changes by at most G.
 
-**Several rows of one unit** (`RowBounds.of_group`). Let up to k rows be added, to at most R. All entropies still grow,
-N H(X) by at most B(v) = `queries.entropy_change` for the v values of X, and so does N H(Y|S) with those of Y. A score
-falls by at most that. Tables that differ by rows that leave and rows that come both are what they share with up to k
-rows added, so a number changes by at most B(v) between them.
+**Several rows of one unit** (`RowBounds.of_group`). Let up to k rows be added, so that there are at most R. All
+entropies still grow: N H(X) by at most B(v) = `queries.entropy_change` for the v values of X, and N H(Y|S) by at most
+the bound for the values of Y. A score falls by at most that. If rows leave and others come, both tables consist of the
+rows that they share and up to k more. So a number changes by at most B(v) between them.
 
-Let h be the same for any number of values, N H(X) grow by u, and A = h(N, k) - u the sum over the values of X of h(n_x,
-k_x). Each N H(Y|X) grows by at most A, and by at most B of Y. So the weighted numbers of X change together by at most
+Let h be that bound for any number of values, let N H(X) grow by u, and let A = h(N, k) - u, which is the sum of h(n_x,
+k_x) over the values of X. Each N H(Y|X) grows by at most A, and by at most B of Y. So the weighted numbers of X change
+together by at most
 
     w_X u + the sum over Y of min(h - u, B(v_Y)),    0 <= u <= B(v_X),
 
-which is piecewise linear in u (of squares, piecewise convex): largest at an end or where a minimum changes. Likewise a
-common context's score falls, with a for the A of all its attributes, by at most the sum of min(a, B(v_Y)) over the
-attributes that it lacks and of min(h - a, B(v_Y)) over those that it has, 0 <= a <= h.
+which is piecewise linear in u (for squares, piecewise convex), and so largest at an end or where a minimum changes.
+Likewise, with a for the A of all its attributes, a common context's score falls by at most the sum of min(a, B(v_Y))
+over the attributes that it lacks and of min(h - a, B(v_Y)) over those that it has, for 0 <= a <= h.
 
-None of what holds for one row needs more of f than that g grows. So f is kept as a sum of g rounded to multiples of
-2**-22, for which all of it holds as it stands (`terms.py`). For several rows, B needs f itself: the 2 k increments of f
-in it are at most k units off, by which it is raised. Sums of rounded terms are exact: what floating point rounds
-afterwards, the last weight and division, is far below the step that every mechanism's lattice allows for.
+What holds for one row needs no more of f than that g grows. So f is kept as a sum of values of g that are rounded to
+multiples of 2**-22, for which all of it holds unchanged (`terms.py`). For several rows, B needs f itself. The 2 k
+increments of f in it are off by at most k units together, and B is raised by that. Sums of rounded terms are exact.
+What floating point rounds afterwards, the last weight and division, is far below the step that every mechanism's
+lattice allows for.
 """
 
 from __future__ import annotations
@@ -96,7 +98,7 @@ def _entropy(counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
     return -_score(counts, parameters)
 
 
-#: N H(X) as a formula of one part, with the values of X as classes: the sum of several such scores in this form.
+#: N H(X) as a formula of one part, with the values of X as classes. With several parts it is a sum of entropies.
 ENTROPY = score_claims(
     "entropy",
     Parts(x_log2_x(rows_of_part) - sum_over_classes(x_log2_x(n))),
@@ -108,7 +110,7 @@ ENTROPY = score_claims(
 
 
 def _in_units_above(value: float) -> Fraction:
-    """Return a bound on real numbers as one on rounded ones."""
+    """Return a bound on real numbers, rounded up to a bound on whole numbers of units."""
     return Fraction(math.ceil(value * UNITS), UNITS)
 
 
@@ -132,12 +134,12 @@ class RowBounds:
     replaced
         The largest number of rows under replace-one.
     added
-        The largest number of rows of either neighbour under add-or-remove-one; None where only the exact number is
-        public, which that relation keeps secret.
+        The largest number of rows of either neighbour under add-or-remove-one. None if only the exact number is public,
+        which that relation keeps private.
     published
-        Whether the paper's bounds are declared instead (replace-one only).
+        Whether the paper's bounds are declared (replace-one only).
     group
-        How many rows one unit may have: so many are added, or leave while as many come.
+        How many rows one unit may have. Up to this many rows are added, or leave while as many others come.
     """
 
     replaced: int
@@ -167,20 +169,20 @@ class RowBounds:
         return cls(schema.row_bound, None if published else added, published)
 
     def of_group(self, rows: int) -> RowBounds | None:
-        """Return the bounds for a unit of several rows, or None for published ones, which do not cover that."""
+        """Return the bounds for a unit of several rows, or None for published bounds, which do not cover that."""
         if self.published:
             return None
         added = self.added
-        if added is not None and added > self.replaced:  # beside an exact number, all rows of the unit may come
+        if added is not None and added > self.replaced:  # if the exact number is public too, a whole unit may come
             added = max(added, self.replaced + rows)
         return attrs.evolve(self, added=added, group=rows)
 
     def changes(self, rows: int, values: int | None) -> Fraction:
-        """Return the bound B for an attribute of `values` values (None for any number), in at most `rows` rows."""
+        """Return the bound B for an attribute with `values` values (None for any number), in at most `rows` rows."""
         return _changes(self.published, self.group, rows, values)
 
     def _scores(self, change: Callable[[int], Fraction]) -> tuple[Sensitivity, ...]:
-        """Return the sensitivity of scores that fall by at most a bound, on tables with a bound on the rows."""
+        """Return the sensitivity of scores that never rise, from a bound on their fall for a number of rows."""
         factor = 2 if self.published else 1
         source = "theorems 6 and 7 of the paper" if self.published else "conditional entropies: sensitivities.py"
         added = None if self.added is None else change(self.added) * factor
@@ -208,7 +210,7 @@ class RowBounds:
         return self._scores(change)
 
     def of_entropies(self, sizes: Sequence[int]) -> tuple[Sensitivity, ...]:
-        """Return the sensitivities of a vector of N H, given the values of each. All of them can change at once."""
+        """Return the sensitivities of a vector of N H, given the number of values of each. All can change at once."""
 
         def change(rows: int, power: int) -> Fraction:
             return sum((self.changes(rows, size) ** power for size in sizes), Fraction(0))
@@ -219,7 +221,7 @@ class RowBounds:
     def of_conditional_entropies(
         self, weights: Sequence[Fraction], sizes: Sequence[int], given: Sequence[Sequence[int]]
     ) -> tuple[Sensitivity, ...]:
-        """Return the sensitivities of weighted N H(X), and of N H(Y|X) for the values of each Y in `given` of X."""
+        """Return the sensitivities of weighted N H(X) and of N H(Y|X). `given` holds the values of each Y, by X."""
 
         def together(rows: int, power: int) -> Fraction:
             total = Fraction(0)
@@ -245,7 +247,7 @@ class RowBounds:
     def _vector(
         self, added: Callable[[int, int], Fraction], replaced: Callable[[int, int], Fraction], source: str
     ) -> tuple[Sensitivity, ...]:
-        """Return the sensitivities of a vector that only grows, from its changes' powers added up."""
+        """Return the sensitivities of a vector that only grows, from bounds on the sums of powers of its changes."""
         return tuple(
             Sensitivity(
                 norm,
@@ -260,7 +262,7 @@ class RowBounds:
 
 @functools.lru_cache(maxsize=4096)
 def _changes(published: bool, group: int, rows: int, values: int | None) -> Fraction:
-    """Return `RowBounds.changes`, computed once for attributes of one size."""
+    """Return `RowBounds.changes`, computed once for all attributes of one size."""
     if published:
         return _in_units_above(published_entropy_change(rows))
     off = 0 if group == 1 else Fraction(group, UNITS)
@@ -274,14 +276,17 @@ class OfEntropies(Query):
 
     @abc.abstractmethod
     def _declare(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:
-        """Return its sensitivities for some bounds."""
+        """Return the query's sensitivities for some bounds."""
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See the module."""
+        """The sensitivities for the query's bounds (see the module)."""
         return self._declare(self.bounds)
 
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """Return no better bound where the published ones are asked for, which do not cover several rows."""
+        """Return the sensitivities for a unit of several rows.
+
+        None are known for published bounds, which do not cover it.
+        """
         bounds = self.bounds.of_group(rows)
         return () if bounds is None else self._declare(bounds)

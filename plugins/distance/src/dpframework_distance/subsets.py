@@ -1,7 +1,8 @@
-"""All subsets of a size of some attributes, and their joint histograms, counted once a block of rows.
+"""All subsets of some attributes that have one size, and their joint histograms, counted once per block of rows.
 
-Several steps of a plan read the same histograms: those of each pair, and of each context with each of its targets. They
-are counted at the first of these steps and kept, on the private side, as long as the block of rows itself.
+Several steps of a plan read the same histograms: those of each pair, and those of each context with each of its
+targets. They are counted at the first of these steps and kept, on the private side, as long as the block of rows
+itself.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from numpy.typing import NDArray
 from dpframework.facts import Attribute, InputError
 from dpframework.tables import Block, Crosstab, JointCounts
 
-TILE = 1 << 17  # rows: what is made of their codes stays in the processor's cache
-MOST_IN_TABLES = 1 << 12  # cells of a joint histogram that is counted in four tables
-MOST_CELLS = 1 << 24  # of all joint histograms together: 64 MiB a block of rows
+TILE = 1 << 17  # how many rows are counted at a time: what is computed from them stays in the processor's cache
+MOST_IN_TABLES = 1 << 12  # the most cells of a joint histogram that is counted in four tables
+MOST_CELLS = 1 << 24  # the most cells of all joint histograms together: 64 MiB per block of rows
 
 Integers: TypeAlias = NDArray[np.int64]
 Counts: TypeAlias = NDArray[np.integer]  # int32 over a block, which has fewer than 2**31 rows; their sum is int64
@@ -43,7 +44,7 @@ class Subsets:
     members
         The attributes of each subset by position, increasing, in lexicographic order, shape (subsets, order).
     offsets
-        Where each histogram begins, and the end, shape (subsets + 1,).
+        Where each histogram begins, and where the last one ends, shape (subsets + 1,).
     """
 
     sizes: NDArray[np.int64]
@@ -52,7 +53,7 @@ class Subsets:
 
     @classmethod
     def of(cls, sizes: Sequence[int], members: Integers) -> Subsets:
-        """Return some subsets of attributes of these sizes."""
+        """Return some subsets of attributes, given the number of codes of each attribute."""
         widths = np.asarray(sizes, dtype=np.int64)
         return cls(widths, members, np.concatenate([[0], np.cumsum(widths[members].prod(axis=1))]))
 
@@ -62,7 +63,7 @@ class Subsets:
         return {tuple(subset): k for k, subset in enumerate(self.members.tolist())}
 
     def histogram(self, counts: NDArray[Any], *of: int) -> NDArray[Any]:
-        """Return the joint histogram of these attributes, axes in the order in which they are given."""
+        """Return the joint histogram of some attributes, with its axes in the order in which they are given."""
         ordered = sorted(of)
         k = self.position[tuple(ordered)]
         shape = tuple(int(self.sizes[a]) for a in ordered)
@@ -70,7 +71,7 @@ class Subsets:
         return table.transpose([ordered.index(a) for a in of])
 
     def tables(self, of: Sequence[Attribute]) -> JointCounts:
-        """Return the cross table of each subset of some attributes, whose counts stand one after another."""
+        """Return the cross table of each subset of some attributes. Their counts are joined one after another."""
         tables = [Crosstab([of[k] for k in subset]) for subset in self.members.tolist()]
         none = np.zeros(0, dtype=np.int64)
         return JointCounts(tables, lambda counts: np.concatenate([none, *(own.ravel() for own in counts)]))
@@ -78,7 +79,7 @@ class Subsets:
 
 @functools.lru_cache(maxsize=64)
 def subsets(sizes: tuple[int, ...], order: int, containing: int | None = None) -> Subsets:
-    """Return all subsets of `order` attributes, or those that hold one of them."""
+    """Return all subsets of `order` attributes, or only those that hold the attribute `containing`."""
     others = [k for k in range(len(sizes)) if k != containing]
     free = order if containing is None else order - 1
     number = math.comb(len(others), free)
@@ -91,9 +92,9 @@ def subsets(sizes: tuple[int, ...], order: int, containing: int | None = None) -
 
 
 def number_of_cells(sizes: Sequence[int], order: int, containing: int | None = None) -> int:
-    """Return the number of cells of all those joint histograms, without listing the subsets.
+    """Return the number of cells of the joint histograms of `subsets`, without listing the subsets.
 
-    The sum over subsets of the product of their sizes is a coefficient of the product of (1 + size z).
+    The sum over subsets of the product of their sizes is the coefficient of z**order in the product of (1 + size z).
 
     Examples
     --------
@@ -115,7 +116,7 @@ def require_few_cells(attributes: Sequence[Attribute], order: int, containing: i
     Raises
     ------
     InputError
-        Says how many subsets and cells there are, and what context size would do.
+        If there are too many cells. The message names the numbers of subsets and cells, and what would help.
     """
     sizes = [attribute.size for attribute in attributes]
     cells = number_of_cells(sizes, order, containing)
@@ -138,15 +139,16 @@ _LOCK = threading.Lock()
 
 
 def require_few_cells_of(attributes: Sequence[Attribute], order: int, targets: Sequence[int]) -> None:
-    """Refuse more joint histograms with one of some targets than memory allows (see `require_few_cells`)."""
+    """Refuse more joint histograms than memory allows for the target that needs most (see `require_few_cells`)."""
     require_few_cells(attributes, order, max(targets, key=lambda target: attributes[target].size))
 
 
 def count_once(block: Block, attributes: Sequence[Attribute], order: int, containing: int | None) -> Counts:
     """Return a block's joint histograms in the order of `subsets`, counted once and read-only.
 
-    Those of fewer attributes are sums of larger ones that are kept. Of those that hold one attribute, only the last
-    that were asked for are kept: of many targets in turn, all together may be more than memory allows.
+    Histograms of fewer attributes are summed from larger ones that are kept. Histograms with one given attribute are
+    kept only for the attribute that was last asked for: for many targets in turn, all together may be more than memory
+    allows.
     """
     key = (tuple(a.name for a in attributes), order, containing)
     with _LOCK:
@@ -170,16 +172,16 @@ def count_once(block: Block, attributes: Sequence[Attribute], order: int, contai
 @final
 @attrs.frozen(eq=False)
 class Counted:
-    """A function of blocks that counts joint histograms, and says which.
+    """A function that counts joint histograms of blocks, and that says which ones.
 
     Attributes
     ----------
     of
         The attributes.
     layout
-        Some subsets of them.
+        The subsets whose histograms are counted.
     kept
-        Whether these are all subsets of a size, which are kept on the block.
+        Whether these are all subsets of one size. Their histograms are then kept with the block.
     """
 
     of: tuple[Attribute, ...]
@@ -225,5 +227,5 @@ def _sum_larger(counts: Counts, larger: Subsets, layout: Subsets) -> Counts:
 
 @functools.lru_cache(maxsize=256)
 def holding(layout: Subsets, target: int) -> NDArray[np.int64]:
-    """Return which subsets hold an attribute, by position."""
+    """Return the positions of the subsets that hold an attribute."""
     return np.flatnonzero((layout.members == target).any(axis=1))

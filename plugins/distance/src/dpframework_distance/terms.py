@@ -1,8 +1,8 @@
 """f(n) = n log2(n) as a whole number of units, for all small n and for the large ones that occur.
 
-Each f(n) is the one before it plus g, rounded, so that f of a large number is a sum over all numbers below it. Of
-those, sums over every so many are kept: what a table of f takes then does not grow with the rows, and a large number
-costs one of these sums and some g.
+With g(n) = f(n + 1) - f(n), rounded, each f(n) is the sum of g over all numbers below n. Partial sums at multiples of
+`STEP` are kept. So the table of f does not grow with the rows, and f of a large number costs one partial sum and fewer
+than `STEP` values of g.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from dpframework_distance.subsets import Counts, Integers
 
-UNITS = 1 << 22  # in 1, of f: its sums stay below 2**63 for so many rows
+UNITS = 1 << 22  # how many units make 1 of f; sums of f stay below 2**63 for as many rows as a table may have
 WHOLE = 1 << 20  # f of all numbers below this is kept in one table: 8 MiB
-STEP = 1 << 10  # above it, of each multiple of this
+STEP = 1 << 10  # above `WHOLE`, sums are kept at multiples of this only
 
 
 def _growth(first: int, number: int) -> Integers:
@@ -34,7 +34,7 @@ def _growth(first: int, number: int) -> Integers:
 def terms(rows: int) -> Integers:
     """Return f(n) = n log2(n) for every n up to `rows` in units of 2**-22, whole and read-only.
 
-    Each is the one before it plus g, rounded. Rounding keeps the order of g, which alone sensitivities stand on.
+    f(n) is the sum of g over all numbers below n. After rounding, g still never falls, and sensitivities need no more.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def terms(rows: int) -> Integers:
 
 @functools.lru_cache(maxsize=1 << 12)
 def _sums(part: int) -> Integers:
-    """Return how far f grows from the first number of a part of `WHOLE` to each `STEP` of it, and to its end."""
+    """Return by how much f grows from the start of a block of `WHOLE` numbers to each `STEP` in it, and to its end."""
     steps = [_growth(part * WHOLE + start, STEP).sum() for start in range(0, WHOLE, STEP)]
     return np.cumsum([0, *steps])
 
@@ -100,7 +100,9 @@ class Terms:
 
 
 def sums_over(counts: Counts, begins: Integers, sizes: Integers, subsets: Integers, places: Integers) -> Integers:
-    """Return the number of rows, and where some number may be large the counts without each attribute that is asked.
+    """Return the number of rows and, if that is at least `WHOLE`, the counts without each attribute that is asked for.
+
+    A count may then be large. A subset's counts are summed over the attribute that is left out.
 
     Parameters
     ----------

@@ -19,27 +19,27 @@ from dpframework_distance.miner import DPDilca
 
 
 class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Embed categorical rows, so that Euclidean distance is a learned metric.
+    """Embed categorical rows, so that their Euclidean distance is a learned metric.
 
-    Either the distances are given, as a study has learned them, and fitting costs nothing; or they are learned by
-    fitting, at the cost of epsilon: then every fit on the same people adds up.
+    The distances may be given, as a study has learned them. Then fitting costs nothing. Otherwise they are learned by
+    fitting, at the cost of epsilon, and the costs of all fits on the same people add up.
 
     Parameters
     ----------
     distances
-        Distances that have been learned; None to learn them by `fit`.
+        Distances that were learned before; None to learn them by `fit`.
     schema
-        The public facts of the columns, to learn by.
+        The public facts about the columns, which learning needs.
     epsilon
-        The budget of a fit.
+        The epsilon of a fit.
     relation
-        "replace-one" (`rows` in the schema is then the number of rows of the fit) or "add-or-remove-one".
+        "replace-one", where the schema's `rows` must be the number of rows of the fit, or "add-or-remove-one".
     context, context_size
         See `DPDilca`.
     blend
         Whether distances are blended with overlap (see `CategoricalMetric`).
     rows_per_unit
-        The most rows of each of the `groups` that a fit is given; 1 without groups.
+        The most rows that a fit uses of each group in `groups`; 1 without groups.
     random_state
         For experiments only: a seed makes the fit reproducible, and not private.
 
@@ -48,7 +48,7 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     distances_
         The learned distances.
     metric_
-        Their `CategoricalMetric`.
+        The `CategoricalMetric` of these distances.
     n_features_in_
         The number of columns of the fit.
     """
@@ -89,19 +89,19 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X
             Rows: a `Table`, a dataframe or a mapping of columns with the schema's names, or an array of codes, whose
-            shape is public. A cell outside of its attribute's domain stops no fit to learn distances, since that would
-            tell of its row: a number is moved to the nearest bound; anything else, and a code that the attribute does
-            not have, is missing, or the first value where the schema has no missing ones.
+            shape is public. A cell outside its attribute's domain does not stop a fit that learns distances, since that
+            would tell something about its row. A number is moved to the nearest bound. Anything else, and a code that
+            the attribute does not have, becomes missing, or the first value if the attribute may not be missing.
         y
-            Not looked at.
+            Ignored.
         groups
-            Whose each row is, shape (rows,): then the fit protects one of them with all of their rows, of which
-            `rows_per_unit` at most are used. A `Table` was read for its unit before, and takes none.
+            The group of each row, shape (rows,). The fit then protects each group with all of its rows, of which at
+            most `rows_per_unit` are used. A `Table` was read for its unit before, and takes no groups.
 
         Raises
         ------
         InputError
-            If there is neither distances nor a schema, or the rows do not fit it.
+            If neither distances nor a schema is given, or the rows do not fit the schema.
         """
         self.distances_ = self.distances if self.distances is not None else self._learn(X, groups)
         self.metric_ = CategoricalMetric(self.distances_, blend=self.blend)
@@ -154,24 +154,24 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self.metric_.embed(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return the names of the coordinates, each an attribute with a number."""
+        """Return the names of the coordinates, each the name of an attribute and a number."""
         check_is_fitted(self)
         sized = zip(self.metric_.attributes, self.metric_.points, strict=True)
         return np.array([f"{name}_{k}" for name, points in sized for k in range(points.shape[1])], dtype=object)
 
 
 def _codes_in_domain(schema: Schema, rows: Any) -> NDArray[np.unsignedinteger]:
-    """Return an array of codes with a row an attribute. Cells are read one by one, as a run reads a table's.
+    """Return codes as an array with one row per attribute. Cells are read one by one, as a run reads a table's.
 
     Raises
     ------
     InputError
-        If it has not a column an attribute.
+        If there is not one column per attribute.
     """
-    given = rows if isinstance(rows, np.ndarray) else np.array(rows, dtype=object)  # no cell decides another's type
-    given = given if len(given) else np.empty((0, len(schema)), dtype=object)  # no rows, no shape
+    given = rows if isinstance(rows, np.ndarray) else np.array(rows, dtype=object)  # so no cell decides another's type
+    given = given if len(given) else np.empty((0, len(schema)), dtype=object)  # without rows there is no shape
     if given.ndim != 2 or given.shape[1] != len(schema):
-        raise InputError(f"codes must be whole numbers of shape (rows, {len(schema)}), one column an attribute")
+        raise InputError(f"codes must be whole numbers of shape (rows, {len(schema)}), one column per attribute")
     coded = Schema(
         Categorical(own.name, values=[str(k) for k in range(own.size - own.missing)], missing=own.missing)
         for own in schema

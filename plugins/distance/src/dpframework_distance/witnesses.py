@@ -1,31 +1,32 @@
 """Tables on which choices of contexts lose nearly all that they claim.
 
-A context's score moves by all that is declared if nearly all rows agree on the context, and the row that comes or goes
-agrees with them there and on nothing else. Two contexts that share no attribute do so each with a row of its own.
-What is chosen must also be far from what is likeliest, which is then nearly all of the normaliser. A few rows that are
-old and of another town keep it far: town and age tell each other, illness and smoking tell neither, since all rows
-agree on them.
+A context's score moves by all that is declared if nearly all rows agree on the context, and the row that is added or
+removed agrees with them there and on nothing else. Two contexts that share no attribute can both move so far, each with
+a row of its own. The chosen candidate must also be far from the likeliest one, which is then nearly all of the
+normaliser. A few old rows of another town keep it far: town and age tell about each other, while illness and smoking
+tell about neither, since all rows agree on them.
 
-A row that is added is of the common town and age, and lowers (town, age): it is ill and smokes. One that is replaced
-was neither, and lowered (ill, smokes), by a town and an age of its own. Attributes that are chosen one after another to
-tell the town lose so too: illness, then smoking, where age is likeliest.
+The added row has the common town and age, and lowers (town, age): it is ill and smokes. The replaced row was neither
+ill nor a smoker, and lowered (ill, smokes) by a town and an age of its own. Attributes that are chosen one after
+another to tell the town lose in the same way: illness, then smoking, where age is likeliest.
 
-**Choices for all targets** lose nearly all on one table, too, if rows are many. A row that agrees with n others on a
-context, and with none of these on the target, lowers the context's score by about log2(n) + 1.44, of log2(N) + 1.44
-for all N rows: a quarter of the rows is nearly as good as all of them. So a quarter agrees with the row that comes on
-two of four attributes, and serves the other two as targets, and another quarter the other way round. Two more quarters
-agree so with the row that leaves, in other pairs. Some rows with values of their own keep what is chosen far from what
-is likeliest.
+**Choices for all targets** lose nearly all on one table, too, if there are many rows. A row that agrees with n others
+on a context, and with none of these on the target, lowers the context's score by about log2(n) + 1.44, out of log2(N) +
+1.44 for all N rows. So a quarter of the rows is nearly as good as all of them. One quarter agrees with the added row on
+two of four attributes, and serves the other two as targets. Another quarter does so the other way round. Two more
+quarters agree in this way with the removed row, in other pairs. Some rows with values of their own keep the chosen
+candidates far from the likeliest ones.
 
-Where two attributes are chosen *one after another*, both must fall, and what rises must be neither: of four attributes
-there are too few. Of eight, in four pairs, the row that comes agrees with a quarter on the first two pairs and with
-another on the last two; the row that leaves on the first and third, and on the second and fourth. So for a target in
-the first pair the third falls, and the second rises.
+If two attributes are chosen *one after another*, both must fall, and the one that rises must be neither. Four
+attributes are too few for that. There are eight, in four pairs. The added row agrees with one quarter on the first two
+pairs, and with another on the last two. The removed row agrees on the first and third, and on the second and fourth. So
+for a target in the first pair, the third pair falls and the second rises.
 
-**Tables that a search found** stand without their reason: they are those on which it came nearest to the claim.
+**Tables that a search found** have no derivation: on these tables the search came nearest to the claim.
 
-**Entropies** are 0 where all rows are alike. A row with a town of its own raises those of all pairs with the town. For
-all targets, a row with its own illness and smoking raises nearly all pairs, and so does one with its own town and age.
+**Entropies** are 0 if all rows are alike. A row with a town of its own raises the entropies of all pairs with the town.
+For all targets, a row with an illness and smoking of its own raises nearly all pairs, and so does a row with a town and
+age of its own.
 """
 
 from __future__ import annotations
@@ -48,26 +49,26 @@ ATTRIBUTES = (
 )
 ALIKE = tuple(Categorical(name, [str(k) for k in range(10)]) for name in ("north", "east", "south", "west"))
 EIGHT = tuple(Categorical(f"{name} {k}", [str(k) for k in range(8)]) for name in "abcd" for k in (1, 2))
-APART = 6  # rows of each kind that keeps choices apart
-MANY, FEW = 400, 30  # rows: a public number is small enough for the suite's other tests
-FEWEST, BOUND = 7, 12  # rows of tables whose worst case is found by a search
-CROWD = 1_000  # rows of which a quarter is nearly as good as all of them
+APART = 6  # how many rows of each kind keep chosen candidates far from the likeliest
+MANY, FEW = 400, 30  # numbers of rows; a public one must be small enough for the suite's other tests
+FEWEST, BOUND = 7, 12  # numbers of rows of the tables whose worst case a search finds
+CROWD = 1_000  # so many rows that a quarter of them is nearly as good as all
 
 
 def of_common_contexts(rows: int = MANY) -> tuple[Witness, Witness]:
-    """Return one for each relation, for contexts of two of the attributes."""
+    """Return one witness for each relation, for contexts of two of the attributes."""
     return _both_relations("A", {"common context": 1}, rows)  # (ill, smokes)
 
 
 def of_attributes() -> tuple[Witness, Witness]:
-    """Return one for each relation, for two attributes that tell most of the town, one after another."""
-    return _both_relations("C", {"context of town": 0}, MANY)  # the first each time
+    """Return one witness for each relation, for two attributes that tell most of the town, one after another."""
+    return _both_relations("C", {"context of town": 0}, MANY)  # the first candidate each time
 
 
 def of_all_targets(context_size: int, path: str) -> tuple[Witness, Witness]:
-    """Return one for each relation, for a context of one or two attributes for each of `ALIKE`.
+    """Return one witness for each relation, for a context of one or two attributes for each of `ALIKE`.
 
-    `path` is that of a target's choice, with a place for its name.
+    `path` is the path of a target's choice, with a placeholder for the target's name.
     """
     quarter = (CROWD - 1 - 8 * APART) // 4
     quarters = [(0, 0, 2, 2), (3, 3, 0, 0), (1, 4, 4, 1), (5, 1, 1, 5)]
@@ -88,24 +89,24 @@ def of_all_targets(context_size: int, path: str) -> tuple[Witness, Witness]:
 
 
 def of_all_in_turn() -> tuple[Witness, Witness]:
-    """Return one for each relation, for two attributes chosen one after another for each of `EIGHT`."""
+    """Return one witness for each relation, for two attributes chosen one after another for each of `EIGHT`."""
     quarter = (CROWD - 1 - 16 * 4) // 4
     quarters = [(0, 0, 2, 2), (3, 3, 0, 0), (1, 4, 1, 4), (5, 1, 5, 1)]
     shared = [(_pairs((value, value) for value in row), quarter) for row in quarters]
-    # each attribute has the value of one in the pair beside its own
+    # each attribute has the value of one attribute in the pair beside its own
     shared += [(_pairs([own[:2], own[:2], own[2:], own[2:]]), 4) for own in itertools.product((6, 7), repeat=4)]
     chosen = {}
     for k, attribute in enumerate(EIGHT):
         others = [other.name for other in EIGHT if other is not attribute]
         first = (k // 2 + 2) % 4 * 2
-        # the second is chosen among those that are left: the first has been in its place
+        # the second is chosen among those that are left, where it has the position that the first had
         chosen[f"context of {attribute.name}"] = others.index(EIGHT[first].name)
     before, after = _pairs([(1, 1)] * 4), _pairs([(0, 0)] * 4)
     return Witness(shared, None, after, chosen), Witness(shared, before, after, chosen)
 
 
 def of_entropies(rows: int, *, all_pairs: bool) -> tuple[Witness, Witness]:
-    """Return one for each relation, for the entropies of the pairs with the town, or of all pairs."""
+    """Return one witness for each relation, for the entropies of the pairs with the town, or of all pairs."""
     shared = [(_row("A", 50, ill=True), rows - 1)]
     lonely, other = _row("C", 50, ill=True), _row("A", 50, ill=True, smokes=True)
     if all_pairs:
@@ -114,7 +115,7 @@ def of_entropies(rows: int, *, all_pairs: bool) -> tuple[Witness, Witness]:
 
 
 def of_searches() -> dict[str, tuple[Witness, ...]]:
-    """Return the tables on which long searches found the largest losses of examples, by their names."""
+    """Return the tables on which long searches found the largest losses of examples, by the examples' names."""
     return {
         "tree": (
             _witness(
@@ -129,9 +130,9 @@ def of_searches() -> dict[str, tuple[Witness, ...]]:
 
 
 def published_ceiling(context: str, share: Fraction, rows: int) -> str:
-    """Return why the published bounds on a choice's scores cannot be reached, or nothing for scores of entropies.
+    """Return why the published bounds on a choice's scores cannot be reached, or "" for scores of entropies.
 
-    `share` is that of the choices.
+    `share` is the choices' share of the budget.
     """
     if context == "mean-su":  # the bound on one entropy is nearly attained
         return ""
@@ -151,7 +152,7 @@ def _values(*values: int) -> dict[str, Any]:
 
 
 def _both_relations(town: str, chosen: dict[str, int], rows: int) -> tuple[Witness, Witness]:
-    """Return a witness for each relation, where the row of a town is added or replaced."""
+    """Return a witness for each relation, where a row of the given town is added or takes another's place."""
     apart = rows // 6
     shared = [(_row("A", 20), rows - 1 - apart), (_row("B", 50), apart)]
     after, before = _row(town, 20, ill=True, smokes=True), _row("C", 80)
@@ -163,7 +164,7 @@ def _row(town: str, age: float, *, ill: bool = False, smokes: bool = False) -> d
 
 
 def _witness(shared: str, one: str, other: str) -> Witness:
-    """Return a witness by the rows of its tables, each a number of rows, a town, an age and further truths."""
+    """Return a witness from texts of rows, each with a number of rows, a town, an age and the true attributes."""
     rows = []
     for text in shared.split(", "):
         number, _, row = text.partition(" ") if text[0].isdigit() else ("1", "", text)
