@@ -1,4 +1,4 @@
-"""Arguments for claims: the goals that prove one, the facts that they use, and the rule that makes them enough."""
+"""Arguments for claims: the goals that prove a claim, the facts that they use, and the rule that makes them enough."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpframework.formulas.smt import divisions
 
 
 class Rule(enum.StrEnum):
-    """The rule by which goals are enough for a claim. Nobody but its reader checks a rule."""
+    """The rule by which goals are enough for a claim. Only its reader checks a rule."""
 
     ONE_PART = "one part"
     ONE_CELL = "one cell"
@@ -28,16 +28,16 @@ class Rule(enum.StrEnum):
     NORM = "norm"
 
 
-#: The reason for each rule in a sentence: what is trusted by hand.
+#: The reason for each rule, in one sentence. Only a reader checks these.
 REASONS = {
-    Rule.ONE_PART: "a row is in one part, so that a sum over parts changes by what that part's formula changes by",
-    Rule.ONE_CELL: "a row that is added raises one cell by 1, or none",
+    Rule.ONE_PART: "a row is in one part, so that a sum over parts changes by as much as that part's formula",
+    Rule.ONE_CELL: "an added row raises one cell by 1, or none",
     Rule.REPLACED: "two tables that differ in one row are a shared table with a row added: the change is at most the "
     "rise and the fall together",
-    Rule.EXTREMES: "a minimum or maximum moves no further than what it is taken of; what falls in x rises in -x",
+    Rule.EXTREMES: "a minimum or maximum moves no further than its values can; what falls in x rises in -x",
     Rule.RANGE: "a score that lies between 0 and a number on every table moves by no more than it",
     Rule.OUTER: "a function of degree 1 in each total is largest at a vertex of their ranges",
-    Rule.NORM: "the norm of what a row adds is the norm of the change",
+    Rule.NORM: "the norm of a row's addition is the norm of the change",
 }
 
 
@@ -51,9 +51,9 @@ class Fact:
     aggregate
         The sum or the largest.
     text
-        The fact in SMT-LIB, of the aggregate `s` and the number of rows `rest` of its classes.
+        The fact in SMT-LIB, about the aggregate `s` and the number `rest` of rows in its classes.
     goals
-        Its induction: for no class, and for one more.
+        The goals of its induction: for no class, and for one more class.
     """
 
     aggregate: Formula
@@ -77,9 +77,9 @@ class Argument:
     goals
         The goals of this rule, as SMT-LIB text.
     facts
-        The facts that they use.
+        The facts that the goals use.
     parts
-        Arguments for other claims that this one rests on.
+        Arguments for other claims that this argument rests on.
     """
 
     shape: Shape
@@ -97,7 +97,7 @@ class Argument:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The names of the rules that it follows."""
+        """The names of the rules that the argument follows."""
         own: list[str] = [str(self.rule)]
         if isinstance(self.shape, Parts) and self.shape.body.leaves(*AGGREGATES) and self.goals:
             own.append("the rest")
@@ -107,7 +107,7 @@ class Argument:
         return tuple(dict.fromkeys((*own, *inner)))
 
     def walk(self) -> Iterator[Argument]:
-        """Yield this argument and those that it rests on."""
+        """Yield this argument and all arguments that it rests on."""
         yield self
         for part in self.parts:
             yield from part.walk()
@@ -131,7 +131,7 @@ class Argument:
         Raises
         ------
         InputError
-            If it is something else.
+            If the form is something else.
         """
         try:
             shape, claim = given["form"]

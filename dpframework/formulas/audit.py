@@ -2,8 +2,8 @@
 
 For each claim that an argument rests on, an auditor asks: do both solvers prove every goal? Does some table fit the
 goals without their claims? Do the goals describe real neighbours, with the scores of the formula and the bound of the
-claim (the ground test)? Is each fact about a sum or a maximum one that an induction proves? Trusted are the reasons of
-the rules (`arguments.REASONS`), and that one of two solvers is right.
+claim (the ground test)? Is each fact about a sum or a maximum proved by an induction? Two things are trusted: the
+reasons of the rules (`arguments.REASONS`), and that at least one of the two solvers is right.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from dpframework.formulas.shapes import Adds, Cells, Outer, Parts
 from dpframework.formulas.smt import UnprovableError, divisions
 from dpframework.formulas.solvers import SOLVERS, solve
 
-PAIRS = 150  # random neighbours of each claim
-_TABLE_ROWS = (1, 2, 3, 9, 40, 1000)  # of tables for which a replacement's goal is evaluated
+PAIRS = 150  # how many random neighbours are tried for each claim
+_TABLE_ROWS = (1, 2, 3, 9, 40, 1000)  # the numbers of rows for which a replacement's goal is evaluated
 
 
 def audit(argument: Argument, effort: int = 1) -> Iterator[str]:
-    """Yield the problems of an argument, each in a sentence; nothing if it stands.
+    """Yield the problems of an argument, one sentence each; nothing if the argument stands.
 
     Parameters
     ----------
     argument
-        What is audited.
+        The argument to audit.
     effort
-        How many times the usual work each solver may do for a goal.
+        How many times the usual work each solver may do per goal.
     """
     found = False
     for one in argument.walk():
@@ -98,7 +98,7 @@ _SHAPES = {Rule.ONE_PART: Parts, Rule.ONE_CELL: Cells, Rule.RANGE: Cells, Rule.O
 def _of_goals(one: Argument) -> Iterator[str]:
     norm = one.claim.change in (Change.L1, Change.SQUARED_L2, Change.LINF)
     if not isinstance(one.shape, _SHAPES[one.rule]) or norm is not (one.rule is Rule.NORM):
-        yield f"the rule '{one.rule}' is of other scores or claims"
+        yield f"the rule '{one.rule}' is not for such scores or claims"
         return
     if (one.claim.group > 1 and one.rule not in (Rule.ONE_CELL, Rule.RANGE)) or (
         one.claim.change is Change.REPLACED and one.rule is Rule.ONE_PART
@@ -124,7 +124,7 @@ def _of_goals(one: Argument) -> Iterator[str]:
 
 
 def _of_replaced(one: Argument) -> Iterator[str]:
-    """Yield the problems of a replacement, whose goal must compare the rise and fall together with the bound."""
+    """Yield the problems of a replacement, whose goal must compare the sum of rise and fall with the bound."""
     changes = [(part.shape, part.claim.change, part.claim.group) for part in one.parts]
     if not isinstance(one.shape, Parts) or changes != [(one.shape, Change.RISE, 1), (one.shape, Change.FALL, 1)]:
         yield "a replacement rests on a rise and a fall of the same score"
@@ -144,7 +144,7 @@ def _of_replaced(one: Argument) -> Iterator[str]:
 
 
 def _of_signs(one: Argument) -> Iterator[str]:
-    """Yield denominators that no goal says are never negative."""
+    """Yield a problem for each denominator that no goal shows to be never negative."""
     assert isinstance(one.shape, Parts | Cells)
     unnamed = [goal for goal in map(GroundGoal, one.goals) if not goal.definitions]
     pairs = list(neighbours(one.shape, one.claim, PAIRS))
@@ -155,7 +155,7 @@ def _of_signs(one: Argument) -> Iterator[str]:
 
 
 def _is_sign(goal: GroundGoal, pairs: Sequence[GroundPair], signs: Sequence[Any]) -> bool:
-    """Tell whether a goal denies of all tables that a denominator is negative."""
+    """Tell whether a goal denies, for all tables, that a denominator is negative."""
     if not isinstance(goal.denied, list) or goal.denied[0] != "<" or goal.denied[2:] != ["0.0"]:
         return False
     for pair, sign in zip(pairs, signs, strict=True):
@@ -166,7 +166,7 @@ def _is_sign(goal: GroundGoal, pairs: Sequence[GroundPair], signs: Sequence[Any]
 
 
 def _denominator(shape: Parts | Cells, quotient: Formula, pair: GroundPair) -> Any:
-    """Return the denominator of a quotient for the table that a goal's constants are the counts of."""
+    """Return the denominator of a quotient, for the table whose counts are the constants of a goal."""
     below, numbers = quotient.parts[1], pair.numbers
     if isinstance(shape, Cells):
         values: dict[Formula, Any] = {cell: numbers[str(cell)] for cell in shape.cells}
@@ -177,7 +177,7 @@ def _denominator(shape: Parts | Cells, quotient: Formula, pair: GroundPair) -> A
 
 
 def _of_facts(one: Argument, shape: Parts) -> Iterator[str]:
-    """Yield assumptions of goals about sums that no induction proves."""
+    """Yield a problem if a goal assumes something about a sum that no induction proves."""
     aggregates = shape.body.leaves(*AGGREGATES)
     proved: dict[int, list[Expression]] = {k: [] for k in range(len(aggregates))}
     for fact in one.facts:
@@ -201,7 +201,7 @@ def _of_facts(one: Argument, shape: Parts) -> Iterator[str]:
 
 
 def _is_root(assumed: Expression) -> bool:
-    """Tell whether an assumption says of which number a constant is the root, unless that is negative."""
+    """Tell whether an assumption only says that a constant is the root of a number, if that is not negative."""
     match assumed:
         case ["or", ["<", top, "0.0"], ["=", ["*", str(name), *others], power]]:
             return top == power and name.startswith("root") and set(map(str, others)) == {name}
@@ -209,7 +209,7 @@ def _is_root(assumed: Expression) -> bool:
 
 
 def _is_case(assumed: Expression, shape: Parts, pairs: Sequence[GroundPair]) -> bool:
-    """Tell whether an assumption is that a denominator is 0 or positive, in one of both tables."""
+    """Tell whether an assumption only says that a denominator is 0 or positive, in one of the two tables."""
     if not isinstance(assumed, list) or assumed[0] not in ("=", ">", ">=") or assumed[2] not in ("0.0", "1.0"):
         return False
     for quotient in divisions(shape.body):
@@ -222,7 +222,7 @@ def _is_case(assumed: Expression, shape: Parts, pairs: Sequence[GroundPair]) -> 
 
 
 def _induce(fact: Fact, known: Sequence[Expression]) -> Expression | None:
-    """Return the fact that an induction proves, of `s` and `rest`; None if it is no induction about its aggregate."""
+    """Return the fact about `s` and `rest` that an induction proves; None if it is not one about its aggregate."""
     if len(fact.goals) != 2:
         return None
     base, step = map(GroundGoal, fact.goals)
@@ -259,7 +259,7 @@ def _is_denied(claim: Expression) -> bool:
 
 
 def _bare(expression: Expression) -> Expression:
-    """Return an expression without changes of whole numbers into real ones."""
+    """Return an expression without conversions of whole numbers to real ones."""
     if isinstance(expression, str):
         return expression
     if expression[0] == "to_real":
@@ -274,7 +274,7 @@ def _rename(expression: Expression, names: Mapping[str, str]) -> Expression:
 
 
 def _unify(pattern: Expression, expression: Expression, found: dict[str, Expression]) -> bool:
-    """Find the terms that stand for `s` and `rest` of a pattern in an expression, the same at each place."""
+    """Tell whether an expression has a pattern's form, and collect the terms for its `s` and `rest` in `found`."""
     if pattern in ("s", "rest"):
         return found.setdefault(str(pattern), expression) == expression
     if isinstance(pattern, str) or isinstance(expression, str):

@@ -1,4 +1,4 @@
-"""The user's cache folder: sources of kernels, beside which numba keeps its code, and verdicts of solvers."""
+"""The user's cache folder, for sources of kernels (beside which numba keeps its code) and for verdicts of solvers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def cache_folder(name: str) -> Path:
 
 
 def write_kept(path: Path, text: str) -> bool:
-    """Write a file of the cache whole, and tell whether it could be: without it everything works, slower."""
+    """Write a file of the cache whole, and tell whether that was possible. Without it everything works, but slower."""
     try:
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)

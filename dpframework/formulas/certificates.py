@@ -35,11 +35,11 @@ class Certificate:
     plan
         The plan's hash.
     proofs
-        Each score's name, with the argument for one of its claims.
+        The arguments, each with the name of its score. Each is for one claim.
     unproved
-        The claims without a proof, with the reason, a sentence each.
+        The claims without a proof and the reasons, one sentence each.
     solvers
-        The versions of the solvers that proved them.
+        The versions of the solvers that made the proofs.
     """
 
     plan: str
@@ -49,16 +49,18 @@ class Certificate:
 
     @classmethod
     def of(cls, plan: str, scored: Iterable[ScoreClaims], effort: int = 1) -> Certificate:
-        """Return the certificate of a plan, from proofs of its formulas' claims; those in the cache are not made again.
+        """Return the certificate of a plan, from proofs of its formulas' claims.
+
+        Proofs in the cache are not made again.
 
         Parameters
         ----------
         plan
             The plan's hash.
         scored
-            The formulas of its steps, with their claims.
+            The formulas of the plan's steps, with their claims.
         effort
-            How many times the usual work each solver may do for a goal.
+            How many times the usual work each solver may do per goal.
         """
         proofs, unproved = [], []
         for one in dict.fromkeys(scored):
@@ -71,7 +73,7 @@ class Certificate:
 
     @property
     def trusted(self) -> tuple[str, ...]:
-        """The assumptions that only a reader checks, a sentence each."""
+        """The assumptions that only a reader can check, one sentence each."""
         rules = dict.fromkeys(part.rule for _, argument in self.proofs for part in argument.walk())
         return (*(f"{rule}: {REASONS[rule]}" for rule in rules), f"solvers: {_SOLVERS_AGREE}")
 
@@ -94,7 +96,7 @@ class Certificate:
         Raises
         ------
         InputError
-            If it is something else, or was changed after it was written.
+            If the text is something else, or was changed after it was written.
         """
         try:
             form = parsed_json(text)
@@ -127,9 +129,9 @@ class AuditedClaim:
     text
         The claim.
     proved
-        Whether the certificate has an argument for it, which stands.
+        Whether the certificate has an argument for the claim, and the argument stands.
     problems
-        What is wrong with the argument, a sentence each.
+        The problems of the argument, one sentence each.
     """
 
     name: str
@@ -145,25 +147,26 @@ def audit_certificate(
     effort: int = 1,
     tell: Callable[[str], None] = lambda what: None,
 ) -> Iterator[AuditedClaim]:
-    """Yield a finding on each claim of a plan, and on each argument for a claim that the plan has not.
+    """Yield a finding on each claim of a plan, and on each argument for a claim that the plan does not make.
 
     Parameters
     ----------
     certificate
-        What is audited.
+        The certificate to audit.
     plan
-        The hash of the plan that it should be of.
+        The hash of the plan that the certificate should be for.
     scored
-        The formulas of the plan's steps with their claims; with a scorer, the query that runs is compared with them.
+        The formulas of the plan's steps with their claims. If one has a scorer, that query is compared with the
+        formula.
     effort
-        How many times the usual work each solver may do for a goal.
+        How many times the usual work each solver may do per goal.
     tell
-        Is told what is being audited.
+        A function that is told what is being audited.
 
     Raises
     ------
     InputError
-        If the certificate is of another plan.
+        If the certificate is for another plan.
     """
     if certificate.plan != plan:
         raise InputError(f"the certificate is of plan {certificate.plan[:12]}, not of {plan[:12]}")

@@ -48,9 +48,9 @@ class Claim:
         A number, or a formula of `rows` that grows with them. `rows` is the number of rows of the larger table, or a
         larger number.
     group
-        The largest number of rows that are added or replaced.
+        The largest number of rows that are added or replaced together.
     replaced
-        For norms: whether a row is replaced, not added.
+        For norms, whether a row is replaced instead of added.
     """
 
     change: Change = attrs.field(converter=Change)
@@ -60,7 +60,7 @@ class Claim:
 
     @property
     def text(self) -> str:
-        """The claim in a line."""
+        """The claim in one line."""
         who = f" by {self.group} rows" if self.group > 1 else ""
         return f"{self.change}{' when replaced' if self.replaced else ''}{who} <= {self.bound}"
 
@@ -70,7 +70,7 @@ class Claim:
         return [str(self.change), self.group, self.replaced, form(self.bound)]
 
 
-#: Scores the counts of one table, given numbers for the formula's public parameters.
+#: A function that scores the counts of one table, given numbers for the formula's public parameters.
 Scorer: TypeAlias = Callable[[NDArray[np.int64], Mapping[str, Any]], Any]
 
 
@@ -100,7 +100,7 @@ class ScoreClaims:
 def score_claims(
     name: str, shape: Shape, rise: _Bound, fall: _Bound, replaced: _Bound, scorer: Scorer | None = None
 ) -> ScoreClaims:
-    """Return a score's formula with the three bounds that a query declares of it."""
+    """Return a score's formula with the three bounds that a query declares for it."""
     bounds = zip((Change.RISE, Change.FALL, Change.REPLACED), (rise, fall, replaced), strict=True)
     return ScoreClaims(name, shape, tuple(Claim(change, bound) for change, bound in bounds), scorer)
 
@@ -108,7 +108,7 @@ def score_claims(
 def norm_claims(
     name: str, shape: Adds, added: Mapping[Change, _Bound], replaced: Mapping[Change, _Bound]
 ) -> ScoreClaims:
-    """Return a vector with the norms that a query declares, for a row that is added and for one that is replaced."""
+    """Return a vector with the norms that a query declares, for an added row and for a replaced row."""
     claims = [Claim(norm, bound) for norm, bound in added.items()]
     return ScoreClaims(name, shape, (*claims, *(Claim(norm, bound, replaced=True) for norm, bound in replaced.items())))
 
@@ -153,7 +153,7 @@ def bound_at(bound: Formula, row_bound: int | None) -> Fraction:
     Raises
     ------
     InputError
-        If it grows without end, and the number of rows has no bound.
+        If the bound grows without end, and the number of rows has no bound.
 
     Examples
     --------
@@ -184,11 +184,11 @@ def _exact(bound: Formula, number: Fraction) -> Fraction:
             return parts[0] * parts[1]
         case Operation.DIVIDE:
             return parts[0] / parts[1] if parts[1] else Fraction()
-    raise InputError(f"the bound '{bound}' is none that a sensitivity can be read from")
+    raise InputError(f"no sensitivity can be read from the bound '{bound}'; declare a number")
 
 
 def _limit(bound: Formula) -> Fraction:
-    """Return the limit of a sum of constants and of constants over the rows."""
+    """Return the limit of a sum of constants and of constants divided by the number of rows."""
     if bound.constant is not None:
         return bound.constant
     match bound.operation:

@@ -1,6 +1,6 @@
-"""Sensitivities found from a formula: the largest changes on small tables, and a form that fits them.
+"""Sensitivities found from a formula: the largest changes on small tables, and a bound that fits them.
 
-What is found here is a guess until it is proved. It needs no solver, and is the same on every machine.
+The result is a guess until it is proved. It needs no solver, and is the same on every machine.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from dpframework.formulas.formula import Formula, Operation, as_formula, rows
 from dpframework.formulas.shapes import Cells, Parts, Scored
 from dpframework.formulas.small_tables import MOST_ROWS, cell_gaps, climb, part_changes, search_change
 
-SHARES = (4, 16)  # of the rows of the table of the largest change: how much less a smaller one has
-NEAR = 1e-9
-LARGE = MOST_ROWS // 50  # rows from which a change counts as approached, not attained
+SHARES = (4, 16)  # the rows of a table with the largest change are divided by these, to see how changes grow
+NEAR = 1e-9  # the largest difference that counts as rounding
+LARGE = MOST_ROWS // 50  # with more rows than this, a change counts as approached, not attained
 
 
 @final
 @attrs.frozen
 class Derived:
-    """A claim that was found, with the neighbours that come nearest to it.
+    """A claim that was found, with the neighbours that come nearest to its bound.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ _CHANGES = (Change.RISE, Change.FALL, Change.REPLACED)
 
 
 def _plus(one: Formula, other: Formula) -> Formula:
-    """Return a sum, with its constants together."""
+    """Return a sum, with its constants added together."""
     if one == as_formula(0):
         return other
     if other == as_formula(0) or one.constant is None:
@@ -98,7 +98,7 @@ def _of_parts(shape: Parts, change: Change) -> Derived:
 
 
 def fit_bound(changes: Sequence[Fraction | float]) -> Formula | None:
-    """Return a bound of the largest changes on tables of at most 1, 2, ... rows, which has their last values; or None.
+    """Return a bound on the largest changes on tables of at most 1, 2, ... rows that meets the last ones, or None.
 
     It is a constant, `a - b / R`, `a - b / (R + 1)`, or the last increment of R log2 R.
 
@@ -135,7 +135,8 @@ def _of_cells(shape: Cells, change: Change, group: int) -> Derived:
     value = max(Fraction(found.change), Fraction())
     if max(sizes) <= LARGE and value.denominator <= 10**6:
         return Derived(Claim(change, as_formula(value), group), found)
-    # It grows up to the largest tables that are tried: towards a limit, if it grows less and less, or without end.
+    # The change grows up to the largest tables that are tried: towards a limit if it grows less and less, or else
+    # endlessly.
     ends = [climb(shape, change, -(-np.array(found.low) // k), group, max(sizes) // k) for k in SHARES]
     less, least = (float(cell_gaps(shape, change, end[None], group)[0][0]) for end in ends)
     limit = next((one for one in _simple_above(value) if one <= value * Fraction(11, 10)), None)
@@ -145,5 +146,5 @@ def _of_cells(shape: Cells, change: Change, group: int) -> Derived:
 
 
 def _simple_above(value: Fraction) -> list[Fraction]:
-    """Return fractions of small denominators that are no smaller, the simplest first."""
+    """Return fractions with small denominators that are at least a value, the simplest first."""
     return [Fraction(math.ceil(value * below), below) for below in range(1, 61)]

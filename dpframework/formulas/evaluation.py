@@ -1,4 +1,4 @@
-"""The value of a formula on arrays: in floating point, or exact, in whole numbers and fractions."""
+"""The value of a formula on arrays, in floating point, or exactly in whole numbers and fractions."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def value_of(formula: Formula, values: Mapping[Formula, Any], exact: bool = Fals
     formula
         Any formula.
     values
-        The values of its leaves: arrays that broadcast together. For a formula of parts `n` has one axis more, the
-        classes, which comes last.
+        The values of its leaves: arrays that broadcast together. In a formula of parts, `n` has one more axis, the
+        last, for the classes.
     exact
-        Whether values are whole numbers and fractions in arrays of objects, and the result is exact.
+        Whether values are whole numbers and fractions in arrays of objects, so that the result is exact.
 
     Raises
     ------
     InputError
-        If a leaf has no value, or an exact one is wanted of a root or a logarithm.
+        If a leaf has no value, or if the exact value of a root or a logarithm is wanted.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Formulas over the counts of a public cross table, as values that print as a person would write them.
 
-Division by 0 is 0, and the sum and the largest over no classes are 0, in every reading of a formula: on arrays, in the
-generated kernel, and in what the solvers are asked.
+Division by 0 gives 0, and the sum and the largest over no classes are 0. This holds in every reading of a formula: on
+arrays, in the generated kernel, and in the goals for solvers.
 """
 
 from __future__ import annotations
@@ -106,24 +106,24 @@ class Formula:
         return self if power == 1 else self ** (power - 1) * self
 
     def walk(self) -> Iterator[Formula]:
-        """Yield this formula and all that it is made of."""
+        """Yield this formula and all formulas that it is made of."""
         yield self
         for part in self.parts:
             yield from part.walk()
 
     def leaves(self, *operations: Operation) -> list[Formula]:
-        """Return the different formulas in this one that are of some operations, in order."""
+        """Return the different formulas within this one that have one of some operations, in order."""
         return list(dict.fromkeys(found for found in self.walk() if found.operation in operations))
 
     def replaced(self, by: dict[Formula, Formula]) -> Formula:
-        """Return the formula with others in place of some of its parts."""
+        """Return the formula with other formulas in place of some of its parts."""
         if self in by:
             return by[self]
         return attrs.evolve(self, parts=tuple(part.replaced(by) for part in self.parts))
 
     @property
     def constant(self) -> Fraction | None:
-        """The number that it is, or None."""
+        """The number, if the formula is a constant; else None."""
         return self.value if isinstance(self.value, Fraction) else None
 
     def __str__(self) -> str:
@@ -134,12 +134,12 @@ class Formula:
 
 
 def as_formula(given: Formula | Number) -> Formula:
-    """Return a formula as it is, and a number as a constant.
+    """Return a formula as it is, and a number as a constant. A float is read as the decimal that it prints as.
 
     Raises
     ------
     InputError
-        If it is neither; a float is read as the decimal that it prints as.
+        If it is neither a formula nor a number.
     """
     if isinstance(given, Formula):
         return given
@@ -184,7 +184,7 @@ def public(name: str, lower: Number, upper: Number) -> Formula:
 
 
 def cells(*names: str) -> tuple[Formula, ...]:
-    """Return the numbers of rows in disjoint cells: every row is in one of them, or in none."""
+    """Return the numbers of rows in disjoint cells. Every row is in one of them, or in none."""
     for name in names:
         if not (name.isidentifier() and name.isascii()):
             raise InputError(f"{name!r} names a cell; a name of letters, digits and '_' is needed")
@@ -209,12 +209,12 @@ def absolute(given: Formula | Number) -> Formula:
 
 
 def at_least(first: Formula | Number, second: Formula | Number) -> Formula:
-    """Return 1 where the first is as large as the second or larger, else 0."""
+    """Return 1 where the first is at least as large as the second, else 0."""
     return Formula(Operation.AT_LEAST, (as_formula(first), as_formula(second)))
 
 
 def root(given: Formula, degree: int = 2) -> Formula:
-    """Return the root of a formula that is never negative."""
+    """Return the root of a formula, which must never be negative."""
     if not isinstance(degree, int) or degree < 2:
         raise InputError(f"a root's degree is {degree!r}; a whole number from 2 is needed")
     return Formula(Operation.ROOT, (given,), degree)
@@ -226,18 +226,18 @@ def x_log2_x(given: Formula) -> Formula:
 
 
 def sum_over_classes(body: Formula) -> Formula:
-    """Return the sum over the classes of a part, of a formula of a class's count `n`."""
+    """Return the sum, over the classes of a part, of a formula of a class's count `n`."""
     return _aggregate(Operation.SUM, body)
 
 
 def largest_over_classes(body: Formula) -> Formula:
-    """Return the largest over the classes of a part, of a formula of a class's count `n`; at least 0."""
+    """Return the largest value, over the classes of a part, of a formula of a class's count `n`. It is at least 0."""
     return _aggregate(Operation.LARGEST, body)
 
 
 def _aggregate(operation: Operation, body: Formula) -> Formula:
     if body.leaves(*AGGREGATES):
-        raise InputError(f"{operation} over classes of '{body}', which has one in it; aggregates cannot be nested")
+        raise InputError(f"{operation} over classes of '{body}', which holds an aggregate; they cannot be nested")
     return Formula(operation, (body,))
 
 
@@ -245,11 +245,11 @@ n = Formula(Operation.CLASS)  #: The number of rows of a class, in a part.
 rows_of_part = Formula(Operation.PART)  #: The number of rows of a part.
 rows = Formula(Operation.ROWS)  #: In bounds: the largest number of rows that a table may have.
 
-_SUM, _PRODUCT, _POWER, _ATOM = range(4)  # how tightly a text holds together
+_SUM, _PRODUCT, _POWER, _ATOM = range(4)  # how tightly the parts of a text hold together
 
 
 def _text(formula: Formula) -> tuple[str, int]:
-    """Return a formula as text, and how tightly it holds together."""
+    """Return a formula as text, and how tightly the parts of the text hold together."""
     parts = formula.parts
     match formula.operation:
         case Operation.CONSTANT:
@@ -297,7 +297,7 @@ def _product_text(formula: Formula) -> tuple[str, int]:
     factor = Fraction(1)
     for number in numbers:
         factor *= number
-    if len(numbers) == len(factors):  # numbers that were put in for public parameters
+    if len(numbers) == len(factors):  # so once public parameters have numbers
         return _text(as_formula(factor))
     others: dict[Formula, int] = {}
     for one in factors:
@@ -323,7 +323,7 @@ def legend(formula: Formula) -> dict[str, str]:
 
 
 def form(formula: Formula) -> Any:
-    """Return a formula as JSON content, equal for equal formulas alone."""
+    """Return a formula as JSON content. Different formulas have different content."""
     value: Any = formula.value
     if isinstance(value, PublicRange):
         value = [value.name, str(value.lower), str(value.upper)]

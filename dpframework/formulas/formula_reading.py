@@ -11,11 +11,11 @@ from dpframework.formulas.claims import Change, Claim, ScoreClaims
 from dpframework.formulas.formula import Formula, Operation, PublicRange, cells
 from dpframework.formulas.shapes import Adds, Cells, Outer, Parts, Shape, Total
 
-MOST_NESTED = 100  # operations within each other
-MOST_CHARACTERS = 100_000  # of a formula as JSON
+MOST_NESTED = 100  # the most operations within each other
+MOST_CHARACTERS = 100_000  # the most characters of a formula as JSON
 T = TypeVar("T")
 
-#: How many formulas each operation is of.
+#: How many parts the formulas of some operations have. All others have two.
 _NUMBERS = {
     **dict.fromkeys((Operation.CONSTANT, Operation.PUBLIC, Operation.CELL), 0),
     **dict.fromkeys((Operation.CLASS, Operation.PART, Operation.ROWS), 0),
@@ -25,12 +25,12 @@ _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroD
 
 
 def read_formula(form: Any, depth: int = 0) -> Formula:
-    """Return the formula that `form` wrote.
+    """Return the formula that `formula.form` wrote.
 
     Raises
     ------
     InputError
-        If it is none.
+        If it is not a formula.
     """
     try:
         name, value, parts = form
@@ -74,7 +74,7 @@ def read_shape(form: Any) -> Shape:
     Raises
     ------
     InputError
-        If it is none.
+        If it is not a shape.
     """
     try:
         kind, content = form
@@ -106,7 +106,7 @@ def read_claim(form: Any) -> Claim:
     Raises
     ------
     InputError
-        If it is none.
+        If it is not a claim.
     """
     try:
         change, group, replaced, bound = form
@@ -116,7 +116,7 @@ def read_claim(form: Any) -> Claim:
 
 
 def score_claims_form(scored: ScoreClaims) -> dict[str, Any]:
-    """Return a score's formula with its claims as JSON content, with a text of each for people."""
+    """Return a score's formula and its claims as JSON content, with a text of each for people."""
     return {
         "name": scored.name,
         "text": scored.shape.text,
@@ -131,7 +131,7 @@ def read_score_claims(form: Mapping[str, Any]) -> ScoreClaims:
     Raises
     ------
     InputError
-        If it is none, or its texts are not those of its formula and claims.
+        If it is something else, or its texts do not belong to its formula and claims.
     """
     shape, claims = form["form"]
     found = ScoreClaims(form["name"], read_shape(shape), tuple(map(read_claim, claims)))

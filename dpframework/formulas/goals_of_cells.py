@@ -1,16 +1,17 @@
 """Goals for scores of cells, each of which is one of a fixed number of disjoint sets of rows.
 
-1. *One cell.* A row that is added raises one cell by 1, or none: `count` is tested for that. The cells hold any numbers
-   of rows, so that a goal for each cell (and for none) covers all tables.
-2. *Replaced.* Both tables are a shared one with a row added: a goal for each two cells.
-3. *Several rows.* Up to k rows are added to cells in all ways: one goal with a number of new rows for each cell.
-4. *Zero cases.* As for parts: a goal for each way that denominators are 0 or positive, and one that says that one of
-   them is negative on some table.
-5. *Extremes.* Let x and y move by at most b. Then so does max(x, y): it is x or y where it is higher, say x, and it is
-   at least x where it is lower. The same holds for a minimum, and by induction for any number of candidates. What falls
-   in x rises in -x.
-6. *Range.* A score that lies between 0 and b on every table moves by b at most, whatever the rows: two goals for each
-   way that denominators are 0, that it is above b, and that it is below 0.
+1. *One cell.* An added row raises one cell by 1, or none: `count` is tested for that. The cells hold any numbers of
+rows, so a goal for each cell (and for none) covers all tables.
+2. *Replaced.* Each of the two tables is a shared table with one row added. There is a goal for each pair of cells.
+3. *Several rows.* Up to k rows are added to cells in all ways. There is one goal, with a number of new rows for each
+cell.
+4. *Zero cases.* As for parts: there is a goal for each way that denominators are 0 or positive, and one for each
+denominator, which shows that it is negative on no table.
+5. *Extremes.* Let x and y move by at most b. Then so does max(x, y): where it is higher it is x or y, say x, and where
+it is lower it is at least x. The same holds for a minimum, and by induction for any number of candidates. What falls in
+x rises in -x.
+6. *Range.* A score that lies between 0 and b on every table moves by at most b, whatever the rows. There are two goals
+for each way that denominators are 0: that the score is above b, and that it is below 0.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _OTHER_WAY = {Change.RISE: Change.FALL, Change.FALL: Change.RISE, Change.REPLACE
 
 
 def simpler(shape: Cells, claim: Claim) -> list[tuple[Cells, Claim]]:
-    """Return claims of which all together are enough for one of an extreme or of -x (rule 5); none if it is neither."""
+    """Return simpler claims that together prove one about an extreme or about -x (rule 5); none for other formulas."""
     body = shape.body
     if body.operation in (Operation.LEAST, Operation.MOST):
         return [(Cells(shape.cells, part, shape.within), claim) for part in body.parts]
@@ -39,7 +40,7 @@ def simpler(shape: Cells, claim: Claim) -> list[tuple[Cells, Claim]]:
 
 
 def cell_goals(shape: Cells, claim: Claim, whole: bool) -> list[str]:
-    """Return the goals of a claim, of whole numbers of rows or of real ones."""
+    """Return the goals of a claim, with whole or with real numbers of rows."""
     cases = list(combinations((False, True), repeat=2 * len(divisions(shape.body))))
     if claim.group > 1:
         goals = [_case(shape, claim, whole, zeros, None) for zeros in cases]
@@ -52,7 +53,7 @@ def cell_goals(shape: Cells, claim: Claim, whole: bool) -> list[str]:
 
 
 def _signs(shape: Cells, whole: bool) -> list[str]:
-    """Return the goals that say that some denominator is negative."""
+    """Return the goals that say that some denominator is negative, to be refuted."""
     goals = []
     for quotient in divisions(shape.body):
         goal = Goal(whole)
@@ -64,7 +65,7 @@ def _signs(shape: Cells, whole: bool) -> list[str]:
 
 
 def range_goals(shape: Cells, claim: Claim, whole: bool) -> list[str]:
-    """Return the goals that say that the score of some table is above the claim's bound, or below 0 (rule 6)."""
+    """Return the goals that say that some score is above the claim's bound or below 0, to be refuted (rule 6)."""
     goals, quotients = [], divisions(shape.body)
     for zeros in combinations((False, True), repeat=len(quotients)):
         for above in (True, False):
@@ -88,7 +89,7 @@ def _terms(goal: Goal, shape: Cells, counts: list[str]) -> dict[Formula, Ratio]:
 
 
 def _case(shape: Cells, claim: Claim, whole: bool, zeros: tuple[bool, ...], move: tuple[Spot, Spot] | None) -> str:
-    """Return the goal of one way that denominators are 0: of a row that moves, or of several rows."""
+    """Return the goal for one combination of denominators that are 0, for a row that moves or for several rows."""
     goal = Goal(whole)
     names = [goal.count(str(cell), gap=False) for cell in shape.cells]
     if move is not None:

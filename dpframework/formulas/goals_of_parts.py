@@ -1,19 +1,20 @@
 """Goals for scores of parts, for any number of parts and classes.
 
-1. *One part.* A row is in one part, so that a score, a sum over disjoint parts, changes by what that part's formula
-   changes by. Let the row's class have c rows there before it is added, and the other classes R' together: with c and
-   R' >= 0 and c + R' + 1 at most the rows of the table, these are all cases.
-2. *The rest.* Sums over the other classes do not change, so that each is one unknown s. What is known of s is proved by
-   induction over classes: it holds for no class (s = 0, R' = 0), and where it holds for s and R', it holds when one
-   of x rows joins, for s + phi(x), or for a largest, max(s, phi(x)), and R' + x. The number of classes is free.
-   This needs phi to read the class's count alone: a sum whose terms read the part's rows is refused.
-3. *x log2 x* is an unknown table f with f(0) = f(1) = 0 and increments f(x + 1) - f(x) that grow and are 0 or more.
-   The true function is one (it is convex, and 0 at 0 and 1).
-4. *Zero cases.* A denominator is 0, positive or negative, before and after. There is a goal for each way that the first
-   two can be, and one that says that it is negative on no table.
-5. *Replaced.* Both tables have at most R rows, and are a shared one with a row added: the first is at most `fall` below
-   the shared one, the second at most `rise` above it. So the change is at most `rise + fall`, both at R, which is
-   compared with the claim. Two parts attain it where one can rise and another one fall.
+1. *One part.* A row is in one part, so a score, which is a sum over disjoint parts, changes by as much as that part's
+formula. Let the row's class have c rows before it is added, and let the other classes have R' rows together. With c and
+R' >= 0, and c + R' + 1 at most the number of rows of the table, these are all cases.
+2. *The rest.* Sums over the other classes do not change, so each is one unknown s. Facts about s are proved by
+induction over classes. A fact must hold for no class (s = 0, R' = 0). Where it holds for s and R', it must hold when a
+class of x rows joins: for s + phi(x), or for a largest max(s, phi(x)), and for R' + x. The number of classes is free.
+This needs phi to read the class's count alone: a sum whose terms read the part's rows is refused.
+3. *x log2 x* is an unknown function f with f(0) = f(1) = 0, whose increments f(x + 1) - f(x) grow and are at least 0.
+The true function is such a function (it is convex, and 0 at 0 and 1).
+4. *Zero cases.* A denominator is 0, positive or negative, before and after. There is a goal for each combination of the
+first two cases, and one that shows that the denominator is negative on no table.
+5. *Replaced.* Both tables have at most R rows, and each is a shared table with one row added. The score of the first is
+at most `fall` below that of the shared table, and the score of the second at most `rise` above it. So the change is at
+most `rise + fall`, both at R rows, which is compared with the claim. Two parts attain it if one can rise and another
+can fall.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from dpframework.formulas.formula import AGGREGATES, Formula, Operation, n, rows
 from dpframework.formulas.shapes import Parts
 from dpframework.formulas.smt import Goal, Ratio, UnprovableError, assume_sign, divisions, total
 
-#: What may be known of an aggregate s over classes of R' rows; {phi} is its term for one class of R' rows.
+#: The facts that may hold for an aggregate s over classes of R' rows. {phi} is its term for one class of R' rows.
 FACTS = ("(>= {s} 0.0)", "(>= {s} {rest})", "(<= {s} {phi})")
 
 
 def induction_goals(aggregate: Formula, fact: str, known: Sequence[str]) -> list[str]:
-    """Return the goals that a fact about an aggregate holds: for no class, and after another class joins.
+    """Return the goals that prove a fact about an aggregate: for no class, and after another class joins.
 
-    `known` are facts that have been proved before.
+    `known` are facts that were proved before.
     """
     (body,) = aggregate.parts
     base, step = Goal(False), Goal(False)
@@ -52,7 +53,7 @@ def _fact(goal: Goal, fact: str, body: Formula, s: str, rest: str) -> str:
 
 
 def provable_facts(aggregate: Formula) -> tuple[str, ...]:
-    """Return the facts to try on an aggregate: none about x log2 x, of which no goal needs one."""
+    """Return the facts to try on an aggregate. There are none about x log2 x, since no goal needs one."""
     return () if aggregate.leaves(Operation.X_LOG_X) else FACTS
 
 
@@ -83,9 +84,9 @@ def part_goals(shape: Parts, claim: Claim, facts: Mapping[Formula, Sequence[str]
     shape
         The score.
     claim
-        What is claimed.
+        The claim about it.
     facts
-        What has been proved of its aggregates.
+        The facts that were proved about its aggregates.
     whole
         Whether counts are whole numbers.
     """
@@ -101,7 +102,7 @@ def part_goals(shape: Parts, claim: Claim, facts: Mapping[Formula, Sequence[str]
 
 
 def replacement_goal(rise: Formula, fall: Formula, replaced: Formula) -> str:
-    """Return the goal that a rise and a fall together are within the bound of a replacement (rule 5)."""
+    """Return the goal which shows that a rise and a fall together are within the bound of a replacement (rule 5)."""
     goal = Goal(any(bound.leaves(Operation.X_LOG_X) for bound in (rise, fall, replaced)))
     table_rows = goal.count("rows")
     goal.assume(f"(>= {table_rows} {goal.whole_number(1)})")
@@ -117,7 +118,7 @@ def _goal(shape: Parts, claim: Claim, whole: bool) -> Goal:
 def _case(
     shape: Parts, claim: Claim, facts: Mapping[Formula, Sequence[str]], whole: bool, zeros: tuple[bool, ...]
 ) -> str:
-    """Return the goal of one way that denominators are 0."""
+    """Return the goal for one combination of denominators that are 0."""
     goal = _goal(shape, claim, whole)
     before = total([goal.count("c"), goal.count("rest")])
     table_rows, after = goal.count("rows"), goal.plus(before, 1)

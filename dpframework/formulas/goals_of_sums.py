@@ -1,11 +1,12 @@
 """Goals for functions of totals that are proved elsewhere, and for vectors that rows add to.
 
-1. *Outer.* A total lies between 0 and h N, with N the rows, and a row moves it by something in [-fall, rise]. For one
-   of degree 1 in each total that divides by the rows alone, the change is of degree 1 in each total and in each move,
-   so that it is largest at vertices of the box of all of them: a goal for each vertex, with N alone unknown. A total
-   that is only added, times a number, changes by its move wherever it is. Any other body is refused.
-2. *Norm.* A row adds its entries to a vector, so that the norm of these is what adding it changes, and the norm of the
-   difference of two rows' entries what replacing it changes.
+1. *Outer.* A total lies between 0 and h N, where N is the number of rows, and a row moves it by something in [-fall,
+rise]. Take a formula that is of degree 1 in each total and divides by the number of rows alone. Its change is of degree
+1 in each total and in each move, so it is largest at a vertex of the box of all of these. There is a goal for each
+vertex, with N alone unknown. A total that is only added, times a number, changes by its move wherever it is. Any other
+body is refused.
+2. *Norm.* A row adds its entries to a vector. So an added row changes the vector by a norm that is that of its entries,
+and a replaced row by the norm of the difference of two rows' entries.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ def outer_goals(shape: Outer, claim: Claim) -> Iterator[str]:
 
 
 def _collect_added(body: Formula) -> set[Formula]:
-    """Return the totals that are only added, times a number: where they are in their ranges does not matter."""
+    """Return the totals that are only added, times a number. Where they are in their ranges does not matter."""
 
     def inner(one: Formula) -> tuple[set[Formula], set[Formula]]:
-        """Return the cells that are added, and those that stand in other places."""
+        """Return the cells that are added, and those that stand elsewhere."""
         if one.operation is Operation.CELL:
             return {one}, set()
         parts = [inner(part) for part in one.parts]
@@ -55,12 +56,12 @@ def _collect_added(body: Formula) -> set[Formula]:
 
 
 def require_multilinear(shape: Outer) -> None:
-    """Refuse a body that is not of degree 1 in each total, or divides by more than the rows, or has unknown ranges.
+    """Refuse a body that is not of degree 1 in each total or divides by more than the rows, and unknown ranges.
 
     Raises
     ------
     UnprovableError
-        If it is of that kind: its largest change need not be at a vertex.
+        If there is such a body or range, since its largest change need not be at a vertex.
     """
 
     def totals(formula: Formula) -> set[Formula]:
@@ -104,7 +105,7 @@ def _vertex(shape: Outer, claim: Claim, at: _END, moves: tuple[_END | None, _END
 
 
 def norm_goals(shape: Adds, claim: Claim) -> Iterator[str]:
-    """Yield the goals of a claim about a norm: one, or for the linf norm one for each entry."""
+    """Yield the goals of a claim about a norm: a single one, or for the linf norm one for each entry."""
     if claim.group > 1:
         raise UnprovableError("no rule covers several rows of a vector")
     for which in range(len(shape.entries)) if claim.change is Change.LINF else (None,):
@@ -120,7 +121,7 @@ def norm_goals(shape: Adds, claim: Claim) -> Iterator[str]:
 
 
 def _entries(goal: Goal, shape: Adds, tag: str) -> list[str]:
-    """Return a row's entries, with numbers of its own where it is free."""
+    """Return a row's entries, with numbers of its own for public parameters."""
     terms: dict[Formula, Ratio] = {}
     for entry in shape.entries:
         for free in entry.leaves(Operation.PUBLIC):

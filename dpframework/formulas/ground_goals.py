@@ -1,7 +1,7 @@
-"""Goals as numbers: a reader of their text that shares no code with the writer.
+"""Goals with numbers put in: a reader of their text that shares no code with the writer.
 
-Put the numbers of two tables in, and it tells whether the goal describes them, and which scores and bound it says that
-they have.
+Given the numbers of two tables, it tells whether the goal describes them, and which scores and which bound the goal
+gives them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from dpframework.facts.value_checks import read_ratio
 from dpframework.formulas.smt import CLAIM, DENIAL, SHARED_DENIAL
 
 Expression: TypeAlias = "str | list[Any]"
-CLOSE = 1e-9  # roots and logarithms are numbers in floating point
+CLOSE = 1e-9  # how far numbers may be apart, since roots and logarithms are in floating point
 NAMED = tuple(f"{name}.{half}" for name in ("high", "low", "bound") for half in ("num", "den"))
 _COMMANDS = {"set-logic", "declare-const", "declare-fun", "define-fun", "assert"}
 
 
 class GroundGoal:
-    """A goal that numbers can be put in.
+    """A goal that numbers can be put into.
 
     Parameters
     ----------
@@ -43,10 +43,10 @@ class GroundGoal:
         self.assumptions = [one[1] for one in commands if one[0] == "assert"]
         self.denied: Expression = last[0][1]
         if self.definitions and (tuple(self.definitions) != NAMED or self.denied not in _DENIALS):
-            raise InputError("denies something else than that the scores differ by the bound at most")
+            raise InputError("denies something else than that the scores differ by at most the bound")
 
     def describes(self, numbers: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the numbers with the roots' numbers added, if all assumptions hold of them; else None."""
+        """Return the numbers with those of the roots added, if all assumptions hold for them; else None."""
         known = dict(numbers)
         for assumed in self.assumptions:
             self._take_root(assumed, known)
@@ -55,17 +55,17 @@ class GroundGoal:
         return known if all(value_in(assumed, known) for assumed in self.assumptions) else None
 
     def compare(self, numbers: Mapping[str, Any]) -> tuple[Any, Any] | None:
-        """Return `high - low` of tables with such numbers, and `bound`; None if an assumption does not hold of them."""
+        """Return `high - low` for tables with such numbers, and `bound`; None if they break an assumption."""
         known = self.describes(numbers) if self.definitions else None
         if known is None:
             return None
         high, above, low, below, bound, under = (value_in(self.definitions[name], known) for name in NAMED)
         if above <= 0 or below <= 0 or under <= 0 or (self.denied == _DENIALS[0] and above != below):
-            return None  # denied of other scores than these
+            return None  # the goal is about other scores than these
         return high / above - low / below, bound / under
 
     def _take_root(self, assumed: Expression, known: dict[str, Any]) -> None:
-        """Give a root its value, by the assumption that its power is something: `(or (< top 0.0) (= power top))`."""
+        """Give a root its value, by the assumption about its power: `(or (< top 0.0) (= power top))`."""
         if not (isinstance(assumed, list) and assumed[0] == "or" and assumed[2][0] == "="):
             return
         power, top = assumed[2][1:]
@@ -82,7 +82,7 @@ def read_expressions(text: str) -> list[Any]:
     Raises
     ------
     InputError
-        If its brackets do not fit, or it has quoted text or comments.
+        If its brackets do not match, or it has quoted text or comments.
     """
     if text.count("(") != text.count(")") or any(sign in text for sign in '|";'):
         raise InputError("has brackets that do not fit, or quoted text")

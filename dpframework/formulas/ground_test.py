@@ -1,9 +1,9 @@
 """The ground test: numbers of real neighbours put into goals, which must describe them.
 
-Solvers prove what a goal says. That it says what the score does is tested here, without a solver and without trust in
-what wrote it: the numbers of random neighbours are put into the text. Of the goals of a claim one must fit each pair of
-neighbours (a fact that is false, or a case that was lost, shows here), its `high - low` must be the change of the
-score, and its `bound` the bound of the claim.
+Solvers prove what a goal says. Whether a goal says what the score does is tested here, without a solver and without
+trust in the code that wrote the goal: the numbers of random neighbours are put into the text. For each pair of
+neighbours, some goal of the claim must fit (a false fact or a lost case shows here). Its `high - low` must be the
+change of the score, and its `bound` the bound of the claim.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from dpframework.formulas.ground_goals import CLOSE, GroundGoal
 from dpframework.formulas.shapes import Adds, Cells, Outer, Parts, Shape, table_rows
 from dpframework.formulas.small_tables import settings
 
-SIZES = (1, 3, 9, 40, 10_000)  # of the counts of a cell or a class
-LOOSE = 1e-6  # of a score: a query may round logarithms to units,
-ROUNDED = 0.01  # but what that takes off a change is little beside the bound that is claimed, or beside 1
+SIZES = (1, 3, 9, 40, 10_000)  # the largest counts of a cell or a class
+LOOSE = 1e-6  # how far a query's score may be off, as a share of it, since a query may round logarithms to units
+ROUNDED = 0.01  # how far a change may be off at most, as a share of the claimed bound or of 1
 
 
 @final
 @attrs.frozen
 class GroundPair:
-    """The numbers of two neighbours, as constants of a goal, and the scores that they have.
+    """The numbers of two neighbours, as constants of a goal, and the scores of both.
 
     Attributes
     ----------
     numbers
-        The constants.
+        The constants of a goal, by name.
     low, high
-        The scores of the table that a goal calls low, and of the one that it calls high.
+        The scores of the two tables that a goal calls low and high.
     low_counts, high_counts
-        The counts of both, where the score is one of counts.
+        The counts of both tables, if the score is a function of counts.
     """
 
     numbers: Mapping[str, Any]
@@ -66,7 +66,7 @@ def ground_problem(shape: Shape, claim: Claim, goals: Sequence[str], pairs: int 
     """
     try:
         written = [GroundGoal(goal) for goal in goals]
-        told: dict[tuple[Any, ...], list[tuple[Any, Any]]] = {}  # vertices share their numbers
+        told: dict[tuple[Any, ...], list[tuple[Any, Any]]] = {}  # several vertices have the same numbers
         for pair in neighbours(shape, claim, pairs):
             key = tuple(pair.numbers.items())
             if key not in told:
@@ -81,9 +81,9 @@ def ground_problem(shape: Shape, claim: Claim, goals: Sequence[str], pairs: int 
 
 
 def query_problem(scored: ScoreClaims, pairs: int = 40) -> str | None:
-    """Return a difference between a formula and the query that scores by it, on random neighbours; None if none is.
+    """Return how a query's scores differ from those of its formula on random neighbours; None if they agree.
 
-    Their changes are compared, so that a constant that all candidates share does not matter.
+    Only changes are compared, so a constant that all candidates share does not matter.
     """
     if scored.scorer is None or not isinstance(scored.shape, Parts | Cells):
         return None
@@ -98,7 +98,7 @@ def query_problem(scored: ScoreClaims, pairs: int = 40) -> str | None:
 
 
 def range_problem(shape: Cells, claim: Claim, goals: Sequence[str], pairs: int = 40) -> str | None:
-    """Return a difference between goals and random tables, whose scores must lie between 0 and a claim's bound."""
+    """Return how goals disagree with random tables with scores from 0 to a claim's bound; None if they agree."""
     try:
         written = [GroundGoal(goal) for goal in goals]
         for pair in neighbours(shape, claim, pairs):
@@ -115,7 +115,7 @@ def range_problem(shape: Cells, claim: Claim, goals: Sequence[str], pairs: int =
 
 
 def _problem(found: Sequence[tuple[Any, Any]], claim: Claim, pair: GroundPair) -> str | None:
-    """Return a difference between neighbours and the differences and bounds that goals have of them."""
+    """Return how the differences and bounds that goals have disagree with two neighbours; None if they agree."""
     change = float(pair.high) - float(pair.low)
     slack = CLOSE * max(1.0, abs(float(pair.high)), abs(float(pair.low)))
     if not found:
@@ -143,7 +143,7 @@ def _show(numbers: Mapping[str, Any]) -> str:
 
 
 def neighbours(shape: Shape, claim: Claim, pairs: int) -> Iterator[GroundPair]:
-    """Yield random neighbours, as a claim about a shape has them."""
+    """Yield random neighbours of the kind that a claim about a shape is about."""
     random = np.random.default_rng(20)
     if isinstance(shape, Outer):
         yield from _of_totals(shape, claim)
@@ -188,7 +188,7 @@ def aggregate_of(aggregate: Formula, counts: NDArray[np.int64]) -> Any:
 def _of_cells(shape: Cells, claim: Claim, random: np.random.Generator, size: int) -> GroundPair:
     names = [str(cell) for cell in shape.cells]
     shared = random.integers(0, size + 1, len(names)) * (random.random(len(names)) < 0.8)
-    none = len(names)  # the place of a row that is in no cell
+    none = len(names)  # the position of a row that is in no cell
     places = (
         random.integers(0, none + 1, (2, claim.group)) if claim.group > 1 else random.permutation(none + 1)[:2, None]
     )
@@ -222,7 +222,7 @@ def _of_totals(shape: Outer, claim: Claim) -> Iterator[GroundPair]:
 
 
 def _of_rows(shape: Adds, claim: Claim, random: np.random.Generator) -> GroundPair:
-    """Return the norm of a row's addition to a vector, or of the difference of two rows."""
+    """Return a pair whose high score is the norm of a row's addition to a vector, or of the difference of two rows."""
     free = list(dict.fromkeys(one for entry in shape.entries for one in entry.leaves(Operation.PUBLIC)))
     before = [_draw_row(shape, free, random) for _ in range(2)]
     numbers = {str(one): before[0][one] for one in free}
@@ -235,7 +235,7 @@ def _of_rows(shape: Adds, claim: Claim, random: np.random.Generator) -> GroundPa
 
 
 def _draw_row(shape: Adds, free: Sequence[Formula], random: np.random.Generator) -> dict[Formula, Fraction]:
-    """Return random numbers of one row: the ends of their ranges more often than inner numbers."""
+    """Return random numbers for one row. The ends of ranges are drawn more often than numbers between them."""
     while True:
         drawn = {}
         for one in free:

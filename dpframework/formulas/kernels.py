@@ -1,12 +1,12 @@
-"""Numba kernels that are generated from formulas: one loop over the classes, then the formula, and no branch on it.
+"""Numba kernels that are generated from formulas: one loop over the classes, then the formula, without a branch.
 
-Two rules keep a kernel as precise as one written by hand. The sum of n log2 n less N log2 N is added up as
-n log2(n / N), class by class, since large terms would cancel. A cube root is corrected by one step of Newton's method:
-it is off by two unit roundoffs. A power alone is off by more for large numbers. Numba itself
-checks no division for 0 (its error model "numpy"), since `quotient` does.
+Two rules keep a kernel as precise as one written by hand. The sum of n log2 n minus N log2 N is added up as n log2(n /
+N), class by class, since large terms would cancel. A cube root is corrected by one step of Newton's method, which
+leaves an error of two unit roundoffs. A power alone has a larger error for large numbers. Numba itself does not check
+divisions for 0 (its error model is "numpy"), since `quotient` does.
 
-A kernel's source is written to a cache folder, under its digest, so that numba keeps what it compiles. What runs is the
-text that was generated here, whatever that file holds.
+A kernel's source is written to a cache folder under its digest, so that numba keeps the compiled code. The text that
+was generated here is what runs, whatever that file holds.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _FILL = {
 
 
 def kernel_source(shape: Scored) -> str:
-    """Return the source of a kernel: `score` of one part or one set of cells, `fill` for arrays of them."""
+    """Return the source of a kernel: `score` for one part or one set of cells, and `fill` for arrays of them."""
     if isinstance(shape, Parts):
         lines = _part_lines(shape)
     else:
@@ -82,13 +82,13 @@ def kernel_source(shape: Scored) -> str:
     return _HEAD.format(text=shape.text, score=body, fill=_FILL[isinstance(shape, Parts)])
 
 
-_SHARED = Formula(Operation.X_LOG_X, (n, rows_of_part))  # n log2(n / N) of a class: no formula that anybody can write
+_SHARED = Formula(Operation.X_LOG_X, (n, rows_of_part))  # n log2(n / N) of a class, which nobody can write
 #: The negative entropy of the classes, times the rows of the part.
 _INFORMATION = sum_over_classes(x_log2_x(n)) - x_log2_x(rows_of_part)
 
 
 def _part_lines(shape: Parts) -> list[str]:
-    """Return the lines of a part's score; sums that need the part's rows have a loop of their own."""
+    """Return the lines of a part's score. Sums that need the part's rows have a loop of their own."""
     body = shape.body.replaced({_INFORMATION: Formula(Operation.SUM, (_SHARED,))})
     aggregates = body.leaves(*AGGREGATES)
     names = {n: "n", rows_of_part: "total", **{found: f"sum{k}" for k, found in enumerate(aggregates)}}
@@ -135,9 +135,9 @@ ScoreKernel = Callable[[NDArray[Any]], float]
 
 
 def kernel_of(shape: Scored) -> Kernel:
-    """Return the compiled kernel: it fills in scores, from counts of shape (scores, cells) or (scores, parts, classes).
+    """Return the compiled kernel. It fills in scores from counts of shape (scores, cells) or (scores, parts, classes).
 
-    It is compiled once for a formula, and kept on disk where the user's cache folder can be written.
+    It is compiled once per formula, and kept on disk if the user's cache folder can be written.
     """
     filled: Kernel = _compile_module(shape)["fill"]
     return filled
@@ -153,8 +153,8 @@ def score_kernel(shape: Scored) -> ScoreKernel:
 def plain_score(shape: Scored) -> Callable[[Sequence[int]], float]:
     """Return the score that `score_kernel` compiles, as plain Python, for a few scores when numba is not loaded.
 
-    It is the same text. Numba keeps the order of additions, fuses none with a product, and takes the same functions of
-    the C library: a test compares both bit by bit.
+    It has the same text. Numba keeps the order of additions, fuses no addition with a product, and calls the same
+    functions of the C library. A test compares both bit by bit.
     """
     space: dict[str, Any] = {}
     exec(compile(kernel_source(shape), "<generated score>", "exec"), space)
@@ -163,7 +163,7 @@ def plain_score(shape: Scored) -> Callable[[Sequence[int]], float]:
 
 
 def compiled_for(shape: Scored, function: Callable[..., Any], **calls: Any) -> Callable[..., Any]:
-    """Compile a function that calls the score of any formula, for one formula: it then branches on none.
+    """Compile a function that calls the score of any formula, for one formula, so that it branches on none.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def compiled_for(shape: Scored, function: Callable[..., Any], **calls: Any) -> C
     function
         A plain function of a module, which calls the functions in `calls` as if its module had them.
     calls
-        The formula's `score_kernel`, and functions that were compiled for the same formula, by their names there.
+        The formula's `score_kernel`, and functions that were compiled for the same formula, by the names in `function`.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def compiled_for(shape: Scored, function: Callable[..., Any], **calls: Any) -> C
 
     own = types.FunctionType(function.__code__, {**function.__globals__, **calls}, function.__name__)
     own.__module__ = function.__module__
-    # The name of the file that numba keeps compiled code in: another formula, or another generator, has another.
+    # Numba keeps compiled code in a file with this name. Another formula, or another generator, has another name.
     own.__qualname__ = f"{function.__qualname__}_{hashlib.sha256(kernel_source(shape).encode()).hexdigest()[:20]}"
     compiled: Callable[..., Any] = njit(nogil=True, cache=Path(function.__code__.co_filename).exists())(own)
     return compiled
@@ -203,7 +203,7 @@ def _compile_module(shape: Scored) -> dict[str, Any]:
     path = _source_file(text)
     module = types.ModuleType(f"dpframework_kernel_{hashlib.sha256(text.encode()).hexdigest()}")
     module.__file__ = str(path or "<generated kernel>")
-    # numba looks there for code that it compiled before.
+    # Numba looks in this module for code that it compiled before.
     sys.modules[module.__name__] = module
     space = module.__dict__
     exec(compile(text, module.__file__, "exec"), space)

@@ -8,7 +8,7 @@ from html import escape
 from dpframework.formulas.formula import Formula, Operation
 from dpframework.formulas.shapes import Adds, Parts, Shape
 
-#: What stands in brackets below the sign of a sum, beside another factor, and below a power.
+#: The operations that need brackets: below the sign of a sum, beside another factor, and below a power.
 _IN_SUM = frozenset({Operation.ADD})
 _IN_PRODUCT = _IN_SUM | {Operation.SUM, Operation.LARGEST}
 _IN_POWER = _IN_PRODUCT | {Operation.MULTIPLY, Operation.DIVIDE, Operation.X_LOG_X}
@@ -76,6 +76,6 @@ def _row(*elements: str) -> str:
 
 
 def _bracket(formula: Formula, loose: Collection[Operation]) -> str:
-    """Return a formula's element, in brackets if its operation is one of those that bind less."""
+    """Return a formula's element, in brackets if its operation is one of those that bind less tightly."""
     element = _element(formula)
     return _row("<mo>(</mo>", element, "<mo>)</mo>") if formula.operation in loose else element

@@ -1,4 +1,4 @@
-"""Proofs of claims: goals by the rules, two solvers, the ground test, and a table where a claim is false."""
+"""Proofs of claims: goals by the rules, two solvers, the ground test, and tables that refute a claim."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Verdict(enum.StrEnum):
 @final
 @attrs.frozen
 class ProofSummary:
-    """The figures of an argument whose goals are not at hand.
+    """The figures of an argument, whose goals need not be at hand.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Proof:
     refuted_by
         Neighbours that refute the claim.
     problem
-        The reason why it was not proved.
+        The reason why the claim was not proved; empty if it was.
     summary
         The figures of the argument.
     """
@@ -102,7 +102,7 @@ class Proof:
 
 @attrs.frozen
 class _Attempt:
-    """An argument to be tried, with the problem that the ground test found in its goals."""
+    """An argument to be tried, and the problem that the ground test found in its goals."""
 
     argument: Argument
     problem: str | None = None
@@ -118,7 +118,7 @@ def prove(shape: Shape, claims: Sequence[Claim], effort: int = 1) -> tuple[Proof
     claims
         The claims. For `Parts`, the change under replacement follows from the rise and the fall that are derived.
     effort
-        How many times the usual work each solver may do for a goal.
+        How many times the usual work each solver may do per goal.
     """
     proofs: dict[Claim, Proof] = {}
     for claim in sorted(claims, key=lambda one: one.change is Change.REPLACED):
@@ -134,7 +134,7 @@ def prove(shape: Shape, claims: Sequence[Claim], effort: int = 1) -> tuple[Proof
 
 
 def _first(claim: Claim, attempts: Iterator[_Attempt], effort: int) -> Proof:
-    """Return the first attempt that solvers prove, else the last one."""
+    """Return the first attempt that both solvers prove, else the last attempt."""
     proof = Proof(claim, Verdict.UNPROVED, problem="no rule covers it")
     for attempt in attempts:
         goals = attempt.argument.all_goals
@@ -155,7 +155,7 @@ def _first(claim: Claim, attempts: Iterator[_Attempt], effort: int) -> Proof:
 
 
 def _count_proved(solver: str, goals: Sequence[str], effort: int) -> int:
-    """Return how many goals a solver proves, before the first that it does not."""
+    """Return how many goals a solver proves before the first one that it does not prove."""
     for k, goal in enumerate(goals):
         if solve(solver, goal, effort) != "unsat":
             return k
@@ -163,7 +163,7 @@ def _count_proved(solver: str, goals: Sequence[str], effort: int) -> int:
 
 
 def _attempts(shape: Shape, claim: Claim, before: Mapping[Claim, Proof], effort: int) -> Iterator[_Attempt]:
-    """Yield ways to prove a claim, with real numbers of rows first, which are easier, then with whole ones."""
+    """Yield ways to prove a claim: first with real numbers of rows, which is easier, then with whole numbers."""
     if isinstance(shape, Outer):
         yield _attempt(Argument(shape, claim, Rule.OUTER, tuple(outer_goals(shape, claim))))
     elif isinstance(shape, Adds):
@@ -188,12 +188,12 @@ def _attempts(shape: Shape, claim: Claim, before: Mapping[Claim, Proof], effort:
 
 
 def _attempt(argument: Argument) -> _Attempt:
-    """Return an attempt whose own goals have passed the ground test, or not."""
+    """Return an attempt with the result of the ground test on its own goals."""
     return _Attempt(argument, ground_problem(argument.shape, argument.claim, argument.goals))
 
 
 def _of_replaced(shape: Parts, claim: Claim, before: Mapping[Claim, Proof], effort: int) -> _Attempt:
-    """Return the goals of a replacement, from the rise and the fall that are derived: smaller ones may be declared."""
+    """Return the attempt at a replacement. It rests on the derived rise and fall, since others may be declared."""
     rise, fall = (found.claim for found in derive(shape)[:2])
     proved = {**before, **{one: prove(shape, [one], effort)[0] for one in (rise, fall) if one not in before}}
     if claim.group > 1 or any(proved[one].verdict is not Verdict.PROVED for one in (rise, fall)):
@@ -204,7 +204,7 @@ def _of_replaced(shape: Parts, claim: Claim, before: Mapping[Claim, Proof], effo
 
 
 def _of_extreme(shape: Cells, claim: Claim, whole: bool) -> _Attempt:
-    """Return the arguments for all that an extreme is taken of."""
+    """Return an attempt that rests on claims about all formulas that an extreme is taken of."""
     simple = simpler(shape, claim)
     if not simple:
         return _one_cell(shape, claim, whole)
@@ -218,7 +218,7 @@ def _one_cell(shape: Cells, claim: Claim, whole: bool) -> _Attempt:
 
 
 def prove_facts(shape: Parts) -> dict[Formula, tuple[Fact, ...]]:
-    """Return the facts that both solvers prove of each sum and each largest of a score, with their inductions.
+    """Return the facts that both solvers prove about each sum and each largest of a score, with their inductions.
 
     A fact is proved for one aggregate and for no other: a fact about a sum of counts may be false for the largest.
     """
@@ -234,6 +234,6 @@ def prove_facts(shape: Parts) -> dict[Formula, tuple[Fact, ...]]:
 
 
 def vacuous(argument: Argument, solver: Callable[[str, str], str] = solve) -> bool:
-    """Tell whether no table fits the goals of some argument without their claims, so that anything would be proved."""
+    """Tell whether no table fits the goals of some argument without their claims, so that they would prove anything."""
     named = [[goal for goal in one.goals if "high.num" in goal] for one in argument.walk() if one.goals]
     return not all(any(solver(Z3, without_claim(goal)) == "sat" for goal in goals) for goals in named)

@@ -1,4 +1,4 @@
-"""How far a formula's value in floating point is from the true one."""
+"""How far the value of a formula in floating point may be from the true value."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from dpframework.formulas.shapes import Cells, Parts, Scored
 from dpframework.formulas.smt import is_whole
 
 UNIT_ROUNDOFF = Fraction(1, 2**53)
-LIBRARY = 10  # unit roundoffs by which a logarithm or a power may be off, and an addition
-MOST_ROWS = 2**31  # of a table without a public bound
+LIBRARY = 10  # how many unit roundoffs a logarithm or a power may be off by, together with one addition
+MOST_ROWS = 2**31  # the most rows of a table without a public bound
 
 
 @final
 @attrs.frozen
 class _Error:
-    """A value's bound, its sign (0 if it may be either), and its error: absolute, and as a share in unit roundoffs."""
+    """The bound and the sign of a value (0 if it may be either), and its error: absolute, and as a share."""
 
     largest: Fraction
     sign: int
@@ -34,25 +34,25 @@ class _Error:
 def rounding_of(shape: Scored, change: Fraction, row_bound: int | None, classes: int = 2, parts: int = 1) -> Fraction:
     """Return how far a computed score may be from the true one.
 
-    An error that is a share of each value stays one through products, quotients, roots and sums of one sign. The score
-    of a table of R rows is at most R times its largest change by one row, above that of no rows: a share of that is the
-    error. Where terms of both signs are added, the errors of each are, too.
+    An error that is a share of each value stays such through products, quotients, roots and sums of one sign. The score
+    of a table of R rows exceeds that of an empty table by at most R times the largest change by one row, and the error
+    is a share of that. Where terms of both signs are added, their errors are added, too.
 
     Parameters
     ----------
     shape
         The score.
     change
-        Its largest change by one row.
+        The score's largest change by one row.
     row_bound
         The largest number of rows; None for any number that fits 32 bits.
     classes, parts
-        How many there are at most.
+        The largest number of classes, and of parts.
 
     Raises
     ------
     InputError
-        If a denominator may be as small as it likes.
+        If a denominator may be arbitrarily small.
     """
     rows = Fraction((MOST_ROWS if row_bound is None else row_bound) + 1)
     error = _error(shape.body, rows, classes)
@@ -124,14 +124,14 @@ def _product(one: _Error, other: _Error) -> _Error:
 
 
 def _quotient(formula: Formula, one: _Error, other: _Error) -> _Error:
-    """Return the error of a quotient, whose denominator is a constant, or a whole number from 1 where it is not 0."""
+    """Return the error of a quotient whose denominator is a constant, or a whole number that is 0 or at least 1."""
     below = formula.parts[1]
     smallest = abs(below.constant) if below.constant else Fraction(1)
     if (not below.constant and not is_whole(below)) or 2 * other.absolute >= smallest:
         raise InputError(f"the denominator of '{formula}' may be as small as it likes; declare the rounding")
     largest = one.largest / smallest
     terms = _terms(below)
-    if smaller := _smaller_factor(formula.parts[0], terms):  # it is at most the denominator
+    if smaller := _smaller_factor(formula.parts[0], terms):  # that factor is at most the denominator
         largest /= smaller * other.largest / terms.total()
     share = None if one.share is None or other.share is None else one.share + other.share + 1
     if share is not None:
@@ -148,7 +148,7 @@ def _terms(formula: Formula) -> Counter[Formula]:
 
 
 def _smaller_factor(top: Formula, below: Counter[Formula]) -> int:
-    """Return of how many of the counts that a denominator is the sum of a factor of a product is the sum, or 0."""
+    """Return how many of a denominator's counts a factor of a product is the sum of; 0 if there is no such factor."""
     if top.operation is Operation.MULTIPLY:
         return max(_smaller_factor(part, below) for part in top.parts)
     terms = _terms(top)

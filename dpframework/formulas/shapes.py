@@ -1,4 +1,4 @@
-"""The shapes of scores: of parts, of cells, of totals, and vectors that rows add to."""
+"""The shapes of scores: sums over parts, functions of cells or of totals, and vectors that rows add to."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Parts:
     body: Formula
 
     def __attrs_post_init__(self) -> None:
-        """Refuse a class's count outside of a sum or a largest."""
+        """Refuse a class's count outside of a sum or a largest over classes."""
         _require(self.body, (Operation.PART, Operation.CLASS, *AGGREGATES), "parts")
         if n in _outside(self.body):
             raise InputError(f"'{self.body}' reads a class's count outside of a sum or a largest over classes")
@@ -79,7 +79,7 @@ class Parts:
 
 
 def _outside(body: Formula) -> list[Formula]:
-    """Return the parts of a formula outside of its sums and maxima."""
+    """Return the formulas that a formula is made of, without those within its sums and maxima."""
     if body.operation in AGGREGATES:
         return []
     return [body, *(found for part in body.parts for found in _outside(part))]
@@ -88,7 +88,7 @@ def _outside(body: Formula) -> list[Formula]:
 @final
 @attrs.frozen
 class Cells:
-    """A formula of the numbers of rows in some disjoint cells: a row is in one of them, or in none.
+    """A formula of the numbers of rows in some disjoint cells. A row is in one of them, or in none.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Cells:
     within: tuple[tuple[Formula, Formula], ...] = ()
 
     def __attrs_post_init__(self) -> None:
-        """Refuse cells of other tables."""
+        """Refuse cells that are not among `cells`."""
         _require(self.body, (Operation.CELL,), "cells")
         for found in self.body.leaves(Operation.CELL):
             if found not in self.cells:
@@ -149,11 +149,11 @@ class Total:
     Attributes
     ----------
     cell
-        Its name in the formula.
+        The total's name in the formula.
     rise, fall
         Adding a row moves it by a number in [-fall, rise].
     per_row
-        The largest share of the total for each row: it lies between 0 and `per_row` times the number of rows. None if
+        The largest share of the total per row. The total lies between 0 and `per_row` times the number of rows. None if
         there is no such bound.
     """
 
@@ -180,7 +180,7 @@ class Outer:
     body: Formula
 
     def __attrs_post_init__(self) -> None:
-        """Refuse cells that are no totals."""
+        """Refuse cells that are not totals."""
         _require(self.body, (Operation.CELL,), "totals")
         known = {table_rows, *(total.cell for total in self.totals)}
         for found in self.body.leaves(Operation.CELL):
@@ -212,8 +212,8 @@ class Adds:
     Attributes
     ----------
     entries
-        The amount that one row adds to each coordinate. A public parameter stands for any value in its range, and each
-        row may have another.
+        The amount that one row adds to each coordinate. A public parameter stands for any value in its range, which may
+        differ from row to row.
     shares
         Whether the entries are shares of one row: each in [0, 1], together at most 1.
     """
@@ -238,7 +238,7 @@ class Adds:
 
 
 Shape: TypeAlias = "Parts | Cells | Outer | Adds"
-"""How a query follows from the counts of a table."""
+"""How the answer of a query follows from the counts of a table."""
 Scored: TypeAlias = "Parts | Cells"
 """A shape with one score for each candidate."""
 table_rows = cells("N")[0]

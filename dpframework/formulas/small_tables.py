@@ -1,4 +1,4 @@
-"""The largest changes of a score on small tables, by trying all, and on larger ones, by climbing."""
+"""The largest changes of a score: on small tables by trying all of them, and on larger ones by climbing."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from dpframework.formulas.formula import Formula, Operation, PublicRange, as_for
 from dpframework.formulas.shapes import Adds, Cells, Outer, Parts, Scored, Shape
 from dpframework.formulas.small_totals import refuting_rows, refuting_totals
 
-CLASSES = 3  # of the small tables of a part
-PART_ROWS, CELL_ROWS = 9, 6
-FEW_CELLS, MANY_CELL_ROWS = 5, 4  # of a score of more cells, smaller tables
-SLACK = 1e-9
-MOST_ROWS = 20_000  # of a table that a climb reaches
-MOVES = (1, 2, 5, 20, 100, 1000)  # rows that a step of a climb adds to a cell, or takes from it
-SCATTERED, SPREAD, TURNS = 200, 0.4, 200  # of a climb: tables around each, how far they are, and steps
-DRAWN, LOG_ROWS, FILLED = 400, 7, 0.7  # tables that a search draws, how large, and the share of their cells with rows
-SEEDS = (3, 7)
+CLASSES = 3  # the number of classes of a part in small tables
+PART_ROWS, CELL_ROWS = 9, 6  # the most rows of small tables, of parts and of cells
+FEW_CELLS, MANY_CELL_ROWS = 5, 4  # with more cells than this, small tables have at most so many rows
+SLACK = 1e-9  # how far rounding may take a change beyond a bound
+MOST_ROWS = 20_000  # the most rows of a table that a climb reaches
+MOVES = (1, 2, 5, 20, 100, 1000)  # how many rows a step of a climb adds to a cell, or takes from it
+SCATTERED, SPREAD, TURNS = 200, 0.4, 200  # of a climb: random tables around each, how far they are, and steps
+DRAWN, LOG_ROWS, FILLED = 400, 7, 0.7  # of a search: random tables, how large, and the share of their cells with rows
+SEEDS = (3, 7)  # of climbs, and of searches
 
 
 @functools.cache
@@ -48,7 +48,7 @@ def tables_of(most: int, cells: int) -> NDArray[np.int64]:
 
 
 def settings(shape: Cells) -> Iterator[tuple[Cells, dict[str, Fraction]]]:
-    """Yield a score with numbers for its public parameters, and these: the ends of their ranges and the middle."""
+    """Yield a score with numbers for its public parameters, and these: the ends and the middle of their ranges."""
     found = shape.body.leaves(Operation.PUBLIC)
     choices = []
     for one in found:
@@ -77,7 +77,8 @@ def in_range(shape: Cells, claim: Claim) -> bool:
 def part_changes(shape: Parts, change: Change) -> list[Neighbours | None]:
     """Return the neighbours with the largest change by one row, among tables of at most 1, 2, ... rows.
 
-    All tables of up to `PART_ROWS` rows are tried, of one part with `CLASSES` classes, and, for a replacement, two.
+    All tables of up to `PART_ROWS` rows are tried: one part with `CLASSES` classes, and for a replacement also two
+    parts.
     """
     best: list[Neighbours | None] = [None] * PART_ROWS
     shared = tables_of(PART_ROWS - 1, CLASSES)
@@ -116,7 +117,7 @@ def part_changes(shape: Parts, change: Change) -> list[Neighbours | None]:
 
 
 def _measure(shape: Scored, low: Counts, high: Counts) -> Neighbours:
-    """Return neighbours with their change: exact, if the formula is rational."""
+    """Return neighbours with their change, which is exact if the formula is rational."""
     exact = is_rational(shape.body)
     scores = [shape.scores(np.array(table), exact)[()] for table in (low, high)]
     change = scores[1] - scores[0]
@@ -139,7 +140,7 @@ def cell_gaps(shape: Cells, change: Change, shared: NDArray[Any], group: int = 1
 
 
 def cell_change(shape: Cells, change: Change, shared: NDArray[Any], group: int = 1) -> Neighbours:
-    """Return the neighbours with the largest change, among those that share some tables; the smallest of them."""
+    """Return the neighbours with the largest change that share one of some tables. Of several, return the smallest."""
     gaps, low, high = cell_gaps(shape, change, shared, group)
     sizes = np.where(gaps >= gaps.max() - SLACK * max(1.0, gaps.max()), shared.sum(axis=1), np.iinfo(np.int64).max)
     top = int(sizes.argmin())
@@ -147,7 +148,7 @@ def cell_change(shape: Cells, change: Change, shared: NDArray[Any], group: int =
 
 
 def climb(shape: Cells, change: Change, start: NDArray[Any], group: int = 1, most: int = MOST_ROWS) -> NDArray[Any]:
-    """Return a table of limited rows from which no step, in one cell or two, leads to a larger change."""
+    """Return a table of at most `most` rows from which no step in one or two cells leads to a larger change."""
     cells = len(start)
     steps = np.eye(cells, dtype=np.int64)
     pairs = [steps[a] - steps[b] for a in range(cells) for b in range(cells) if a != b]
@@ -165,7 +166,7 @@ def climb(shape: Cells, change: Change, start: NDArray[Any], group: int = 1, mos
             break
         gaps, *_ = cell_gaps(shape, change, near, group)
         top = int(gaps.argmax())
-        # A gain within rounding is none, and could go on without end.
+        # A gain within rounding does not count, since such gains could go on without end.
         if gaps[top] <= best * (1 + 1e-12) + 1e-15:
             break
         at, best = near[top], float(gaps[top])
@@ -173,7 +174,7 @@ def climb(shape: Cells, change: Change, start: NDArray[Any], group: int = 1, mos
 
 
 def search_change(shape: Cells, change: Change, group: int = 1) -> Neighbours:
-    """Return the neighbours with the largest change found: all small tables, random ones, and climbs from the best."""
+    """Return the neighbours with the largest change in small tables, in random ones, and in climbs from the best."""
     cells = len(shape.cells)
     small = tables_of(CELL_ROWS if cells <= FEW_CELLS else MANY_CELL_ROWS, cells)
     random = np.random.default_rng(SEEDS[1])
@@ -188,7 +189,7 @@ def search_change(shape: Cells, change: Change, group: int = 1) -> Neighbours:
 
 
 def refuting(shape: Shape, claim: Claim) -> Neighbours | None:
-    """Return neighbours that move by more than is claimed, with as few rows as there are; None if none were found."""
+    """Return neighbours that move by more than is claimed, with as few rows as are found; None if none are found."""
     if isinstance(shape, Parts):
         if claim.group > 1:
             return None
@@ -211,7 +212,7 @@ def refuting(shape: Shape, claim: Claim) -> Neighbours | None:
 
 
 def _larger_and_larger(shape: Cells, change: Change, group: int) -> Iterator[Neighbours]:
-    """Yield the neighbours with the largest change of small tables, then of larger ones, then of all that are tried."""
+    """Yield the neighbours with the largest change in small tables, then in larger ones, then in all."""
     yield cell_change(shape, change, tables_of(4, len(shape.cells)), group)
     found = search_change(shape, change, group)
     low = np.array(found.low)
@@ -222,7 +223,7 @@ def _larger_and_larger(shape: Cells, change: Change, group: int) -> Iterator[Nei
 
 
 def searched(shape: Shape) -> str:
-    """Say how far tables were searched where nothing is proved."""
+    """Say which tables were searched, for a claim that is not proved."""
     if isinstance(shape, Parts):
         return f"searched up to {PART_ROWS} rows"
     return (

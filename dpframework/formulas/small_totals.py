@@ -1,4 +1,4 @@
-"""Refutations for functions of totals and for vectors: the extreme rows, tried one after another."""
+"""Refutations for functions of totals and for vectors, found by trying the extreme rows one after another."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dpframework.formulas.evaluation import value_of
 from dpframework.formulas.formula import Operation, PublicRange
 from dpframework.formulas.shapes import Adds, Outer, table_rows
 
-ROWS = (0, 1, 2, 5, 20, 1000)  # of the tables of a function of totals
-MOST_ENDS = 6  # public parameters of a row, each at both ends
+ROWS = (0, 1, 2, 5, 20, 1000)  # the numbers of rows that are tried for a function of totals
+MOST_ENDS = 6  # the most public parameters of a row that are tried at both ends
 
 
 def refuting_totals(shape: Outer, claim: Claim) -> Neighbours | None:
@@ -46,7 +46,7 @@ def _score(shape: Outer, totals: tuple[Fraction, ...]) -> Fraction:
 
 
 def refuting_rows(shape: Adds, claim: Claim) -> Neighbours | None:
-    """Return the entries of two rows (the first of zeros, if a row is added) whose difference has a larger norm."""
+    """Return the entries of two rows (zeros first, for an added row) whose difference has too large a norm."""
     free = list(dict.fromkeys(one for entry in shape.entries for one in entry.leaves(Operation.PUBLIC)))
     if len(free) > MOST_ENDS:
         return None

@@ -1,8 +1,8 @@
-"""Goals for solvers, as SMT-LIB text that is written from formulas.
+"""Goals for solvers: SMT-LIB text that is written from formulas.
 
-A goal says: there are two neighbouring tables, with what is known of them, whose scores `high` and `low` differ by more
-than `bound`. A solver that answers `unsat` has proved the claim for all tables that the goal describes. The text names
-the three ratios, so that anybody can put the numbers of real tables in (see `ground_test`).
+A goal says that there are two neighbouring tables, with what is known about them, whose scores `high` and `low` differ
+by more than `bound`. A solver that answers `unsat` has proved the claim for all tables that the goal describes. The
+text names these three ratios, so that anybody can put the numbers of real tables in (see `ground_test`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dpframework.formulas.formula import Formula, Operation, PublicRange
 
 Ratio: TypeAlias = "tuple[str, str]"
 CLAIM = "; the claim, denied"
-#: For high and low of one denominator.
+#: The denied claim if high and low have one denominator.
 SHARED_DENIAL = "(> (* bound.den (- high.num low.num)) (* bound.num high.den))"
 DENIAL = "(> (* bound.den (- (* high.num low.den) (* low.num high.den))) (* bound.num (* high.den low.den)))"
 
@@ -51,12 +51,12 @@ def total(terms: Iterable[str]) -> str:
 
 
 class Goal:
-    """One goal while it is written.
+    """One goal, while it is being written.
 
     Parameters
     ----------
     whole
-        Whether counts are whole numbers; else they are any real numbers, for which a proof is often easier.
+        Whether counts are whole numbers. Otherwise they are real numbers, for which a proof is often easier.
     """
 
     def __init__(self, whole: bool) -> None:
@@ -69,7 +69,7 @@ class Goal:
         self.claim = ""
 
     def count(self, name: str, gap: bool = True) -> str:
-        """Declare a number of rows, and with `gap` say that none lies between 0 and 1, which costs the solvers time."""
+        """Declare a number of rows. With `gap`, say that it is not between 0 and 1, which costs the solvers time."""
         self.constants[name] = "Int" if self.whole else "Real"
         zero = self.whole_number(0)
         self.assume(f"(>= {name} {zero})")
@@ -91,7 +91,7 @@ class Goal:
         return str(value) if self.whole else f"{value}.0"
 
     def plus(self, term: str, value: int) -> str:
-        """Return a number of rows with some more."""
+        """Return the text of a number of rows plus some more."""
         return term if value == 0 else f"(+ {term} {self.whole_number(value)})"
 
     def as_real(self, term: str) -> str:
@@ -99,21 +99,21 @@ class Goal:
         return f"(to_real {term})" if self.whole else term
 
     def log(self, term: str) -> str:
-        """Return x log2 x of a number of rows, as an unknown table with the properties that `text` states."""
+        """Return x log2 x of a number of rows, as an unknown function with the properties that `text` states."""
         self.logs[term] = None
         return f"(f {term})"
 
     def ratio(self, formula: Formula, terms: Mapping[Formula, Ratio], zero: Collection[Formula] = ()) -> Ratio:
-        """Return a formula's numerator and denominator, which is assumed to be positive.
+        """Return a formula's numerator and its denominator, which is assumed to be positive.
 
         Parameters
         ----------
         formula
-            What is written.
+            The formula to write.
         terms
-            What stands for its leaves and sums.
+            The ratios that stand for its leaves and sums.
         zero
-            The quotients in it whose denominators are 0; such a quotient counts as 0.
+            The quotients in it whose denominators are 0. Such a quotient counts as 0.
         """
         if formula in terms:
             return terms[formula]
@@ -151,13 +151,13 @@ class Goal:
                 name = self.real(f"root{len(self.constants)}")
                 self.assume(f"(>= {name} 0.0)")
                 power = " ".join([name] * int(str(formula.value)))
-                # The root of a negative number may be anything, so nothing is proved of it.
+                # The root of a negative number may be anything, so nothing is proved about it.
                 self.assume(f"(or (< {top} 0.0) (= {product(f'(* {power})', bottom)} {top}))")
                 return name, "1.0"
         raise UnprovableError(f"no rule covers '{formula}'")
 
     def deny(self, high: Ratio, low: Ratio, bound: Ratio) -> None:
-        """Say that `high - low` is more than `bound`."""
+        """Make it the goal's claim that `high - low` is more than `bound`."""
         names = {"high": high, "low": low, "bound": bound}
         for name, (top, bottom) in names.items():
             self.definitions |= {f"{name}.num": top, f"{name}.den": bottom}
@@ -196,7 +196,7 @@ def is_whole(formula: Formula) -> bool:
 
 
 def assume_sign(goal: Goal, quotient: Formula, denominator: Ratio, zero: bool) -> None:
-    """Assume that a quotient's denominator is 0, or positive: and if it is a whole number, at least 1."""
+    """Assume that a quotient's denominator is 0, or else positive, which for a whole number means at least 1."""
     top, _ = denominator
     if zero:
         goal.assume(f"(= {top} 0.0)")
@@ -205,6 +205,6 @@ def assume_sign(goal: Goal, quotient: Formula, denominator: Ratio, zero: bool) -
 
 
 def without_claim(text: str) -> str:
-    """Return a goal without its claim. Some tables must fit it, else the proof is about no table at all."""
+    """Return a goal without its claim. Some table must fit it, or else the proof is about no table at all."""
     kept, _ = text.split(CLAIM)
     return f"{kept}(check-sat)\n"

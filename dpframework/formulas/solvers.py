@@ -1,4 +1,4 @@
-"""The solvers z3 and cvc5, on the same text, limited by work and not by time: a busy machine answers alike."""
+"""The solvers z3 and cvc5, limited by work and not by time, so that a busy machine gives the same answers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from dpframework.facts.errors import InputError
 
 Z3, CVC5 = "z3", "cvc5"
-SOLVERS = {Z3: "z3-solver", CVC5: "cvc5"}  #: What each is called, and its package.
-Z3_WORK, CVC5_WORK = 2_000_000, 100_000  # of their own units: some seconds
+SOLVERS = {Z3: "z3-solver", CVC5: "cvc5"}  #: The names of the solvers, and their packages.
+Z3_WORK, CVC5_WORK = 2_000_000, 100_000  # the usual work per goal, in each solver's own units: a few seconds
 EXTRA = "pip install 'dpframework[prove]'"
 
 
 def installed() -> bool:
-    """Tell whether both solvers are here."""
+    """Tell whether both solvers are installed."""
     return all(importlib.util.find_spec(name) is not None for name in SOLVERS)
 
 
@@ -25,7 +25,7 @@ def require_solvers() -> None:
     Raises
     ------
     InputError
-        If one is not installed.
+        If a solver is not installed.
     """
     if not installed():
         raise InputError(f"proofs need the solvers z3 and cvc5; install them: {EXTRA}")
@@ -39,22 +39,22 @@ def versions() -> dict[str, str]:
 
 
 def solve(solver: str, text: str, effort: int = 1) -> str:
-    """Return `unsat`, `sat` or `unknown`, by z3 or cvc5; of a text that the solver cannot read, `unknown`.
+    """Return a solver's answer, `unsat`, `sat` or `unknown`. A text that it cannot read gives `unknown`.
 
     Parameters
     ----------
     solver
-        Its name.
+        The name of the solver.
     text
-        A goal.
+        The goal.
     effort
-        How many times the usual work it may do.
+        How many times the usual work the solver may do.
     """
     return _by_z3(text, effort)[0] if solver == Z3 else _by_cvc5(text, effort)
 
 
 def model(text: str, names: tuple[str, ...]) -> dict[str, Any] | None:
-    """Return the numbers of some constants in a table that refutes a goal, by z3; None if it finds none."""
+    """Return the numbers of some constants in tables that refute a goal, by z3; None if it finds none."""
     answer, solver = _by_z3(text, 1)
     if answer != "sat":
         return None
@@ -78,7 +78,7 @@ def _by_z3(text: str, effort: int) -> tuple[str, Any]:
     solver.set("rlimit", Z3_WORK * effort)
     try:
         solver.from_string(text)
-    except z3.Z3Exception:  # no goal, such as one of a file that somebody changed
+    except z3.Z3Exception:  # not a goal, such as text from a file that was changed
         return "unknown", solver
     return str(solver.check()), solver
 
@@ -96,7 +96,7 @@ def _by_cvc5(text: str, effort: int) -> str:
             said = command.invoke(solver, parser.getSymbolManager()).strip()
             if command.getCommandName() == "check-sat":
                 answer = said
-    except RuntimeError:  # so cvc5 says that it cannot read the text
+    except RuntimeError:  # raised if cvc5 cannot read the text
         return "unknown"
     return answer
 

@@ -1,4 +1,4 @@
-"""Verdicts that are kept on disk, under the digest of formula, claim, rules and solvers: nobody waits twice for one."""
+"""Verdicts kept on disk, by the digest of formula, claim, rules and solvers, so that nobody waits twice for one."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from dpframework.formulas.solvers import versions
 
 @functools.cache
 def rules_digest() -> str:
-    """Return the SHA-256 of this room's code: where a rule changes, nothing is proved yet."""
+    """Return the SHA-256 of this room's code. After any change of a rule, nothing counts as proved yet."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def proved_claims(shape: Shape, claims: tuple[Claim, ...], effort: int = 1) -> tuple[Proof, ...]:
-    """Return verdicts on claims (see `prove`), from the cache where it has them."""
+    """Return verdicts on claims (see `prove`), from the cache if it has them."""
     key = key_of(shape, claims, effort)
     kept = read_verdicts(key, claims)
     if kept is not None:
@@ -45,16 +45,19 @@ def key_of(shape: Shape, claims: tuple[Claim, ...], effort: int) -> str:
 
 
 def read_verdicts(key: str, claims: tuple[Claim, ...]) -> tuple[Proof, ...] | None:
-    """Return verdicts that were kept; None if there are none."""
+    """Return the verdicts that were kept under a key; None if there are none."""
     try:
         found = parsed_json((cache_folder("proofs") / f"{key}.json").read_text(encoding="utf-8"))
         return tuple(_read(one, claim) for one, claim in zip(found, claims, strict=True))
     except (OSError, ValueError, KeyError, TypeError, InputError):
-        return None  # nothing was kept, or something else
+        return None  # nothing was kept, or the file holds something else
 
 
 def keep(key: str, proofs: tuple[Proof, ...]) -> None:
-    """Keep verdicts where the user's cache folder can be written. One that a table refutes is found again at once."""
+    """Keep verdicts, if the user's cache folder can be written.
+
+    Refutations are not kept, since the table that refutes a claim is found again at once.
+    """
     if any(proof.verdict is Verdict.REFUTED for proof in proofs):
         return
     write_kept(cache_folder("proofs") / f"{key}.json", json.dumps([_form(proof) for proof in proofs]))

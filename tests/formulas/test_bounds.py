@@ -63,7 +63,7 @@ def test_a_bound_is_exact_at_a_number_of_rows_and_in_the_limit() -> None:
         else:
             with pytest.raises(dpf.InputError, match="grows with the rows"):
                 bound_at(bound, None)
-    with pytest.raises(dpf.InputError, match="none that a sensitivity can be read from"):
+    with pytest.raises(dpf.InputError, match="no sensitivity can be read from the bound"):
         bound_at(x_log2_x(rows), 3)
 
 
