@@ -1,4 +1,4 @@
-"""The common part of miners that count boxes in a block, again and again with parameters of their choice."""
+"""The common part of miners that count boxes in a block, repeatedly and with parameters of their choice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BLOCK, KIND = "search", "counts"
 
 @attrs.frozen
 class SearchMiner(BasicMiner):
-    """A miner that counts boxes until the counts say enough, and spends the rest on the box that it found."""
+    """A miner that counts boxes until the counts say enough, and spends the rest of its budget on what it found."""
 
     def plan_of(self, numeric: Sequence[Numeric]) -> Node:
         """Plan the block of the counts."""
@@ -40,7 +40,7 @@ class SearchMiner(BasicMiner):
         Raises
         ------
         InputError
-            If it is of another kind.
+            If the attribute is of another kind.
         """
         attribute = schema[name]
         if not isinstance(attribute, Numeric):
@@ -51,14 +51,14 @@ class SearchMiner(BasicMiner):
 @final
 @attrs.frozen
 class Looks:
-    """A block of counts of boxes, in one notion of loss.
+    """A block of counts of boxes, with costs in one notion of loss.
 
     Attributes
     ----------
     block
-        The block.
+        The block that releases the counts.
     amount
-        "epsilon" or "rho".
+        The notion of loss that costs are in, "epsilon" or "rho".
     """
 
     block: SpendBlock
@@ -66,12 +66,12 @@ class Looks:
 
     @property
     def left(self) -> Fraction:
-        """The rest of the cap."""
+        """What is left of the block's cap."""
         left: Fraction = getattr(self.block.left, self.amount)
         return left
 
     def counts(self, boxes: Sequence[Box], cost: Fraction) -> list[float]:
-        """Release the counts of boxes, which do not overlap, at a cost."""
+        """Release the counts of boxes that do not overlap, at a given cost."""
         released = self.block.release(KIND, **{self.amount: cost}, boxes=tuple(boxes))
         return [float(count) for count in released]
 

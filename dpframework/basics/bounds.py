@@ -1,4 +1,4 @@
-"""Bounds of a numeric attribute that few rows lie beyond, found by noisy counts."""
+"""Bounds of a numeric attribute beyond which few rows lie, found by noisy counts."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from dpframework.results.adaptive import FoundBounds
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 
-_FIRST_LOOK = Fraction(1, 100)  # of the budget
-_CLEAR = 2  # standard deviations of a count's noise
+_FIRST_LOOK = Fraction(1, 100)  # the share of the budget that the first look costs
+_CLEAR = 2  # a difference is clear from so many standard deviations of a count's noise on
 
 
 @final
 @attrs.frozen
 class PrivateBoundsMiner(SearchMiner):
-    """Bounds of a numeric attribute that no more than a share of the rows lie beyond on either side.
+    """Bounds of a numeric attribute beyond which at most a share of the rows lie on either side.
 
-    A schema needs public bounds, and the safe ones are often far too wide. This search halves the range of either bound
-    by noisy counts of the rows beyond, both at once. The first look is cheap. If its noise leaves open which way to go
-    on either side, and could be half of the share, the next one costs twice as much. The search stops once both bounds
-    are found, or half of the budget is spent; then the last bounds that were wide enough stand. All that is left counts
-    the rows between the bounds and beyond them. How many looks there are, and what each costs, follows from released
-    counts alone.
+    A schema needs public bounds, and safe ones are often far too wide. This search halves the range of both bounds at
+    once, by noisy counts of the rows beyond. The first look is cheap. If its noise leaves open on both sides which way
+    to go, and may exceed half of the share, the next look costs twice as much. The search stops once both bounds are
+    found, or before more than half of the budget would be spent. Then the last bounds that were wide enough are taken.
+    The rest of the budget counts the rows between the bounds and beyond them. How many looks there are, and what each
+    costs, follows from released counts alone.
 
     Parameters
     ----------
     attribute
-        The attribute's name. The bounds are edges of its bins: give it many in the schema.
+        The attribute's name. The bounds are edges of its bins, so give it many bins in the schema.
     outside
         The share of the rows that may lie beyond either bound.
     epsilon, rho
-        The budget; in zCDP, for a study with a delta, as rho instead.
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class PrivateBoundsMiner(SearchMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return an attribute with missing values, and a public number of rows."""
+        """Return examples with missing values, and with a public number of rows."""
         age = Schema([Numeric("age", 0, 8, bins=4, missing=True)])
         return {
             "missing": Example(age, cls("age", outside=0.1, epsilon=1)),
@@ -85,15 +85,15 @@ class PrivateBoundsMiner(SearchMiner):
 
 
 class _Search:
-    """Bisection for both bounds by the same counts. Bounds are numbers of edges of bins."""
+    """Bisection for both bounds by the same counts. A bound is given as the number of an edge of the bins."""
 
     def __init__(self, numeric: Numeric, looks: Looks, outside: float) -> None:
         self.bins = len(numeric.interior_cuts) + 1
         self._looks, self._outside = looks, outside
-        self._lower, self._upper = (0, self.bins - 1), (1, self.bins)  # between these are the bounds
+        self._lower, self._upper = (0, self.bins - 1), (1, self.bins)  # the ranges that hold the bounds
 
     def run(self) -> tuple[int, int, int]:
-        """Return the bounds, and how many looks it took."""
+        """Return both bounds, and how many looks they took."""
         cost, most, number = _FIRST_LOOK * self._looks.left, self._looks.left / 2, 0
         while (self._lower[0] < self._lower[1] or self._upper[0] < self._upper[1]) and self._looks.left - cost >= most:
             number += 1
@@ -103,13 +103,16 @@ class _Search:
         return (lower, upper, number) if lower < upper else (0, self.bins, number)
 
     def _look(self, cost: Fraction) -> bool:
-        """Count the rows beyond both middles, and move where it is clear. Return whether that was on any side."""
+        """Count the rows beyond the middles of both ranges.
+
+        Move where it is clear, and return whether that was anywhere.
+        """
         lower, upper = math.ceil(sum(self._lower) / 2), sum(self._upper) // 2
         boxes = _pieces(lower, upper, self.bins)
         counts = dict(zip(boxes, self._looks.counts(boxes, cost), strict=True))
         goal = self._outside * max(sum(counts.values()), 0.0)
         noise = _CLEAR * math.sqrt(self._looks.variance(cost))
-        # A bound is near enough if it is off by half of the share.
+        # A bound is near enough if the rows beyond it are off by at most half of the share.
         clear = 0.0 if noise <= goal / 2 else noise
         below, above = (count - goal for count in _beyond(counts, lower, upper))
         moved = False
@@ -123,12 +126,12 @@ class _Search:
 
 
 def _pieces(lower: int, upper: int, bins: int) -> list[Box]:
-    """Return the pieces into which two edges cut all bins."""
+    """Return the boxes into which two edges cut all bins."""
     ends = sorted({0, lower, upper, bins})
     return [((first, end),) for first, end in itertools.pairwise(ends)]
 
 
 def _beyond(counts: Mapping[Box, float], lower: int, upper: int) -> tuple[float, float]:
-    """Return the rows below one edge, and those from the other on."""
+    """Return the number of rows below the lower edge, and from the upper edge on."""
     below = sum(count for ((_, end),), count in counts.items() if end <= lower)
     return below, sum(count for ((first, _),), count in counts.items() if first >= upper)

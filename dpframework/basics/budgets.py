@@ -1,7 +1,8 @@
 """The budget of an everyday miner in pure epsilon or rho, and the mechanisms that spend it.
 
-An epsilon buys Laplace noise, on integers for counts, and permute-and-flip. A rho buys Gaussian noise and the
-exponential mechanism, whose rho is the smallest for what they do: that is less noise where many releases share a delta.
+An epsilon buys Laplace noise (on integers, for counts) and permute-and-flip. A rho buys Gaussian noise and the
+exponential mechanism, which have the smallest rho for what they do. So a rho means less noise where many releases share
+a delta.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dpframework.mechanisms.laplace import DiscreteLaplace, Laplace
 from dpframework.mechanisms.selection import Exponential, PermuteAndFlip
 from dpframework.run.miner import Miner
 
-EXAMPLE_DELTA = Fraction(1, 10**6)  # of the examples in zCDP
+EXAMPLE_DELTA = Fraction(1, 10**6)  # the delta of the examples in zCDP
 
 
 @attrs.frozen
@@ -28,16 +29,16 @@ class BasicMiner(Miner):
     Attributes
     ----------
     epsilon
-        The budget; or
+        The budget as a pure epsilon. Give either this or `rho`.
     rho
-        the budget in zCDP, for a study with a delta. Give one of the two.
+        The budget in zCDP, for a study with a delta.
     """
 
     epsilon: Fraction | None = attrs.field(default=None, converter=attrs.converters.optional(positive), kw_only=True)
     rho: Fraction | None = attrs.field(default=None, converter=attrs.converters.optional(positive_rho), kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse two budgets, and none."""
+        """Refuse two budgets or none."""
         if (self.epsilon is None) == (self.rho is None):
             raise InputError("give one budget: epsilon, or rho in a study with a delta")
 

@@ -1,10 +1,10 @@
-"""Counts of the cells of one attribute's values, or of up to three attributes.
+"""Counts of the values of one attribute, or of the cells of up to three attributes.
 
-Each releases one query of disjoint cells, whose sensitivity is `queries.histogram_sensitivities`, with integer noise on
-every cell. A row that comes raises one cell by 1: independent noise in the l1 norm is in the shape of that. A row that
-is replaced lowers one cell and raises another, so that where the number of rows is public, noise that adds up to 0 is
-in the shape of it (`dpframework.mechanisms.KNorm`): a quarter of the variance for two cells, half for four. All else
-is post-processing: margins are sums of cells, so that they agree with each other and cost nothing.
+Each miner releases one query of disjoint cells, whose sensitivity is `queries.histogram_sensitivities`, with integer
+noise on every cell. An added row raises one cell by 1. Independent noise in the l1 norm has the shape of that change. A
+replaced row lowers one cell and raises another. So where the number of rows is public, noise that adds up to 0 has the
+shape of the change (`dpframework.mechanisms.KNorm`): a quarter of the variance for two cells, half for four. All else
+is post-processing. Margins are sums of cells, so they agree with each other and cost nothing.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 
 _MOST_ATTRIBUTES = 3
-_MOST_BALANCED = 100  # cells: for more, noise that adds up to 0 is less than 3 % smaller, and takes longer
+_MOST_BALANCED = 100  # the most cells with noise that adds up to 0: for more it saves less than 3 %, and takes longer
 
 
 def counting_mechanism(counter: Mechanism, query: Query, schema: Schema) -> Mechanism:
-    """Return the best mechanism for counts, K-norm where the number of rows is public, Gaussian with a rho."""
+    """Return the best mechanism for counts: K-norm where the number of rows is public, Gaussian with a rho."""
     if schema.rows is None or (query.answer_length or 0) > _MOST_BALANCED or not isinstance(counter, DiscreteLaplace):
         return counter
     from dpframework.mechanisms.knorm import KNorm  # most counts have independent noise
@@ -54,7 +54,7 @@ class TableMiner(RowsMiner):
 
     @abc.abstractmethod
     def cells(self, schema: Schema) -> tuple[Attribute, ...]:
-        """Return the attributes that make the cells."""
+        """Return the attributes whose codes make the cells."""
 
     def plan_rows(self, schema: Schema) -> Node:
         """Plan the one table of counts."""
@@ -65,7 +65,7 @@ class TableMiner(RowsMiner):
         return self.plan_step(JointHistogram(attributes), schema)
 
     def plan_step(self, query: Query, schema: Schema, uses: Iterable[str] = ()) -> Node:
-        """Plan the release of a query of the counts."""
+        """Plan the release of the counts by a query."""
         return step("counts", query, counting_mechanism(self.counter, query, schema), uses=uses)
 
     def values_read(self, schema: Schema) -> Collection[str]:
@@ -73,7 +73,7 @@ class TableMiner(RowsMiner):
         return [own.name for own in self.cells(schema) if own != schema[own.name]]
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the error of each count in rows, and the fate of values without a cell."""
+        """Return the error of each count in rows, and what happens to values without a cell."""
         calibration = part.calibration("counts")
         if calibration is None or part.schema is None:
             return part.bounds_of_steps()
@@ -83,21 +83,21 @@ class TableMiner(RowsMiner):
         return [attrs.evolve(bound, steps=("counts",), biases=[*_biases(attributes)])]
 
     def mine_rows(self, table: PrivateTable) -> Frequencies:
-        """Release it."""
+        """Release the counts."""
         return self.table_of(table.calibration("counts"), self.cells(table.schema), table.release("counts"))
 
     def table_of(self, calibration: Calibration, attributes: Iterable[Attribute], counts: Any) -> Frequencies:
-        """Return the counts that were released of some attributes' cells."""
+        """Return the released counts of some attributes' cells as a table."""
         from dpframework.mechanisms.knorm import KNorm
 
         names, labels = zip(*((a.name, a.labels) for a in attributes), strict=True)
-        # With a public number of rows, this noise adds up to 0.
+        # With a public number of rows, K-norm noise adds up to 0.
         exact = calibration.same_rows and isinstance(calibration.mechanism, KNorm)
         return Frequencies(names, labels, counts, calibration.variance, exact_total=exact)
 
 
 def _biases(attributes: Iterable[Attribute]) -> Iterator[str]:
-    """Yield the biases of counts, such as rows that move to other cells than their own."""
+    """Yield the biases of counts, for example from rows that count in other cells than their own."""
     for one in attributes:
         if isinstance(one, Numeric):
             yield f"values of '{one.name}' beyond its bounds count in the first or last bin"
@@ -120,7 +120,7 @@ class CrosstabMiner(TableMiner):
     attributes
         Two or three names; numeric attributes are cut as in the schema.
     epsilon, rho
-        The budget; in zCDP, for a study with a delta, as rho instead.
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------
@@ -133,7 +133,7 @@ class CrosstabMiner(TableMiner):
     attributes: tuple[str, ...] = attrs.field(converter=_names)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse names given twice, and too many or too few."""
+        """Refuse names that are given twice, and too many or too few names."""
         BasicMiner.__attrs_post_init__(self)
         named_once("attributes", self.attributes)
         if not 2 <= len(self.attributes) <= _MOST_ATTRIBUTES:
@@ -145,7 +145,7 @@ class CrosstabMiner(TableMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return two attributes, three, and a public number of rows."""
+        """Return examples with two attributes, with three, with a public number of rows, and in zCDP."""
         schema = Schema(
             [Boolean("ill", missing=True), Categorical("town", ["A", "B"]), Numeric("age", 0, 90, cuts=[40])]
         )

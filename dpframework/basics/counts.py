@@ -1,4 +1,4 @@
-"""Counts of rows: of all, of those that a description holds for, or of each group, with integer noise (see `cells`)."""
+"""Counts of all rows, of the rows that a description holds for, or of each group, with integer noise (see `cells`)."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from dpframework.run.private_table import PrivateTable
 @final
 @attrs.frozen
 class CountMiner(AskingMiner):
-    """The number of rows, or of those that a public description holds for, of the table or of each group.
+    """The number of rows, or of those that a public description holds for, in the table or in each group.
 
-    Under replace-one the number of all rows is public, and only a count with a description or of groups is worth its
-    budget. Groups are disjoint: each has the noise of a single count.
+    Under replace-one the number of all rows is public, so only a count with a description or of groups is worth its
+    budget. Groups are disjoint, so each count has the noise of a single count.
 
     Parameters
     ----------
     epsilon, rho
-        The budget; in zCDP, for a study with a delta, as rho instead.
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
     where
-        A description, or the form that `Description.to_dict` returns: in a study file
+        A description, or the form that `Description.to_dict` returns. In a study file, write
         `where = { equals = ["sex", "Male"] }` or `where = { below = ["age", 30] }`, joined by `and`, `or`, `not`.
         None counts all rows.
     by
-        The name of an attribute, or several, whose labels make the groups.
+        The name of an attribute, or several names, whose labels make the groups.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class CountMiner(AskingMiner):
         return step("count", query, counting_mechanism(self.counter, query, schema) if groups else self.counter)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the attributes that are compared with a number that is no public cut."""
+        """Return the attributes that are compared with a number other than a public cut."""
         return values_compared(schema, self.where)
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
@@ -94,7 +94,7 @@ class CountMiner(AskingMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return all rows, some of them, some of a public number of rows, groups, and a released number of rows."""
+        """Return examples with all rows, some rows, a public number of rows, groups, and released numbers of rows."""
         from dpframework.basics.unit_rows import released_rows_example
 
         schema = Schema([Boolean("ill"), Numeric("age", 0, 90, cuts=[40])])
@@ -118,6 +118,6 @@ def count_estimate(what: str, released: float, variance: float, level: float = C
 
 
 def whole_estimate(what: str, released: float, variance: float, level: float = CONFIDENCE) -> Estimate:
-    """Return a released whole count with its interval, whose ends are whole, as the exact count is."""
+    """Return a released whole count with its interval, whose ends are whole numbers, as the exact count is."""
     found = count_estimate(what, released, variance, level)
     return attrs.evolve(found, low=math.ceil(found.low), high=math.floor(found.high))

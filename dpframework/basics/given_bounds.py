@@ -15,7 +15,7 @@ def as_bounds(bounds: Iterable[float] | str | None) -> tuple[float, float] | str
     Raises
     ------
     InputError
-        If they are something else.
+        If the bounds are something else.
     """
     if bounds is None or isinstance(bounds, str):
         return bounds

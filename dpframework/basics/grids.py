@@ -1,4 +1,4 @@
-"""Counts over two numeric attributes, in cells that are small where many rows are."""
+"""Counts over two numeric attributes, in cells that are small where there are many rows."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 
 _FIRST_LOOK = (
-    "under replace-one no more than {} of it can be lost: the first look counts the whole grid, which is the same if "
+    "under replace-one at most {} of the cost can be lost: the first look counts the whole grid, which is the same if "
     "the row stays in it, and a row that leaves it changes each count by 1, where 2 is claimed"
 )
 _GAUSSIAN = (
-    "it is what any noise of that rho may lose, of which Gaussian noise loses no more than 0.56, 0.76 and 0.82 at a "
+    "the cost is what any noise of that rho may lose, but Gaussian noise loses at most 0.56, 0.76 and 0.82 of it at a "
     "delta of 0.1, 0.03 and 0.01; under replace-one 0.35, 0.58 and 0.65, as the first look counts the whole grid, "
     "which is the same if the row stays in it"
 )
@@ -38,11 +38,11 @@ _GAUSSIAN = (
 class AdaptiveGridMiner(SearchMiner):
     """Counts over two numeric attributes, in cells that split where released counts are large.
 
-    It begins with one cell. At each level it counts all new cells at once, and halves those that seem to have enough
-    rows, along both attributes. It stops once no cell has, or none can be halved. Then it counts all cells once more,
-    with all of the budget that is left: the fewer levels it needed, the more exact are the counts. How many levels
-    there are, which cells are counted, and with which noise they are counted last, follows from released counts alone.
-    A plan that is fixed beforehand has to pay for the deepest cells everywhere.
+    The search begins with one cell. At each level it counts all new cells at once, and halves those that seem to have
+    enough rows, along both attributes. It stops once no cell has enough rows, or none can be halved. Then it counts all
+    cells once more, with all of the budget that is left: the fewer levels it needed, the more exact are these counts.
+    How many levels there are, which cells are counted, and how much noise the last counts have follows from released
+    counts alone. A plan that is fixed beforehand has to pay for the deepest cells everywhere.
 
     Parameters
     ----------
@@ -51,11 +51,11 @@ class AdaptiveGridMiner(SearchMiner):
     depth
         The most levels.
     looks
-        The share of the budget for all looks together, if there are as many as `depth`.
+        The share of the budget for all looks together, if there are `depth` looks.
     rows
-        How many rows a cell must seem to have to be split; at least three standard deviations of a look's noise.
+        How many rows a cell must seem to have to be split. It is at least three standard deviations of a look's noise.
     epsilon, rho
-        The budget; in zCDP, for a study with a delta, as rho instead.
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class AdaptiveGridMiner(SearchMiner):
         return self.plan_of(self._bins(schema))
 
     def mine(self, table: PrivateTable) -> AdaptiveGrid:
-        """Split cells while counts are large, and count those that are left."""
+        """Split cells while counts are large, then count all cells that there are."""
         numeric, looks = self._bins(table.schema), self.looks(table)
         cost = self.looks_share * looks.left / self.depth
         enough = max(float(self.rows), 3 * math.sqrt(looks.variance(cost)))
@@ -106,7 +106,7 @@ class AdaptiveGridMiner(SearchMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return grids of few and of more bins, with missing values, in pure epsilon and in zCDP."""
+        """Return examples of grids with few bins and with more, with missing values, in pure epsilon and in zCDP."""
         schema = Schema([Numeric("x", 0, 4, bins=4), Numeric("y", 0, 2, bins=2, missing=True)])
         names = ["x", "y"]
         return {
@@ -119,7 +119,7 @@ class AdaptiveGridMiner(SearchMiner):
 
 
 def _quarters(box: Box) -> Iterator[Box]:
-    """Yield the parts of a box, halved along each attribute that has more than one bin in it."""
+    """Yield the parts of a box that is halved along each attribute with more than one bin in it."""
     halves = []
     for first, end in box:
         middle = (first + end) // 2

@@ -1,4 +1,4 @@
-"""Counts of rows in the values of one attribute, in the schema's bins, in others, or in bins that are released."""
+"""Counts of rows by the values of one attribute: in the schema's bins, in others, or in bins that are released."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _bins(bins: Any) -> Bins | None:
     given = tuple(bins)
     steps = [one for one in given if isinstance(one, str)]
     if steps and len(steps) < len(given):
-        raise InputError("bins names steps and edges; give the names of steps, or edges")
+        raise InputError("bins mixes names of steps and edges; give the names of steps, or edges")
     named_once("bins", steps)
     return given
 
@@ -65,21 +65,21 @@ def _rebin(attribute: Attribute, bins: Bins | None) -> Attribute:
 class HistogramMiner(TableMiner):
     """How many rows have each value of an attribute, or lie in each bin of a numeric one.
 
-    Where values may be missing, the rows that have none are counted too.
+    Where values may be missing, the rows without a value are counted too.
 
     Parameters
     ----------
     attribute
         The attribute's name.
     bins
-        For a numeric attribute: a number of bins of equal width, or their edges, which must not come from the data.
-        Or a list of earlier steps of miner `quantile` or `median`: what they released cuts the bins. By default the
-        schema's bins.
+        For a numeric attribute: a number of bins of equal width, or their edges, which must not come from the data. Or
+        a list of names of earlier steps of miner `quantile` or `median`, whose released points cut the bins. By default
+        the schema's bins.
     bounds
-        For a number of bins: what they lie between, as two public numbers or as the name of an earlier step of miner
-        `private-bounds`. The first and the last bin hold the rows beyond, too. By default the schema's bounds.
+        For a number of bins: the bounds that they lie between, as two public numbers or as the name of an earlier step
+        of miner `private-bounds`. The first and the last bin also hold the rows beyond. By default the schema's bounds.
     epsilon, rho
-        The budget; in zCDP, for a study with a delta, as rho instead.
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class HistogramMiner(TableMiner):
         return None
 
     def cells(self, schema: Schema) -> tuple[Attribute, ...]:
-        """Return the attribute, with the bins that were asked for; as many of equal width where they are released."""
+        """Return the attribute with the bins that you ask for, or with as many of equal width if bins are released."""
         attribute, bins = schema[self.attribute], self.bins
         if self.own_sources and isinstance(bins, tuple):
             bins = len(bins) + 1
@@ -154,7 +154,7 @@ class HistogramMiner(TableMiner):
         return (self.attribute,) if self.own_sources else super().values_read(schema)
 
     def mine_rows(self, table: PrivateTable) -> Frequencies:
-        """Release it, in bins that follow from earlier releases if they do."""
+        """Release the counts, in bins that follow from earlier releases if the bins are released."""
         query = self._released_bins(table.schema)
         if query is None:
             return super().mine_rows(table)
@@ -172,7 +172,7 @@ class HistogramMiner(TableMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return values, bins of its own, released ones, and a public number of rows."""
+        """Return examples with values, own bins, released bins, a public number of rows, and in zCDP."""
         from dpframework.basics.bounds import PrivateBoundsMiner
         from dpframework.basics.quantiles import QuantileMiner
         from dpframework.basics.unit_rows import released_rows_example

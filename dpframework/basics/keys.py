@@ -1,11 +1,12 @@
 """The keys of an open attribute, such as towns or products, that enough rows have.
 
-One release of `queries.Keys`. With an epsilon it is by `mechanisms.PartitionSelection`, whose rule shows as many keys
-as any rule of that epsilon and delta can where a unit has one key. With a rho it is by `mechanisms.GaussianThreshold`,
-for units of several keys. The noisy counts come with the keys and cost nothing more.
+There is one release of `queries.Keys`. With an epsilon it is made by `mechanisms.PartitionSelection`, whose rule shows
+as many keys as any rule of that epsilon and delta can, if a unit has one key. With a rho it is made by
+`mechanisms.GaussianThreshold`, for units of several keys. The noisy counts come with the keys and cost nothing more.
 
-With `each`, half of the budget shows the keys. The other half asks the rows of each key, and all other rows together,
-for a histogram, a cross table or a mean: parts of one planned release, whose noise does not depend on the keys.
+With `each`, half of the budget shows the keys. The other half pays for a histogram, a cross table or a mean of the rows
+of each key, and of all other rows together. These are parts of one planned release, whose noise does not depend on the
+keys.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ EACH: Mapping[str, Callable[..., BasicMiner]] = {
 
 
 def _each(given: Any) -> tuple[str, Any] | None:
-    """Return the name of an everyday miner with its attribute."""
+    """Return the name of an everyday miner with its attributes."""
     if given is None:
         return None
     known = (
@@ -61,8 +62,8 @@ def _each(given: Any) -> tuple[str, Any] | None:
 
 
 _NEW_KEYS = (
-    "under replace-one no more than 0.83 of it can be lost: it is for a row that changes two counts and shows a key of "
-    "its own beside them, but such a row changes one count at most"
+    "under replace-one at most 0.83 of the cost can be lost: it allows for a row that changes two counts and shows a "
+    "key of its own beside them, but such a row changes one count at most"
 )
 
 
@@ -76,12 +77,12 @@ class KeysMiner(Miner):
     attribute
         The name of an open attribute.
     epsilon, rho
-        What it may cost. Give an epsilon where a unit has one key, and a rho where it has several, from about four on.
+        The budget. Give an epsilon if a unit has one key, and a rho if it has several, from about four on.
     delta
         The probability with which a key of a single unit may be shown: a part of the study's delta.
     each
-        What to release for each key and for all other rows, by the name of an everyday miner, from half of the budget:
-        `{"histogram": "ill"}`, `{"crosstab": ["ill", "sex"]}` or `{"mean": "age"}`.
+        What to release for each key and for all other rows, with half of the budget: the name of an everyday miner with
+        its attributes, such as `{"histogram": "ill"}`, `{"crosstab": ["ill", "sex"]}` or `{"mean": "age"}`.
 
     Examples
     --------
@@ -98,10 +99,10 @@ class KeysMiner(Miner):
     each: tuple[str, Any] | None = attrs.field(default=None, converter=_each, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse two budgets, and none."""
+        """Refuse two budgets or none, and attributes that the miner of each key refuses."""
         if (self.epsilon is None) == (self.rho is None):
             raise InputError("give one budget beside delta: epsilon, or rho where a unit has several keys")
-        _ = self.by_key  # which refuses what it is not given
+        _ = self.by_key  # raises if the miner of each key refuses its attributes
 
     @property
     def selector(self) -> PartitionSelection | GaussianThreshold:
@@ -124,7 +125,7 @@ class KeysMiner(Miner):
         return EACH[kind](names, **budget)
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the one release, or two."""
+        """Plan one release, or two with `each`."""
         attribute, by_key = require_open(schema[self.attribute], "the miner 'keys'"), self.by_key
         keys = step("keys", Keys(attribute), self.selector)
         if by_key is None:
@@ -137,7 +138,7 @@ class KeysMiner(Miner):
         return () if self.by_key is None else self.by_key.values_read(schema)
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the error of a count that is shown, and which keys are."""
+        """Return the error of a count that is shown, and which keys are left out."""
         calibration = part.calibration("keys")
         if calibration is None:
             return part.bounds_of_steps()
@@ -151,7 +152,7 @@ class KeysMiner(Miner):
         return [*bounds, *part.bounds_of_others(bounds)]
 
     def mine(self, table: PrivateTable) -> KeyTable:
-        """Release them."""
+        """Release the keys, and what is asked for each of them."""
         released, calibration = table.release("keys"), table.calibration("keys")
         shows, changed = self.selector.shows(calibration), unit_changes(calibration.facts, Relation.ADD_OR_REMOVE_ONE)
         numbers = shows.within, shows.half, shows.always, float(shows.sure)
@@ -159,15 +160,15 @@ class KeysMiner(Miner):
         if self.by_key is None:
             return found
         parts = table.partition(Cases(Equals(self.attribute, key) for key in found.keys), name=BY_KEY)
-        # The last part are all other rows.
+        # The last part holds all other rows.
         return attrs.evolve(found, each=ByKey(found.keys, [self.by_key.mine(part) for part in parts]))
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return keys of one attribute, and of one beside another, where the number of rows is public too."""
+        """Return examples with one attribute, with another one and a public number of rows, and in zCDP."""
         schema = Schema([Open("town")])
         beside = Schema([Open("town"), Boolean("ill")], rows=6)
-        # the row leaves a town that is not shown, for one that is, and comes to the other outcome there
+        # the row leaves town b, which is not shown, for town a, which is, and gets the other outcome there
         rows = [{"town": town, "ill": ill} for town, ill in (("a", True), ("b", True), ("a", False))]
         moved = Witness([(rows[0], 1), (rows[1], 4)], rows[1], rows[2], {"keys": ReleasedKeys(("a",), (5,))})
         return {

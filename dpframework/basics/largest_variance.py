@@ -1,20 +1,20 @@
-"""The weights of a workload of marginals with which its largest variance is as small as it can be.
+"""The weights of a workload's marginals that make its largest variance as small as possible.
 
-Let u be weights of the marginals that add up to 1. The least weighted mean of the variances of a cell, over all noise
-of one budget, is at most the least possible largest variance, whatever u is; the best u reaches it, because the
+Let u be weights of the marginals that add up to 1. Over all noise of one budget, the least weighted mean of the
+variances of a cell is at most the least possible largest variance, whatever u is. The best u reaches it, because the
 variances that a budget can buy are a convex set (a saddle point). For each u the best noise has a closed form
 (`workloads`):
 
 - zCDP: V_A = (sum of sqrt(q g)) sqrt(q_A / g_A), at rho 1/2;
 - Laplace noise: V_A = 2 (sum of cbrt(g))**2 cbrt(g_A)**-2, at epsilon 1.
 
-u is found by u <- u Var(u) / (sum of u Var(u)), from equal weights. Each step gives both sides: the largest variance
-with that noise, and the weighted mean, below which no noise can get. It ends when they are within `GAP`, or after
-`MOST_STEPS`. All of it is public.
+u is found by repeating u <- u Var(u) / (sum of u Var(u)), from equal weights. Each step bounds the optimum on both
+sides: by the largest variance with that noise, and by the weighted mean, below which no noise can get. The search ends
+when these are within `GAP`, or after `MOST_STEPS`. All of it is public.
 
-Noise in the shape of blocks has no closed form for given weights. In pure epsilon three plans are predicted, and the
-one whose largest variance is least is taken: Laplace noise with these weights, and the groups of
-`Workload.least_error` with these weights and with the workload's own.
+Noise in the shape of blocks has no closed form for given weights. So in pure epsilon three plans are predicted, and the
+one with the least largest variance is taken: Laplace noise with these weights, and the groups of `Workload.least_error`
+with these weights and with the workload's own.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from dpframework.basics.workloads import ResidualGroup, Set, Workload, cell_vari
 from dpframework.queries.base import Norm
 from dpframework.queries.residual_changes import subsets
 
-GAP = 0.005  # between the largest variance and the bound below it, as a share
+GAP = 0.005  # the largest gap between the largest variance and the bound below it, as a share
 MOST_STEPS = 400
-_LEAST = 1e-9  # of a weight: one of 0 would leave a residual without noise of its own
+_LEAST = 1e-9  # the least mean weight: a weight of 0 would leave a residual without noise of its own
 
 Array: TypeAlias = "NDArray[np.float64]"
 
@@ -42,16 +42,16 @@ Array: TypeAlias = "NDArray[np.float64]"
 @final
 @attrs.frozen(eq=False)
 class Saddle:
-    """Weights of marginals, and how near they are to the best.
+    """Weights of marginals, and how near they are to the best weights.
 
     Attributes
     ----------
     weights
-        The weight of the variance of a cell of each marginal; they add up to 1.
+        The weight of the variance of a cell of each marginal. All weights add up to 1.
     largest
         The largest variance, with the noise that is best for these weights.
     bound
-        The variance that no noise of the same budget can make all of them smaller than.
+        A lower bound: no noise of the same budget makes the largest variance smaller than this.
     """
 
     weights: Mapping[Set, float]
@@ -62,14 +62,14 @@ class Saddle:
 def weights_of_largest(
     sizes: Sequence[int], wanted: Mapping[Set, float], released: Iterable[Set], *, gaussian: bool
 ) -> Saddle:
-    """Return the weights for the least largest variance.
+    """Return the weights that make the largest variance least.
 
     Parameters
     ----------
     sizes
-        The attributes' numbers of values.
+        The number of values of each attribute.
     wanted
-        The marginals, with a number that the variance of each is multiplied by.
+        The marginals, each with a number that its variance is multiplied by.
     released
         The sets that need a residual.
     gaussian

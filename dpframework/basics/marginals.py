@@ -1,9 +1,9 @@
-"""Many marginals at once, which agree with each other, and whose errors stand in the plan.
+"""Many marginals at once, which agree with each other, and whose errors the plan states.
 
-Released are residuals (`queries.Residuals`) with the noise that makes the weighted sum of the variances of all cells
-least (`workloads`), or the largest variance of a cell (`largest_variance`): Gaussian noise in zCDP, and in pure epsilon
-Laplace noise or noise in the shape of blocks, by which is predicted to be better. All marginals are sums of residuals:
-post-processing.
+The releases are residuals (`queries.Residuals`). Their noise makes the weighted sum of the variances of all cells as
+small as possible (`workloads`), or else the largest variance of a cell (`largest_variance`). It is Gaussian noise in
+zCDP. In pure epsilon it is Laplace noise or noise in the shape of blocks, whichever is predicted to be better. All
+marginals are sums of residuals, which is post-processing.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from dpframework.results.noisy_counts import Noisy
 from dpframework.run.miner import Example, Witness
 from dpframework.run.private_table import PrivateTable
 
-MOST_CELLS = 1 << 27  # of all marginals together
-_OF_CELL, _OF_TABLE = 32, 8_192  # bytes: of the counts, and what is released of them
-_START, _COUNT, _TABLE = 1.0, 3e-9, 1e-4  # CPU seconds, for each row and table, and for each table
-_MOST_RANGES = 1 << 16  # of one marginal, of which the plan finds the worst
-_LISTED = 12  # error bounds of single marginals; of more, one bound for each number of attributes
+MOST_CELLS = 1 << 27  # the most cells of all marginals together
+_OF_CELL, _OF_TABLE = 32, 8_192  # bytes per cell and per table, for the counts and what is released of them
+_START, _COUNT, _TABLE = 1.0, 3e-9, 1e-4  # CPU seconds: at the start, per row of each table, and per table
+_MOST_RANGES = 1 << 16  # the most ranges of one marginal among which the plan finds the worst
+_LISTED = 12  # the most marginals with one error bound each; of more, each number of attributes has one bound
 _NOISE = ("least-error", "laplace")
 _OBJECTIVES = ("mean", "largest")
 _UNBIASED = "counts are not cut off at 0; whoever does that makes small ones too large on average"
@@ -79,30 +79,31 @@ def _numbers(value: Iterable[float] | None) -> tuple[float, ...] | None:
 @final
 @attrs.frozen
 class MarginalsMiner(RowsMiner):
-    """Many marginals at once, which agree with each other; the plan states the error of each.
+    """Many marginals at once, which agree with each other. The plan states the error of each.
 
     Parameters
     ----------
     of
-        The marginals, each a name or a list of names. By default all of one attribute up to `order` attributes.
+        The marginals, each a name or a list of names. By default all marginals of one attribute up to `order`
+        attributes.
     order
-        The most attributes of a marginal, where `of` is not given; 2 by default.
+        The most attributes of a marginal if `of` is not given, by default 2.
     attributes
-        The attributes that marginals are of, where `of` is not given; by default all but open ones. Numeric attributes
-        are cut as in the schema.
+        The attributes of the marginals if `of` is not given; by default all but open ones. Numeric attributes are cut
+        as in the schema.
     weights
-        How much the error of each marginal of `of` matters, in the order of `of`; by default all alike.
+        How much the error of each marginal matters, in the order of `of`. By default all matter alike.
     objective
-        What is made as small as it can be, with these weights: "mean" for the sum of the variances of all cells,
+        What is made as small as possible, with these weights: "mean" for the sum of the variances of all cells,
         "largest" for the largest variance of a cell of any marginal.
     noise
-        In pure epsilon: "least-error" takes Laplace noise or noise in the shape of blocks, whichever is predicted to be
-        better for each group of residuals, and "laplace" takes Laplace noise.
+        In pure epsilon: "least-error" takes Laplace noise or noise in the shape of blocks for each group of residuals,
+        whichever is predicted to be better. "laplace" always takes Laplace noise.
     ranges
-        Whether ranges of numeric attributes matter as much as single values of others: the noise is then the best for
-        the mean error of all ranges of their bins, and the plan states the worst range's error.
+        Whether ranges of numeric attributes matter as much as single values of other attributes. The noise is then the
+        best for the mean error of all ranges of their bins, and the plan states the error of the worst range.
     epsilon, rho
-        The budget; in zCDP, for a study with a delta, as rho instead.
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------
@@ -121,14 +122,14 @@ class MarginalsMiner(RowsMiner):
     objective: str = attrs.field(default="mean", validator=one_of(_OBJECTIVES))
 
     def __attrs_post_init__(self) -> None:
-        """Refuse marginals given both ways, names given twice, and weights that are not one for each."""
+        """Refuse marginals that are given both ways, names given twice, and weights that are not one per marginal."""
         BasicMiner.__attrs_post_init__(self)
         if self.of is not None and (self.order is not None or self.attributes is not None):
             raise InputError("give the marginals as 'of', or as 'order' and 'attributes', not both")
         if self.order is not None and not is_whole_number(self.order):
             raise InputError(f"order is {self.order!r}; a positive whole number is needed")
         if self.ranges and self.objective == "largest":
-            raise InputError("objective 'largest' is of single cells; leave out ranges, or take objective 'mean'")
+            raise InputError("objective 'largest' is about single cells; leave out ranges, or take objective 'mean'")
         if self.weights is not None and (self.of is None or len(self.weights) != len(self.of)):
             raise InputError("weights need 'of', with one weight for each marginal")
         for one in self.of or ():
@@ -136,7 +137,7 @@ class MarginalsMiner(RowsMiner):
             if not one:
                 raise InputError("a marginal needs at least one attribute")
         if self.of is not None and len(set(map(frozenset, self.of))) < max(len(self.of), 1):
-            raise InputError("of names a marginal twice, or none; name each once")
+            raise InputError("of is empty or names a marginal twice; name each marginal once")
         named_once("attributes", self.attributes or ())
 
     def wanted(self, schema: Schema) -> list[tuple[Attribute, ...]]:
@@ -148,7 +149,7 @@ class MarginalsMiner(RowsMiner):
         return [tuple(among[k] for k in one) for one in all_sets(len(among), min(self.order or 2, len(among)))]
 
     def workload(self, schema: Schema) -> Workload:
-        """Return the workload, over the attributes of two values or more: the others cut nothing.
+        """Return the workload over the attributes with two or more values, since the others cut nothing.
 
         Raises
         ------
@@ -183,7 +184,7 @@ class MarginalsMiner(RowsMiner):
         return Workload(of, found, rows_known=schema.rows is not None, ordered=ordered)
 
     def groups(self, schema: Schema) -> dict[str, ResidualGroup]:
-        """Return the marginals that each step releases, by its name."""
+        """Return the residuals that each step releases, by the step's name."""
         workload, largest = self.workload(schema), self.objective == "largest"
         if self.rho is not None:
             groups = [(for_largest(workload, gaussian=True) if largest else workload).gaussian()]
@@ -209,16 +210,16 @@ class MarginalsMiner(RowsMiner):
         return steps[0] if len(steps) == 1 else sequential(*steps)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return nothing: codes are counted."""
+        """Return nothing, since only codes are counted."""
         return ()
 
     def variances(self, schema: Schema, calibrations: Mapping[str, Calibration]) -> dict[tuple[str, ...], float]:
-        """Return the variance of a cell of each marginal of the workload and all its subsets, by names.
+        """Return the variance of a cell of each marginal of the workload and of its subsets, by the attributes' names.
 
         Parameters
         ----------
         schema
-            The table's.
+            The schema of the table.
         calibrations
             The noise of each step of `plan`, by its name.
         """
@@ -230,7 +231,7 @@ class MarginalsMiner(RowsMiner):
         return found
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the error of each marginal, in rows; of many, the worst of each number of attributes, and the mean."""
+        """Return the error of each marginal in rows. Of many, return the worst for each number of attributes."""
         if part.schema is None or any(one.calibration is None for one in part.steps):
             return part.bounds_of_steps()
         calibrations = {one.path: one.calibration for one in part.steps if one.calibration is not None}
@@ -246,7 +247,7 @@ class MarginalsMiner(RowsMiner):
         return found
 
     def run_cost(self, part: PlannedPart) -> RunCost | None:
-        """Return the most time and memory, from how many tables are counted, of how many cells."""
+        """Return the most time and memory, from the number of tables that are counted and of their cells."""
         if part.schema is None or self.rows_per_unit is not None:
             return None
         workload = self.workload(part.schema)
@@ -258,7 +259,7 @@ class MarginalsMiner(RowsMiner):
         return RunCost(f"{len(sets):,} tables of {cells:,} cells are counted", seconds, memory)
 
     def _worst_range(self, schema: Schema, calibrations: Mapping[str, Calibration]) -> tuple[str, float, str]:
-        """Return the variance of the range that noise hides most, of all marginals of the workload."""
+        """Return the variance of the range that noise hides most, among all marginals of the workload."""
         workload = self.workload(schema)
         known, worst = _residual_variances(self.groups(schema), calibrations), (0.0, "")
         for one in workload.wanted:
@@ -294,13 +295,13 @@ class MarginalsMiner(RowsMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return each kind of noise, a public number of rows, and a released number of rows of a unit."""
+        """Return examples of each kind of noise, with a public number of rows, and with a released number of rows."""
         from dpframework.basics.unit_rows import released_rows_example
 
         schema = Schema([Boolean("ill"), Categorical("town", ["A", "B", "C"]), Boolean("old")])
         wide = Schema([Boolean("ill", missing=True), Numeric("age", 0, 90, cuts=[20, 40, 60])])
         counted = attrs.evolve(schema, rows=6)
-        # all sets that differ change the residuals less than these two attributes do
+        # in any other set of attributes, a row that differs changes the residuals less than in these two
         most = Witness([(_row("A"), 5)], _row("A"), _row("C", old=True))
         return {
             "blocks": Example(schema, cls(epsilon=1)),
@@ -322,7 +323,7 @@ def _row(town: str, *, old: bool = False) -> dict[str, Any]:
 def _residual_variances(
     groups: Mapping[str, ResidualGroup], calibrations: Mapping[str, Calibration]
 ) -> dict[Set, float]:
-    """Return the variance of a number of each residual, in rows."""
+    """Return the variance of the noise of a number in each residual."""
     known: dict[Set, float] = {}
     for name, group in groups.items():
         calibration = calibrations[name]
@@ -333,7 +334,7 @@ def _residual_variances(
 
 
 def _describe_errors(variances: Mapping[tuple[str, ...], float]) -> list[tuple[str, float, str]]:
-    """Return the errors of all marginals, or the worst for each number of attributes with a note."""
+    """Return the errors of all marginals or, of many, the worst for each number of attributes with a note."""
     if len(variances) <= _LISTED:
         return [(f" of {' by '.join(names)}", variance, "") for names, variance in variances.items()]
     found = []

@@ -32,7 +32,7 @@ from dpframework.results.noisy_counts import CONFIDENCE
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 
-_GRID = 257  # of means, for the upper end of a variance's interval
+_GRID = 257  # how many numbers a are tried, for the upper end of a variance's interval
 
 
 @final
@@ -41,27 +41,28 @@ class MeanMiner(NumberMiner):
     """The mean of a numeric attribute over the rows that have a value, each clamped to public bounds.
 
     **Where the number of those rows is public** (the schema has `rows`, and no value may be missing), the sum of the
-    differences to the middle of the bounds is released, and divided by it. A row moves that sum by half the width w of
-    the bounds when it is added, by w when it is replaced: noise of standard deviation sqrt(2) w / (epsilon n) on the
-    mean under replace-one.
+    differences from the middle of the bounds is released and divided by that number. Adding a row moves that sum by at
+    most half the width w of the bounds, and replacing one by at most w. So under replace-one the noise on the mean has
+    the standard deviation sqrt(2) w / (epsilon n).
 
-    **Else** the pair of `queries.BoundDistances` is released: A, the values' distances from the lower bound, and B,
-    those from the upper one, in widths. The mean is lower + w A / (A + B). With p = A / (A + B) the errors a and b of
-    the pair put it off by w ((1 - p) a - p b) / n, to first order: a standard deviation of
-    sqrt(2) w sqrt(p**2 + (1 - p)**2) / (epsilon n) under add-or-remove-one, with p**2 + (1 - p)**2 between 1/2 and 1.
-    A centred sum and a count at half the budget each would have twice that variance, whatever p is.
+    **Otherwise** the pair of `queries.BoundDistances` is released: A, the sum of the values' distances from the lower
+    bound, and B, the sum of those from the upper one, in widths. The mean is lower + w A / (A + B). With p = A / (A +
+    B), the errors a and b of the pair shift the mean by w ((1 - p) a - p b) / n, to first order. That is a standard
+    deviation of sqrt(2) w sqrt(p**2 + (1 - p)**2) / (epsilon n) under add-or-remove-one, with p**2 + (1 - p)**2 between
+    1/2 and 1. A centred sum and a count at half the budget each would have twice that variance, whatever p is.
 
-    **With `by`** one release holds the pairs of all groups. A row is in one group, so that each pair has the noise that
+    **With `by`** one release holds the pairs of all groups. A row is in one group, so each pair has the same noise as
     the pair of the whole table would have (`queries.GroupMoments`).
 
-    The interval is Fieller's: it holds all m for which (1 - m) A - m B is within the reach of its noise.
+    The interval is Fieller's: it consists of all shares m for which (1 - m) A - m B is no further from 0 than its noise
+    reaches.
 
     Parameters
     ----------
     attribute, bounds, by, where
         As for `SumMiner`.
     epsilon, rho
-        The budget; in zCDP, for a study with a delta, as rho instead.
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------
@@ -78,7 +79,7 @@ class MeanMiner(NumberMiner):
     result = Estimate
 
     def _centre(self, schema: Schema) -> BoundedSum | ScaledSums | None:
-        """Return the sum to release where the number of rows that have a value is public."""
+        """Return the sum to release if the number of rows that have a value is public, else None."""
         plain = BoundedSum(**self.within(schema))
         if schema.rows is None or plain.optional or self.by:
             return None
@@ -99,10 +100,10 @@ class MeanMiner(NumberMiner):
         return GroupMoments(**self.within(schema), by=groups) if groups else BoundDistances(**self.within(schema))
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the mean's error, whatever the mean is, for about this many rows with a value.
+        """Return an error bound that holds whatever the mean is, for the number of rows that the plan expects.
 
-        A sum's noise divides by the public number of rows, and the mean is kept within its bounds. A pair's error is
-        `share_errors.share_error`'s, in widths.
+        The noise of a sum is divided by the public number of rows, and the mean is clamped to its bounds. The error of
+        a pair is `share_errors.share_error` times the width of the bounds.
         """
         if part.schema is None:
             return part.bounds_of_steps()
@@ -130,7 +131,7 @@ class MeanMiner(NumberMiner):
                 whole=width,
                 whole_text=f"the range from {query.lower:,.10g} to {query.upper:,.10g}",
                 likely=width / 2,
-                likely_text="half of its range: the middle would be as good",
+                likely_text="half of its range, so that the middle would be as good a guess",
                 note=errors_by_rows(error, self) if rows is None else self.note("" if centred else WORST_ROWS),
                 biases=[*self.biases(query)],
                 steps=(path,),
@@ -138,7 +139,7 @@ class MeanMiner(NumberMiner):
         ]
 
     def mine_rows(self, table: PrivateTable) -> Estimate | Groups:
-        """Release it, and divide."""
+        """Release the sum or the pairs, and divide."""
         centred, rows, what = self._centre(table.schema), table.schema.rows, self.named("mean")
         if centred is not None and rows is not None:
             released, at = self.release(table, "sum", centred)
@@ -150,21 +151,22 @@ class MeanMiner(NumberMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """See `number_examples`."""
+        """Return the examples of all miners of numbers."""
         return number_examples(cls)
 
 
 def _error_within(law: NoiseLaw, width: float) -> float:
-    """Return the error of a number with noise that is kept within bounds, in widths, wherever it is exactly.
+    """Return the error, as a share of the width, of a noisy number that is clamped to bounds, whatever it is exactly.
 
-    Up to half of the width it can be off on both sides, which is worst in the middle; beyond, on one side only.
+    An error of up to half of the width can occur on both sides, at worst if the exact number is in the middle. A larger
+    error can occur on one side only.
     """
     both, one = (float(law.quantile(np.array(1 - error))) / width for error in ((1 - CONFIDENCE) / 2, 1 - CONFIDENCE))
     return both if both <= 0.5 else min(max(one, 0.5), 1.0)
 
 
 def rows_asked(miner: NumberMiner, part: PlannedPart) -> int | None:
-    """Return about how many rows a number is of, None if that is not public: of some rows, or of a group."""
+    """Return about how many rows a number is computed from; None where that is not public, with `where` or `by`."""
     return None if miner.by or miner.where is not None else part.rows
 
 
@@ -197,9 +199,9 @@ def _of_sum(
 
 
 def _share_of(pair: Sequence[float], calibration: Calibration) -> tuple[float, float, float]:
-    """Return the mean's place between the bounds with its interval, the middle if there seem to be no rows.
+    """Return the mean's place between the bounds as a share, with its interval; 1/2 if there seem to be no rows.
 
-    Counted in steps of the noise's lattice, as counts are in rows.
+    Both sums are first divided by the step of the noise's lattice, so that they are whole numbers, as counts are.
     """
     unit = float(calibration.unit)
     below, above = pair
@@ -212,9 +214,9 @@ def share_interval(one: float, other: float, variance: float) -> tuple[float, fl
     Parameters
     ----------
     one, other
-        Whole numbers of steps, with independent noise.
+        The two noisy numbers, in whole steps of a lattice. Their noise is independent.
     variance
-        The variance of the noise of each, in steps squared.
+        The variance of the noise of each number, in steps squared.
     """
     from dpframework.results.noisy_counts import Noisy, error_of, quantile
     from dpframework.results.share_intervals import least_share
@@ -231,29 +233,30 @@ def share_interval(one: float, other: float, variance: float) -> tuple[float, fl
 class VarianceMiner(NumberMiner):
     """The variance of a numeric attribute over the rows that have a value, each clamped to public bounds.
 
-    It is the mean of the squared distances from the mean: divide by n, not by n - 1. Its root is the standard
-    deviation, and an interval's ends have the roots of its ends.
+    It is the mean of the squared distances from the mean: divide by n, not by n - 1. Its square root is the standard
+    deviation. The square roots of an interval's ends are the ends of the interval for the standard deviation.
 
-    One release of `queries.GroupMoments` with degree 2, at the price of a count: with t the place of a value between
-    the bounds, the sums A of (1 - t)**2, B of 2 t (1 - t) and C of t**2. The number of rows is n = A + B + C, the mean
-    of t is (B / 2 + C) / n, that of t**2 is C / n, and the variance is w**2 (C / n - ((B / 2 + C) / n)**2) with w the
-    width of the bounds.
+    One release of `queries.GroupMoments` with degree 2 is made, at the price of a count. Let t be the place of a value
+    between the bounds, from 0 to 1. The release holds the sums A of (1 - t)**2, B of 2 t (1 - t) and C of t**2. The
+    number of rows is n = A + B + C, the mean of t is (B / 2 + C) / n, and that of t**2 is C / n. So the variance is
+    w**2 (C / n - ((B / 2 + C) / n)**2), where w is the width of the bounds.
 
-    **The interval.** With 95 % probability all three sums lie in a box, each within the reach of its noise (an error of
-    5 % / 3 each, two-sided). The variance is the smallest, over all a, of the mean of (t - a)**2, which is
+    **The interval.** With 95 % probability all three sums lie in a box: each is within the reach of its noise, except
+    with probability 5 % / 3 (two-sided). The variance is the smallest, over all a, of the mean of (t - a)**2, which is
 
         (a**2 A + (a**2 - a) B + (1 - a)**2 C) / (A + B + C).
 
-    For a fixed a that is smallest, and largest, at corners of the box. So the smallest variance in the box is that of a
-    corner, and none in it is larger than the largest corner's number for any one a: the smallest of these over a grid
-    of a is the upper end. No variance is larger than w**2 / 4, nor below 0.
+    For a fixed a, this mean is smallest and largest at corners of the box. So the smallest variance in the box is the
+    variance of a corner. For the upper end, the largest value at a corner is computed for each a on a grid. No variance
+    in the box exceeds any of these values, so the smallest of them is the upper end. No variance is larger than w**2 /
+    4, nor below 0.
 
     Parameters
     ----------
     attribute, bounds, by, where
         As for `SumMiner`.
     epsilon, rho
-        The budget; in zCDP, for a study with a delta, as rho instead.
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------
@@ -268,7 +271,7 @@ class VarianceMiner(NumberMiner):
         return GroupMoments(**self.within(schema), by=self.groups(schema), degree=2)
 
     def plan_rows(self, schema: Schema) -> Node:
-        """Plan the three sums, of all groups as one release.
+        """Plan the three sums, or those of all groups, as one release.
 
         Raises
         ------
@@ -285,11 +288,12 @@ class VarianceMiner(NumberMiner):
         return self.plan_step("moments", query, self.measurer)
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the variance's error, whatever it is, for about this many rows with a value.
+        """Return an error bound that holds whatever the variance is, for the number of rows that the plan expects.
 
-        Let each of the three sums be off by r at most (with an error of 5 % / 3). For a fixed a, the mean of (t - a)**2
-        is off by at most (r + r / 2 + r) / (n - 3 r), since its weights a**2, a**2 - a and (1 - a)**2 less the variance
-        are between -1 and 1, the middle one between -1/2 and 0. Take the exact mean for a, then the released one.
+        Let each of the three sums be off by at most r, except with probability 5 % / 3 each. For a fixed a, the mean of
+        (t - a)**2 is off by at most (r + r / 2 + r) / (n - 3 r), since its weights a**2, a**2 - a and (1 - a)**2, each
+        minus the variance, lie between -1 and 1, the middle one between -1/2 and 0. With the exact mean as a, this
+        bounds the error on one side, and with the released mean as a on the other.
         """
         calibration = part.calibration("moments")
         if calibration is None or part.schema is None:
@@ -310,7 +314,7 @@ class VarianceMiner(NumberMiner):
                 whole=square / 4,
                 whole_text=f"the largest variance, {square / 4:,.10g}",
                 likely=square / 8,
-                likely_text="half of the largest one: the middle would be as good",
+                likely_text="half of the largest one, so that the middle would be as good a guess",
                 note=errors_by_rows(error, self) if rows is None else self.note(WORST_ROWS),
                 biases=[*self.biases(query)],
                 steps=("moments",),
@@ -318,7 +322,7 @@ class VarianceMiner(NumberMiner):
         ]
 
     def mine_rows(self, table: PrivateTable) -> Estimate | Groups:
-        """Release the sums, and divide."""
+        """Release the sums, and compute the variance from them."""
         released, query = self.release(table, "moments", self._query(table.schema))
         square, reach = (query.upper - query.lower) ** 2, _reach(table.calibration("moments"))
         sums, what = np.reshape(released, (-1, 3)), self.named("variance")
@@ -327,7 +331,7 @@ class VarianceMiner(NumberMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return a range with missing values, a public number of rows, groups, and zCDP."""
+        """Return examples with a public number of rows, with groups, in zCDP, and with released bounds."""
         change = Schema([Numeric("change", -3, 5, bins=2)])
         sick = Schema([Numeric("change", -3, 5, bins=2, missing=True), Boolean("ill")])
         return {
@@ -339,20 +343,20 @@ class VarianceMiner(NumberMiner):
 
 
 def _reach(calibration: Calibration) -> float:
-    """Return how far each of three sums may be off, so that with 95 % probability all are within."""
+    """Return the error that none of three sums exceeds with 95 % probability."""
     error = (1 - CONFIDENCE) / 3
     return float(calibration.noise_law.quantile(np.array(1 - error / 2))) + float(calibration.unit)
 
 
 def _variance(sums: NDArray[np.float64], reach: float) -> tuple[float, float, float]:
-    """Return the variance, in widths squared, with its interval (see `VarianceMiner`).
+    """Return the variance in widths squared, with its interval (see `VarianceMiner`).
 
     Parameters
     ----------
     sums
         The released sums A, B and C.
     reach
-        How far each may be off.
+        How far each sum may be off.
     """
     corners = np.array(list(itertools.product(*([max(s - reach, 0.0), max(s + reach, 0.0)] for s in sums.tolist()))))
     corners = corners[corners.sum(axis=1) > 0]
@@ -365,12 +369,12 @@ def _variance(sums: NDArray[np.float64], reach: float) -> tuple[float, float, fl
     inside = np.maximum(sums, 0.0)
     middle = float(_spread(inside[None])[0]) if inside.sum() > 0 else 0.125
     low = min(max(low, 0.0), 0.25)
-    # A box that holds the sums of no rows may leave an empty interval.
+    # In a box of sums that no table can have, even the upper end may lie below the lower one.
     high = min(max(high, low), 0.25)
     return min(max(middle, low), high), low, high
 
 
 def _spread(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the variance that some sums are of, shape (triples,)."""
+    """Return the variance that follows from each triple of sums, shape (triples,)."""
     rows = sums.sum(axis=1)
     return np.asarray(sums[:, 2] / rows - ((sums[:, 1] / 2 + sums[:, 2]) / rows) ** 2)

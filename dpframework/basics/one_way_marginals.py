@@ -1,19 +1,19 @@
 """One-way marginals of several attributes, planned and released as part of a miner's budget.
 
-In pure epsilon they have K-norm noise in groups of attributes by size (see `dpframework.mechanisms.KNorm`).
+In pure epsilon the histograms have K-norm noise, in groups of attributes by size (see `dpframework.mechanisms.KNorm`).
 
 In zCDP one release with Gaussian noise holds their residuals (see `workloads`): the number of rows, once for all
-attributes, and what each histogram says beyond it. Noise on each count by itself would measure the number of rows by
-every histogram, for 1/n of the budget with n values each. All histograms now have one sum, with one noise. A public
-number of rows is not released.
+attributes, and what each histogram says beyond it. Noise on each count by itself would measure the number of rows again
+in every histogram, at 1/n of the budget of a histogram with n values. With residuals, all histograms have one sum, with
+one noise. A public number of rows is not released.
 
-Of the residuals, all have noise of one variance T per count, and the sum has S = T / sqrt(sum of 1 / n**2), which
-makes the mean variance of a count least if every histogram matters as much. With noise of variance N on each count,
-for the same rho, no count is more exact:
+All residuals have noise of one variance T per count, and the sum has S = T / sqrt(sum of 1 / n**2). This makes the mean
+variance of a count least if every histogram matters as much. Noise of variance N on each count, for the same rho, makes
+no count more exact:
 
-- a row added or removed costs 1 / S + sum of (1 - 1/n) / T, which is (sqrt(sum of 1 / n**2) + sum of (1 - 1/n)) / T,
-  at most the number of histograms over T, since a root of squares is at most their sum: T <= N. One that is replaced
-  costs 2 / T for each histogram, as counts do: T = N;
+- adding or removing a row costs 1 / S + sum of (1 - 1/n) / T, which is (sqrt(sum of 1 / n**2) + sum of (1 - 1/n)) / T.
+  That is at most the number of histograms divided by T, since the root of a sum of squares is at most the sum. So T <=
+  N. Replacing a row costs 2 / T for each histogram, as counts do, so T = N;
 - a count's variance is (1 - 1/n) T + S / n**2, and S / n**2 <= T / n.
 """
 
@@ -48,7 +48,7 @@ from dpframework.results.noisy_counts import Noisy
 from dpframework.run.private_table import PrivateTable
 
 STEP = "histograms"
-_MOST_VALUES = LARGEST_WEIGHT // 100  # of a histogram: its weight is 100 or more, and rounding it changes little
+_MOST_VALUES = LARGEST_WEIGHT // 100  # the most of a histogram: its weight is 100 or more, so rounding changes little
 
 
 @final
@@ -56,17 +56,17 @@ _MOST_VALUES = LARGEST_WEIGHT // 100  # of a histogram: its weight is 100 or mor
 class NoisyHistogram:
     """A histogram with noise.
 
-    Noise on the sum moves all counts alike, and is independent of what noise adds to their differences.
+    Noise on the sum moves all counts alike. It is independent of the noise in the differences between counts.
 
     Attributes
     ----------
     counts
-        In rows, shape (codes,).
+        The noisy counts in rows, shape (codes,).
     variance
         The variance of the noise of each count.
     sum_variance
         The variance of the noise of their sum, by default that of independent counts. Histograms of one release may
-        have one sum between them, so a mean of their sums may be no better than any of them.
+        share one sum, so a mean of their sums may be no better than any of them.
     """
 
     counts: NDArray[np.float64]
@@ -79,9 +79,9 @@ class NoisyHistogram:
 
     @property
     def residual_variance(self) -> float:
-        """The variance of independent noise on each count that leaves as much in their differences.
+        """The variance of independent noise on each count that would leave as much noise in their differences.
 
-        What noise adds to a count beside the mean of all has 1 - 1 / codes of it.
+        The noise in the difference of a count from the mean of all counts has 1 - 1 / codes of this variance.
         """
         codes = len(self.counts)
         if codes == 1:
@@ -89,7 +89,7 @@ class NoisyHistogram:
         return max(codes * self.variance - self.sum_variance / codes, 0.0) / (codes - 1)
 
     def with_another(self, other: NoisyHistogram) -> NoisyHistogram:
-        """Return the mean of two independent ones: their sums, and the rest, weighted by the inverse of variances."""
+        """Return the mean of two independent histograms. Their sums and the rest are weighted by inverse variances."""
         codes = len(self.counts)
         weight, residual = _mean(self.residual_variance, other.residual_variance)
         of_sum, total = _mean(self.sum_variance, other.sum_variance)
@@ -116,7 +116,7 @@ class OneWayMarginals:
     zcdp
         Whether the budget is a rho.
     rows
-        The public number of rows, if there is one.
+        The public number of rows, None if there is none.
     """
 
     among: Sequence[Attribute]
@@ -146,7 +146,7 @@ class OneWayMarginals:
         amount
             The epsilon or rho.
         plan
-            Any plan of the table, for the unit and the relation that the noise is for.
+            Any plan of the table, with the unit and the relation that the noise is for.
         """
         calibrations = [plan.calibration(node) for node in self.plan(amount).values()]
         known = [own for own in calibrations if own is not None]
@@ -175,17 +175,17 @@ class OneWayMarginals:
         return [found[k] for k in range(len(self.among))]
 
     def total(self, histograms: Sequence[NoisyHistogram]) -> Noisy:
-        """Return the number of rows by the histograms of a release, or by the means of several releases'.
+        """Return the number of rows that follows from the histograms of a release, or from means over several releases.
 
-        Those of residuals have one sum, once. Others have a sum each, with noise that is uncorrelated.
+        Histograms from residuals share one sum, which counts once. Others have a sum each, with uncorrelated noise.
         """
         sums = (Noisy(float(one.counts.sum()), one.sum_variance) for one in histograms)
         return next(sums) if self._by_residuals else Noisy.mean(sums)
 
     def error_bounds(self, part: PlannedPart) -> list[ErrorBound]:
-        """Return the error of the least exact count where residuals are released: their own noise is not one of rows.
+        """Return the error of the least exact count if residuals are released, since their own noise is not in rows.
 
-        Counts that are released as they are have the bounds of their steps.
+        Counts that are released as they are have the error bounds of their steps, so nothing is returned for them.
         """
         residuals = self._residuals()
         alike = [one for one in part.steps if residuals is not None and one.step.query == residuals.query]
@@ -200,16 +200,16 @@ class OneWayMarginals:
 
     @property
     def _by_residuals(self) -> bool:
-        """Whether residuals are released, and not counts as they are.
+        """Whether residuals are released, and not the counts as they are.
 
-        Those of one attribute without a public number of rows would be no better than its counts. Weights are whole
-        numbers, which for many values are too small to be in proportion.
+        Residuals of a single attribute without a public number of rows would be no better than its counts. Weights are
+        whole numbers, and for many values they are too small to be in proportion.
         """
         alone = len(self.among) == 1 and self.rows is None
         return self.zcdp and not alone and max(a.size for a in self.among) <= _MOST_VALUES
 
     def _residuals(self) -> ResidualHistograms | None:
-        """Return the residuals that are released, or None where counts are released as they are."""
+        """Return the residuals that are released, or None if counts are released as they are."""
         return ResidualHistograms.of(self.among, self.rows) if self._by_residuals else None
 
     def _groups(self) -> list[tuple[tuple[int, ...], Fraction]]:
@@ -221,14 +221,14 @@ class OneWayMarginals:
 @final
 @attrs.frozen
 class ResidualHistograms:
-    """The residuals that several histograms are the sums of.
+    """The residuals from which several histograms are added up.
 
     Attributes
     ----------
     query
-        Residuals of single attributes, all in turn, after that of none where the number of rows is not public.
+        The residuals of single attributes in turn, after that of the empty set if the number of rows is not public.
     rows
-        The public number of rows, if there is one.
+        The public number of rows, None if there is none.
     """
 
     query: Residuals
@@ -236,7 +236,7 @@ class ResidualHistograms:
 
     @classmethod
     def of(cls, among: Sequence[Attribute], rows: int | None) -> ResidualHistograms:
-        """Return the histograms with the smallest sum of the mean variances of their counts."""
+        """Return the residuals of histograms, with the smallest sum of the mean variances of their counts."""
         wanted: dict[Set, float] = {(k,): 1 / a.size for k, a in enumerate(among)}
         return cls(Workload(tuple(among), wanted, rows_known=rows is not None).gaussian().query, rows)
 
@@ -246,7 +246,7 @@ class ResidualHistograms:
         return [cell_variance((k,), self.query.sizes, known) for k in range(len(self.query.sizes))]
 
     def histograms(self, released: NDArray[np.int64], calibration: Calibration) -> list[NoisyHistogram]:
-        """Return the histograms of a release."""
+        """Return the histograms that follow from a release."""
         residuals = dict(zip(self.query.sets, self.query.residuals(released), strict=True))
         sizes, rows, total = self.query.sizes, float(self.rows or 0), self._variances(calibration).get((), 0.0)
         return [
@@ -255,7 +255,7 @@ class ResidualHistograms:
         ]
 
     def _variances(self, calibration: Calibration) -> dict[Set, float]:
-        """Return the variance of a number of each residual, in rows."""
+        """Return the variance of the noise of a number in each residual."""
         each = [calibration.variance] * len(self.query.sets)
         return dict(zip(self.query.sets, self.query.cell_variances(each), strict=True))
 

@@ -28,7 +28,7 @@ GROUPS = "groups"  # the name of a partition by the attributes of `by`
 
 @attrs.frozen
 class _RankMiner(NumberMiner):
-    """A miner of a point with a rank among the values."""
+    """A miner of a point with a given rank among the values."""
 
     result = QuantileEstimate
 
@@ -41,14 +41,14 @@ class _RankMiner(NumberMiner):
         return QuantileScores(**self.within(schema), quantile=self.rank, apart=bool(self.by))
 
     def plan_rows(self, schema: Schema) -> Node:
-        """Plan the one selection, or one for each group."""
+        """Plan the selection, or one selection for each group."""
         node: Node = self.plan_step("quantile", self._scores(schema), self.selector)
         for attribute in reversed(self.groups(schema)):
             node = parallel(node, by=attribute, name=GROUPS)
         return node
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the number of rows by which the point may miss the quantile, at most all rows of the far side."""
+        """Return by how many rows the point may miss the quantile: at most by all rows on the far side."""
         path = "/".join([*[GROUPS] * len(self.by), "quantile"])
         calibration = part.calibration(path)
         if calibration is None or part.schema is None:
@@ -84,28 +84,27 @@ class _RankMiner(NumberMiner):
 @final
 @attrs.frozen
 class QuantileMiner(_RankMiner):
-    """A point of a public grid that is, but for a few rows, a quantile of a numeric attribute.
+    """A point of a public grid that is a quantile of a numeric attribute, except for a few rows.
 
-    Selected by permute-and-flip with the scores of `queries.QuantileScores`, which say by how many rows each point
-    misses the quantile. The best score is always 0. So the point is off by more than s ln(20 m) rows with a probability
-    of 5 % at most, with m points and noise of scale s: max(q, 1 - q) 2 / epsilon under add-or-remove-one, 2 / epsilon
-    under replace-one. That bound follows from the plan alone.
+    It is selected by permute-and-flip, with the scores of `queries.QuantileScores`, which say by how many rows each
+    point misses the quantile. The best score is always 0. So the point is off by more than s ln(20 m) rows with a
+    probability of at most 5 %, for m points and noise of scale s. This scale is 2 max(q, 1 - q) / epsilon under
+    add-or-remove-one, and 2 / epsilon under replace-one. The bound follows from the plan alone.
 
     Parameters
     ----------
     attribute
         The attribute's name.
     quantile
-        Between 0 and 1, by default 0.5, the median.
+        The quantile, between 0 and 1. By default 0.5, the median.
     bounds
-        Two public numbers that values are clamped to, by default the schema's bounds; or the name of an earlier step of
-        miner `private-bounds`, whose released bounds are taken. The grid has the whole numbers
-        between them, if they are whole and at most 4096 apart, else 4096 equal steps; a value counts as the nearest
-        point.
+        Two public numbers that values are clamped to, or the name of an earlier step of miner `private-bounds`, whose
+        released bounds are used. By default the schema's bounds. The grid has all whole numbers between the bounds if
+        these are whole and at most 4096 apart, and otherwise 4096 equal steps. A value counts as the nearest point.
     by, where
         As for `SumMiner`.
     epsilon, rho
-        The budget; in zCDP, for a study with a delta, as rho instead.
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------
@@ -118,12 +117,12 @@ class QuantileMiner(_RankMiner):
 
     @property
     def rank(self) -> Fraction:
-        """The quantile that was asked for."""
+        """The quantile that you ask for."""
         return self.quantile
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return the median and other quantiles, with missing values, a public number of rows, and of groups."""
+        """Return examples of several quantiles, with missing values, a public number of rows, and groups."""
         age = Schema([Numeric("age", 0, 60, bins=3)])
         missing = Schema([Numeric("age", 0, 60, bins=2, missing=True)])
         return {
@@ -143,16 +142,16 @@ class QuantileMiner(_RankMiner):
 @final
 @attrs.frozen
 class MedianMiner(_RankMiner):
-    """A point of a public grid that is, but for a few rows, the median of a numeric attribute.
+    """A point of a public grid that is the median of a numeric attribute, except for a few rows.
 
-    The quantile 1/2 of `QuantileMiner`.
+    It is the quantile 1/2 of `QuantileMiner`.
 
     Parameters
     ----------
     attribute, bounds, by, where
         As for `QuantileMiner`.
     epsilon, rho
-        The budget; in zCDP, for a study with a delta, as rho instead.
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------
@@ -169,7 +168,7 @@ class MedianMiner(_RankMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return the median of each group of some rows, within released bounds, and of released numbers of rows."""
+        """Return examples with groups of some rows, with released bounds, and with released numbers of rows."""
         people = Schema([Numeric("age", 0, 60, bins=3), Boolean("ill"), Boolean("here")])
         witnesses = [_halves({"ill": True, "here": True}), _halves({"ill": True, "here": True}, left_out=True)]
         miner = cls("age", by="ill", where={"equals": ["here", "true"]}, epsilon=1)
@@ -183,9 +182,9 @@ class MedianMiner(_RankMiner):
 
 
 def _halves(more: Mapping[str, Any], *, left_out: bool = False) -> Witness:
-    """Return tables of which half of the rows are old, where one old row is young, or left out.
+    """Return tables in which half of the rows are old, and one old row becomes young or is left out.
 
-    All ages above 2 are medians, until one row less is old; only ages up to 2 come nearer then.
+    All ages above 2 are medians, until one row fewer is old. Then only ages up to 2 come nearer.
     """
     young, old, other = ({"age": age, **more} for age in (2, 60, 0))
     return Witness(((young, 7), (old, 6)), old, None if left_out else other)
@@ -194,8 +193,8 @@ def _halves(more: Mapping[str, Any], *, left_out: bool = False) -> Witness:
 def _three_of_four(three: float, fourth: float) -> tuple[Witness, Witness]:
     """Return a witness for each relation, for the quantile 3/4 of four rows, or 1/4 if the fourth is the youngest.
 
-    All ages between the three and the fourth have that rank, until a fifth comes beyond the fourth, or the fourth comes
-    to the three. Only ages beyond theirs come nearer then.
+    All ages between the three equal rows and the fourth have that rank, until a fifth row comes beyond the fourth, or
+    the fourth comes to the three. Then only ages beyond theirs come nearer.
     """
     within = 2 if fourth < three else -2
     end, other_end = {"age": fourth}, {"age": three}
@@ -206,11 +205,11 @@ def _three_of_four(three: float, fourth: float) -> tuple[Witness, Witness]:
 
 
 def _move_out_of_a_group() -> tuple[Witness, Witness]:
-    """Return a witness for each relation, where the oldest row leaves the ill, and may come to the others.
+    """Return a witness for each relation, where the oldest row leaves the ill people, and may come to the others.
 
-    Of four rows all ages between the third and the fourth have the rank 3/4. Of the ill these are 3 to 60, until the
-    fourth leaves; only ages below 2 come nearer then. Of the others they are 1 to 57, until a fifth comes above; only
-    ages above 58 come nearer then. Either loses half of what is declared for the two.
+    Among four rows, all ages between the third and the fourth have the rank 3/4. For the ill these are 3 to 60, until
+    the fourth row leaves. Then only ages below 2 come nearer. For the others these are 1 to 57, until a fifth row comes
+    above. Then only ages above 58 come nearer. Either group loses half of what is declared for both.
     """
     rows = (({"age": 2, "ill": True}, 3), ({"age": 0, "ill": False}, 3), ({"age": 58, "ill": False}, 1))
     ill, well = ({"age": 60, "ill": is_ill} for is_ill in (True, False))

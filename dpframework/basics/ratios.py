@@ -1,4 +1,4 @@
-"""Shares of rows, and the most frequent values: numbers that follow from one release of counts."""
+"""Shares of rows, and the most frequent values: both follow from one release of counts."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ def _of(given: Description | Mapping[str, object]) -> Description:
 @final
 @attrs.frozen
 class RatioMiner(AskingMiner):
-    """The share of the rows for which a description holds, of the table, of some rows, or of each group.
+    """The share of the rows for which a description holds: of the table, of some rows, or of each group.
 
-    Two counts of disjoint rows are released (`queries.GroupCounts`): of those for which `of` holds and of those for
-    which its negation does, among the rows for which `where` holds. Both have the noise of a single count: counting the
-    rows and some of them again at half the budget each would have four times the variance. The share is the first over
-    the sum of both, with Fieller's interval, as for `MeanMiner`; 1/2 if there seem to be no rows. Rows on which `of`
-    tests a missing value are in neither count.
+    Two counts of disjoint rows are released (`queries.GroupCounts`), among the rows for which `where` holds: the rows
+    for which `of` holds, and those for which its negation holds. Both have the noise of a single count. Counting the
+    rows and some of them again, at half the budget each, would have four times the variance. The share is the first
+    count divided by the sum of both, with Fieller's interval as for `MeanMiner`, or 1/2 if there seem to be no rows.
+    Rows in which `of` tests a missing value are in neither count.
 
     Parameters
     ----------
     of
-        The description whose share is asked for, or its form, as `where` of `CountMiner`.
+        The description whose share is asked for, or its form, as for `where` of `CountMiner`.
     where, by
-        As for `CountMiner`: the rows that it is a share of, and groups.
+        As for `CountMiner`: the rows among which the share is taken, and the groups.
     epsilon, rho
-        The budget; in zCDP, for a study with a delta, as rho instead.
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------
@@ -74,12 +74,12 @@ class RatioMiner(AskingMiner):
     of: Description = attrs.field(converter=_of)
 
     def plan_rows(self, schema: Schema) -> Node:
-        """Plan both counts, of all groups as one release."""
+        """Plan both counts, for all groups as one release."""
         require_description(schema, self.of)
         return step("counts", GroupCounts(self.groups(schema), where=self.where, of=self.of), self.counter)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the attributes that are compared with a number that is no public cut."""
+        """Return the attributes that are compared with a number other than a public cut."""
         return values_compared(schema, self.where, self.of)
 
     @property
@@ -87,7 +87,7 @@ class RatioMiner(AskingMiner):
         return f"share with {self.of}{self.where_text}"
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the error of the share, on the worst rows, for about this many rows (see `share_errors`)."""
+        """Return the share's error on the worst rows, for as many rows as the plan expects (see `share_errors`)."""
         calibration = part.calibration("counts")
         if calibration is None:
             return part.bounds_of_steps()
@@ -104,15 +104,15 @@ class RatioMiner(AskingMiner):
                 whole=1.0,
                 whole_text="the range from 0 to 1",
                 likely=0.5,
-                likely_text="half of its range: the middle would be as good",
+                likely_text="half of its range, so that the middle would be as good a guess",
                 note=f"depends on the number of {of} ({some})" if rows is None else WORST_ROWS,
-                biases=["rows on which a test of it is of a missing value are left out"],
+                biases=["rows in which it tests a missing value are left out"],
                 steps=("counts",),
             )
         ]
 
     def mine_rows(self, table: PrivateTable) -> Estimate | Groups:
-        """Release the counts, and divide."""
+        """Release the counts, and compute the shares."""
         variance = table.calibration("counts").variance
         pairs = np.reshape(table.release("counts"), (-1, 2))
         shares = [Estimate(self._what, *share_interval(one, other, variance)) for one, other in pairs.tolist()]
@@ -120,7 +120,7 @@ class RatioMiner(AskingMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return the share of each group, and one in zCDP."""
+        """Return examples with the share of each group, and in zCDP."""
         schema = Schema([Boolean("ill", missing=True), Categorical("town", ["A", "B"])])
         ill = {"equals": ["ill", "true"]}
         return {
@@ -132,27 +132,26 @@ class RatioMiner(AskingMiner):
 @final
 @attrs.frozen
 class TopKMiner(AskingMiner):
-    """The values of an attribute that most rows have, with their counts, of the table or of each group.
+    """The values of an attribute that most rows have, with their counts, in the table or in each group.
 
-    All values are counted in one release, each with the noise of a single count, and sorted. A row has one value, so
-    that this costs what one count costs, however many values are shown: selecting k values one after another would
-    leave each selection a k-th of the budget. The intervals hold for all values at once (each with an error of 5 %
-    divided by their number), since those that are shown were chosen for their noisy counts. Rows without a value have
-    no place. With `by` the values are counted and sorted within each group: still in one release, since a row is in one
-    group.
+    All values are counted in one release, each with the noise of a single count, and then sorted. A row has one value,
+    so this costs as much as one count, however many values are shown. Selecting k values one after another would leave
+    each selection a k-th of the budget. The intervals hold for all values at once (each with an error of 5 % divided by
+    their number), since the shown values were chosen by their noisy counts. Rows without a value are not ranked. With
+    `by` the values are counted and sorted within each group, still in one release, since a row is in one group.
 
     For an open attribute, whose values nobody lists, see `KeysMiner`.
 
     Parameters
     ----------
     attribute
-        The attribute's name. Of a numeric one, its bins are counted.
+        The attribute's name. If it is numeric, its bins are counted.
     k
         How many values are shown, by default 10.
     by, where
         As for `CountMiner`.
     epsilon, rho
-        The budget; in zCDP, for a study with a delta, as rho instead.
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------
@@ -178,7 +177,7 @@ class TopKMiner(AskingMiner):
         return attribute
 
     def plan_rows(self, schema: Schema) -> Node:
-        """Plan the counts of all values, of all groups as one release."""
+        """Plan the counts of all values, for all groups as one release."""
         attribute, by = self._attribute_to_count(schema), self.groups(schema)
         cells = math.prod(one.size for one in (*by, attribute))
         if cells > MOST_CODES:
@@ -191,7 +190,7 @@ class TopKMiner(AskingMiner):
         return step("counts", query, counting_mechanism(self.counter, query, schema))
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the attributes that are compared with a number that is no public cut."""
+        """Return the attributes that are compared with a number other than a public cut."""
         return values_compared(schema, self.where)
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
@@ -226,7 +225,7 @@ class TopKMiner(AskingMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return the values of some rows, and of groups."""
+        """Return examples with the values of some rows, and of groups."""
         schema = Schema([Categorical("town", ["A", "B", "C"], missing=True), Boolean("ill")])
         return {
             "where": Example(schema, cls("town", 2, where={"equals": ["ill", "true"]}, epsilon=1)),

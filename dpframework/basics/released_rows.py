@@ -1,8 +1,8 @@
-"""Miners that read no more rows of each unit than an earlier step released, in place of all that the study keeps.
+"""Miners that read at most as many rows of each unit as an earlier step released, and not all that the study keeps.
 
-All of it rests on `queries.AtReleasedRows`, which a plan holds in place of each of the miner's queries: what that
-declares does not depend on the number that is released. So the miner is planned, charged and audited as one that reads
-all rows of a unit; a release is divided by the weight of a row, and the noise with it.
+All of it rests on `queries.AtReleasedRows`, which takes the place of each of the miner's queries in a plan. What it
+declares does not depend on the released number. So the miner is planned, charged and audited as one that reads all rows
+of a unit. A release is divided by the weight of a row, and so is its noise.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:  # a study without a released number of rows loads neither
     from dpframework.queries.released_rows import AtReleasedRows
     from dpframework.results.unit_rows import RowsPerUnit
 
-#: What an error bound says where the number of rows is released.
-_AT_MOST = "for all rows of a unit that the study keeps; for a smaller number that is released, less in proportion"
-_LOST = "of a unit no more than the released number of rows count"
+#: The note of an error bound where the number of rows per unit is released.
+_AT_MOST = "for all rows per unit that the study keeps; smaller in proportion if a smaller number is released"
+_LOST = "at most the released number of rows of each unit count"
 
 M = TypeVar("M", bound=Miner)
 
@@ -47,7 +47,7 @@ def _step_name(given: Any) -> str | None:
 
 
 def fit_to_study(miner: M, **facts: Any) -> M:
-    """Return a copy of a miner with facts of its study, which are no parameters."""
+    """Return a copy of a miner with facts of its study, which are not parameters."""
     copied = attrs.evolve(miner)
     for name, fact in facts.items():
         object.__setattr__(copied, name, fact)
@@ -55,23 +55,23 @@ def fit_to_study(miner: M, **facts: Any) -> M:
 
 
 def require_told_apart(unit: PrivacyUnit) -> None:
-    """Refuse a unit of several rows that no column of ids tells from others.
+    """Refuse a unit of several rows that no column of ids tells from other units.
 
     Raises
     ------
     InputError
-        If it is one.
+        If the unit is of that kind.
     """
     if unit.asserted:
         raise InputError(
-            "the number of rows of a unit is found in the rows of each, and nothing says whose a row is; give the "
+            "the number of rows per unit is found in each unit's rows, and nothing says whose a row is; give the "
             "study the unit, the column of ids"
         )
 
 
 @attrs.frozen
 class RowsMiner(BasicMiner):
-    """A miner that may read no more rows of each unit than an earlier step releases.
+    """A miner that may read at most as many rows of each unit as an earlier step releases.
 
     A subclass defines `plan_rows`, `mine_rows` and `bound_errors` for the rows that it is given, as `Miner` has `plan`,
     `mine` and `error_bounds`.
@@ -83,7 +83,7 @@ class RowsMiner(BasicMiner):
     """
 
     rows_per_unit: str | None = attrs.field(default=None, kw_only=True, converter=_step_name)
-    _unit: PrivacyUnit = attrs.field(default=ROW, init=False, repr=False, eq=False)  # of the study
+    _unit: PrivacyUnit = attrs.field(default=ROW, init=False, repr=False, eq=False)  # the study's unit
 
     @abc.abstractmethod
     def plan_rows(self, schema: Schema) -> Node:
@@ -99,20 +99,20 @@ class RowsMiner(BasicMiner):
 
     @property
     def own_sources(self) -> Sequence[str]:
-        """The other steps whose results it is given."""
+        """The other steps whose results the miner is given."""
         return ()
 
     def own_misfit(self, sources: Mapping[str, Miner]) -> str | None:
-        """Return why it cannot use the results of these steps, or None."""
+        """Return why the miner cannot use the results of these steps, or None."""
         return None
 
     @property
     def sources(self) -> Sequence[str]:
-        """The steps whose results it is given, the number of rows last."""
+        """The steps whose results the miner is given, with the number of rows last."""
         return (*self.own_sources, *(() if self.rows_per_unit is None else (self.rows_per_unit,)))
 
     def misfit(self, sources: Mapping[str, Miner]) -> str | None:
-        """Return why it cannot use the results of some steps, or None."""
+        """Return why the miner cannot use the results of some steps, or None."""
         if self.rows_per_unit is None:
             return self.own_misfit(sources)
         from dpframework.results.unit_rows import RowsPerUnit
@@ -139,20 +139,20 @@ class RowsMiner(BasicMiner):
         return fit_to_study(self, _unit=unit)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return name and parameters; without a released number of rows as before there were any."""
+        """Return name and parameters. `rows_per_unit` is left out if it is None, as in files from before it existed."""
         form = super().to_dict()
         if self.rows_per_unit is None:
             del form["parameters"]["rows_per_unit"]
         return form
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the miner's releases, of no more rows of a unit than are released."""
+        """Plan the miner's releases, from at most as many rows of each unit as are released."""
         if self.rows_per_unit is None:
             return self.plan_rows(schema)
         return _at_released_rows(self.plan_rows(_of_some_rows(schema)), self._unit.rows, beside(self.rows_per_unit))
 
     def mine(self, table: PrivateTable) -> Any:
-        """Make the releases, of as many rows of a unit as were released, and return the result."""
+        """Make the releases, from as many rows of each unit as were released, and return the result."""
         if self.rows_per_unit is None:
             return self.mine_rows(table)
         found: RowsPerUnit = table.given[self.rows_per_unit]
@@ -161,7 +161,7 @@ class RowsMiner(BasicMiner):
         return self.mine_rows(cast(PrivateTable, first))
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the error bounds of the result, with all rows of a unit that the study keeps."""
+        """Return the error bounds of the result, as if all rows of a unit that the study keeps were read."""
         if self.rows_per_unit is None:
             return self.bound_errors(part)
         if part.schema is None:
@@ -185,12 +185,12 @@ def _of_some_rows(schema: Schema) -> Schema:
 
 
 def _at_released_rows(node: Node, most: int, source: str) -> Node:
-    """Return planned releases of all rows as releases of a released number of rows of each unit.
+    """Return planned releases from all rows as releases from a released number of rows per unit.
 
     Raises
     ------
     InputError
-        If a release is of parts of the table, or of a block.
+        If a release is from parts of the table, or from a block.
     """
     if isinstance(node, Parallel):
         raise InputError(
@@ -213,9 +213,9 @@ def _query_at_rows(step: Step) -> AtReleasedRows:
 
 @final
 class _FirstRows:
-    """A private table of the first rows of each unit, as far as everyday miners use one.
+    """A private table of the first rows of each unit, with what everyday miners use of a private table.
 
-    Releases are divided by the weight of a row, and so is the noise that it says they have.
+    Releases are divided by the weight of a row, and so is the noise that `calibration` returns.
     """
 
     def __init__(self, table: PrivateTable, rows: int, steps: Mapping[str, Step]) -> None:

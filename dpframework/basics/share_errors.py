@@ -1,13 +1,14 @@
 """The error of a share of two noisy sums, such as a mean, exact for the noise and largest over all tables.
 
-A table of n rows has the sums n p and n (1 - p), for a p that is private. Released are A = n p + X and
-B = n (1 - p) + Y with independent noise X and Y, and the share is max(A, 0) / (max(A, 0) + max(B, 0)), or 1/2 where
-both are 0. For a number h in (0, 1), with r = h / (1 - h),
+A table of n rows has the sums n p and n (1 - p), where p is private. The releases are A = n p + X and B = n (1 - p) +
+Y, with independent noise X and Y. The share is max(A, 0) / (max(A, 0) + max(B, 0)), or 1/2 where both are 0. For a
+number h in (0, 1), with r = h / (1 - h),
 
     Pr[share > h] = Pr[A > 0, B <= 0] + Pr[A > r B, B > 0] + (h < 1/2) Pr[A <= 0, B <= 0],
 
-an integral over Y alone. The share is off by more than t with the probability Pr[share > p + t], and the same with A
-and B exchanged. The error stated is the smallest t for which that is at most 5 % for every p.
+which is an integral over Y alone. The share is above p by more than t with the probability Pr[share > p + t], and below
+p by more than t with the same probability after A and B are exchanged. The stated error is the smallest t for which
+both together are at most 5 % for every p.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from numpy.typing import NDArray
 from dpframework.mechanisms.noise_laws import NoiseLaw
 from dpframework.results.noisy_counts import CONFIDENCE
 
-_NODES = 600  # of the integral: equally likely values of Y
-_MEANS = 24  # of p, from where noise is as large as n p to the middle
-_HALVINGS = 32
+_NODES = 600  # how many equally likely values of Y the integral is computed from
+_MEANS = 24  # how many p are tried, from where noise is as large as n p to the middle
+_HALVINGS = 32  # the steps of the search for the smallest error
 
 
 @functools.lru_cache(maxsize=256)
 def share_error(rows: float, law: NoiseLaw) -> float:
-    """Return how far the share is off in 95 % of releases, whatever p is, between 0 and 1.
+    """Return how far off the share is in 95 % of releases at most, whatever p is. It is between 0 and 1.
 
     Parameters
     ----------
     rows
-        n, above 0.
+        The number of rows n, above 0.
     law
         The distribution of X and of Y.
 

@@ -1,7 +1,7 @@
 """The sum of one numeric attribute, and the common base of all miners of its numbers.
 
-Values are clamped to public bounds, the schema's or tighter ones. Tighter bounds mean less noise and, where values lie
-beyond them, a systematic error that no interval shows: choose them from what is publicly known.
+Values are clamped to public bounds: the schema's, or tighter ones. Tighter bounds mean less noise. Where values lie
+beyond them, they also mean a systematic error that no interval shows, so choose them from what is publicly known.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from dpframework.run.chain import MinerChain
 from dpframework.run.miner import Example, Miner, Witness
 from dpframework.run.private_table import PrivateTable
 
-ENOUGH = 2_000  # rows between the ends, so that a search of an epsilon of 1 takes few looks
-#: What an error bound says where bounds are released.
-AT_MOST = "at the public bounds; with narrower ones that are released, less in proportion"
+ENOUGH = 2_000  # so many rows between the ends that a search with an epsilon of 1 takes few looks
+#: The note of an error bound where bounds are released.
+AT_MOST = "for the public bounds; smaller in proportion if narrower ones are released"
 
 Q = TypeVar("Q", bound=WithinBounds)
 
 
 @attrs.frozen
 class NumberMiner(AskingMiner):
-    """A miner of one number of a numeric attribute, or of one for each group."""
+    """A miner of one number of a numeric attribute, or of one number for each group."""
 
     attribute: str
     bounds: tuple[float, float] | str | None = attrs.field(default=None, converter=as_bounds, kw_only=True)
 
     @property
     def own_sources(self) -> Sequence[str]:
-        """The step that releases the bounds, if one does."""
+        """The step that releases the bounds, if there is one."""
         return (self.bounds,) if isinstance(self.bounds, str) else ()
 
     def own_misfit(self, sources: Mapping[str, Miner]) -> str | None:
@@ -55,7 +55,7 @@ class NumberMiner(AskingMiner):
         return bounds_misfit(self.attribute, sources)
 
     def within(self, schema: Schema) -> dict[str, Any]:
-        """Return the arguments of a query of the bounded attribute, at its public bounds where others are released."""
+        """Return the arguments of a query of the bounded attribute, with its public bounds if bounds are released."""
         given = {"attribute": schema[self.attribute], "where": self.where}
         ends = self.bounds if isinstance(self.bounds, tuple) else ()
         return given | dict(zip(("lower", "upper"), ends, strict=False))
@@ -68,7 +68,7 @@ class NumberMiner(AskingMiner):
         return step(name, asked, mechanism, uses=map(beside, self.own_sources))
 
     def release(self, table: PrivateTable, name: str, query: Q) -> tuple[Any, Q]:
-        """Release a step that `plan_step` made, and return it with its query at the bounds."""
+        """Release a step that `plan_step` made. Return the answer, and the query at the bounds that were used."""
         if not self.own_sources:
             return table.release(name), query
         (found,) = (table.given[source] for source in self.own_sources)
@@ -76,7 +76,7 @@ class NumberMiner(AskingMiner):
         return released, attrs.evolve(query, lower=found.lower, upper=found.upper)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the attribute, whose values are clamped and added up, and attributes with a threshold off the cuts."""
+        """Return the attribute, whose values are read, and attributes that are compared off the public cuts."""
         return list(dict.fromkeys([self.attribute, *values_compared(schema, self.where)]))
 
     def biases(self, query: WithinBounds) -> Iterator[str]:
@@ -90,11 +90,11 @@ class NumberMiner(AskingMiner):
             yield f"rows without '{self.attribute}' count as {lowest}"
 
     def note(self, told: str) -> str:
-        """Return the note of an error bound, which says more where its amount depends on released bounds."""
+        """Return the note of an error bound, with an addition if the amount depends on released bounds."""
         return "; ".join(filter(None, (told, AT_MOST if self.own_sources else "")))
 
     def named(self, what: str) -> str:
-        """Return the name of a number, with the rows that it is of."""
+        """Return the name of a number, with the rows that it is computed from."""
         return f"{what} of {self.attribute}{self.where_text}"
 
     def planned(self, what: str) -> str:
@@ -103,7 +103,7 @@ class NumberMiner(AskingMiner):
 
 
 def number_examples(cls: type[Any]) -> Mapping[str, Example]:
-    """Return bounds on both sides of 0, missing values, tighter bounds, a public number of rows, and groups."""
+    """Return examples of all miners of numbers, such as bounds on both sides of 0, missing values, and groups."""
     change = Schema([Numeric("change", -3, 5, bins=2)])
     age = Schema([Numeric("age", 0, 90, bins=2, missing=True)])
     sick = Schema([Numeric("change", -3, 5, bins=2), Boolean("ill"), Boolean("here")])
@@ -125,12 +125,12 @@ def number_examples(cls: type[Any]) -> Mapping[str, Example]:
 
 
 def released_examples(cls: type[Any], *, between: int = 0) -> Mapping[str, Example]:
-    """Return bounds that are released, for groups, and for all rows where their number is public.
+    """Return examples with released bounds, for groups, and for all rows where their number is public.
 
-    In their witnesses the row that differs goes from one end of the public bounds to the other, and 7 rows of 13 are at
-    the lower end: a median is anywhere above them until one row less is at the upper end. With rows `between`, these
-    are the others where a row is replaced: both bounds become narrower, and the last counts of the search and a sum
-    differ by as much as they may.
+    In their witnesses the row that differs goes from one end of the public bounds to the other. Half of the other rows,
+    or one more, are at the lower end. So a median is anywhere between the ends, until a row at the upper end leaves.
+    `between` is a number of rows near the middle, which take their place where a row is replaced: both bounds then
+    become narrower, and the last counts of the search and a sum differ by as much as they may.
     """
     from dpframework.basics.bounds import PrivateBoundsMiner
     from dpframework.basics.unit_rows import released_rows_example
@@ -156,25 +156,25 @@ def released_examples(cls: type[Any], *, between: int = 0) -> Mapping[str, Examp
 @final
 @attrs.frozen
 class SumMiner(NumberMiner):
-    """The sum of a numeric attribute, each value clamped to public bounds.
+    """The sum of a numeric attribute, where each value is clamped to public bounds.
 
-    One number with Laplace (or Gaussian) noise on its lattice; the sensitivity is `queries.BoundedSum`'s. Whole numbers
-    are added up exactly before noise is added. With `by`, one release holds the sums of all groups, and a row is in one
-    of them (`queries.GroupSums`).
+    It is one number with Laplace (or Gaussian) noise on its lattice, and its sensitivity is that of
+    `queries.BoundedSum`. Whole numbers are added up exactly before noise is added. With `by`, one release holds the
+    sums of all groups, and a row is in one of them (`queries.GroupSums`).
 
     Parameters
     ----------
     attribute
         The attribute's name.
     bounds
-        Two public numbers that values are clamped to, by default the schema's bounds. Or the name of an earlier step of
-        miner `private-bounds`, whose released bounds are taken.
+        Two public numbers that values are clamped to, or the name of an earlier step of miner `private-bounds`, whose
+        released bounds are used. By default the schema's bounds.
     by
-        The name of an attribute, or several, whose labels make the groups.
+        The name of an attribute, or several names, whose labels make the groups.
     where
-        Which rows are added up, as for `CountMiner`.
+        A description of the rows that are added up, as for `CountMiner`.
     epsilon, rho
-        The budget; in zCDP, for a study with a delta, as rho instead.
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------
@@ -196,7 +196,7 @@ class SumMiner(NumberMiner):
         return self.plan_step("sum", self._query(schema), self.measurer)
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the sum's error, a share of the largest sum that this many rows can have."""
+        """Return the sum's error, and the largest sum that this many rows can have, to compare it with."""
         calibration = part.calibration("sum")
         if calibration is None or part.schema is None:
             return part.bounds_of_steps()
@@ -221,5 +221,5 @@ class SumMiner(NumberMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """See `number_examples`."""
+        """Return the examples of all miners of numbers."""
         return number_examples(cls)

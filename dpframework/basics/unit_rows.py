@@ -1,4 +1,4 @@
-"""The number of rows that most units have, for a share of the budget."""
+"""How many rows per unit are enough for most units, released for a share of the budget."""
 
 from __future__ import annotations
 
@@ -25,29 +25,31 @@ from dpframework.run.miner import Example, Miner
 from dpframework.run.private_table import PrivateTable
 
 _STEP = "rows"
-_LOOSE = "the best of two numbers always has the score 0, so that the odds of the other one alone change"
-_PERSON = PrivacyUnit("person", 3)  # of examples
+_LOOSE = "the better of two numbers always has the score 0, so that only the odds of the other one change"
+_PERSON = PrivacyUnit("person", 3)  # the unit of examples
 
 
 @final
 @attrs.frozen
 class RowsPerUnitMiner(BasicMiner):
-    """How many rows are enough for all but a share of the units, of as many as the study keeps of each.
+    """How many rows per unit are enough for all but a share of the units, at most as many as the study keeps.
 
-    One selection by the scores of `queries.RowsPerUnitScores`, in which a unit counts once, however many rows it has:
-    it costs what the choice among as many numbers costs where each person is one row. A later step that names this one
-    as its `rows_per_unit` reads so many rows of each unit, and its noise is as small as if the study kept no more.
+    It makes one selection by the scores of `queries.RowsPerUnitScores`, in which a unit counts once, however many rows
+    it has. So it costs as much as the same choice costs where each person is one row. A later step that names this step
+    as its `rows_per_unit` reads at most the chosen number of rows of each unit, and its noise is as small as if the
+    study kept no more.
 
-    The numbers that may be chosen follow from the study's `rows_per_unit` alone. With 95 % probability the number is
-    too small for no more than the share and s ln(20 m) units, with m numbers and noise of scale s (2 max(o, 1 - o) /
-    epsilon under add-or-remove-one, with o the share).
+    The numbers that may be chosen follow from the study's `rows_per_unit` alone. Let there be m of them, let o be the
+    share `outside`, and let the noise have the scale s (2 max(o, 1 - o) / epsilon under add-or-remove-one). With 95 %
+    probability, the chosen number is too small for at most the share o of the units and s ln(20 m) more.
 
     Parameters
     ----------
     outside
-        The share of the units that may have more rows, by default 5 %. They lose some of them in later steps.
+        The share of the units that may have more rows, by default 5 %. These units lose some of their rows in later
+        steps.
     epsilon, rho
-        The budget; in zCDP, for a study with a delta, as rho instead.
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------
@@ -60,7 +62,7 @@ class RowsPerUnitMiner(BasicMiner):
     outside: Fraction = attrs.field(
         default=Fraction(1, 20), converter=share_of_budget, validator=between_0_and_1, kw_only=True
     )
-    _unit: PrivacyUnit = attrs.field(default=ROW, init=False, repr=False, eq=False)  # of the study
+    _unit: PrivacyUnit = attrs.field(default=ROW, init=False, repr=False, eq=False)  # the study's unit
 
     def for_study(self, unit: PrivacyUnit, relation: Relation) -> RowsPerUnitMiner:
         """Return the miner for the units of a study.
@@ -74,15 +76,15 @@ class RowsPerUnitMiner(BasicMiner):
         return fit_to_study(self, _unit=unit)
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the one selection."""
+        """Plan the selection."""
         return step(_STEP, RowsPerUnitScores(self._unit.rows, self.outside), self.selector)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return nothing: rows are counted."""
+        """Return nothing, since rows are only counted."""
         return ()
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return by how many units the number of rows may miss its share."""
+        """Return by how many units the share may be missed."""
         calibration = part.calibration(_STEP)
         if calibration is None:
             return part.bounds_of_steps()
@@ -98,7 +100,7 @@ class RowsPerUnitMiner(BasicMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return it for people with up to three rows each."""
+        """Return examples for people with up to three rows each."""
         schema = Schema([Boolean("ill")])
         third = Fraction(1, 3)
         return {
@@ -108,6 +110,6 @@ class RowsPerUnitMiner(BasicMiner):
 
 
 def released_rows_example(schema: Schema, then: Miner, **facts: Any) -> Example:
-    """Return an example of a miner of which `rows_per_unit` names the step "most", behind such a step, in one plan."""
+    """Return an example of a miner whose `rows_per_unit` names the step "most", which comes before it in one plan."""
     chosen = RowsPerUnitMiner(outside=Fraction(1, 3), epsilon=Fraction(1, 20))
     return Example(schema, MinerChain({"most": chosen, "then": then}), unit=_PERSON, **facts)

@@ -1,4 +1,4 @@
-"""Two parameters of everyday miners: some of the rows (`where`), and each group of them (`by`).
+"""Two parameters of everyday miners: which rows are asked for (`where`), and in which groups (`by`).
 
 Both follow from each row's own values and from public facts: a description with public thresholds, and the labels that
 the schema lists. Which groups there are never depends on the rows.
@@ -27,12 +27,12 @@ MOST_GROUPS = 100_000
 
 
 def as_description(where: Description | Mapping[str, Any] | None, name: str = "where") -> Description | None:
-    """Return a description, or the one that a form of `Description.to_dict` is of; None stays None.
+    """Return a description, or read one from the form that `Description.to_dict` returns; None stays None.
 
     Raises
     ------
     InputError
-        If it is neither.
+        If it is neither a description nor such a form.
     """
     if where is None or isinstance(where, Description):
         return where
@@ -47,7 +47,7 @@ def require_description(schema: Schema, *descriptions: Description | None) -> No
     Raises
     ------
     InputError
-        Names the attribute, and what it has.
+        If there is such a description. The message names the attribute, and what it has.
     """
     for literal in literals_of(*descriptions):
         if isinstance(literal, Equals) and not isinstance(schema[literal.attribute], Open):
@@ -57,12 +57,12 @@ def require_description(schema: Schema, *descriptions: Description | None) -> No
 
 
 def literals_of(*descriptions: Description | None) -> Iterator[Any]:
-    """Yield the tests of some descriptions."""
+    """Yield the tests within some descriptions."""
     return itertools.chain.from_iterable(one.literals() for one in descriptions if one is not None)
 
 
 def values_compared(schema: Schema, *descriptions: Description | None) -> list[str]:
-    """Return the attributes that descriptions compare with a number that is no public cut."""
+    """Return the attributes that descriptions compare with a number other than a public cut."""
     tests = literals_of(*descriptions)
     return list(dict.fromkeys(one.attribute for one in tests if isinstance(one, Below) and not one.is_cut(schema)))
 
@@ -77,15 +77,15 @@ def _by(names: str | Iterable[str]) -> tuple[str, ...]:
 
 @attrs.frozen
 class AskingMiner(RowsMiner):
-    """A miner of one number, of all rows or of some, or of one number for each group of them.
+    """A miner of one number, for all rows or for some, or of one number for each group of rows.
 
     Attributes
     ----------
     by
-        The attributes that make the groups: a group for each label, or each combination of labels, that the schema
-        lists. Empty for one number. A name alone is accepted.
+        The attributes that make the groups. There is a group for each label, or each combination of labels, that the
+        schema lists. Empty for a single number. A single name is accepted, too.
     where
-        Which rows are asked for; None for all. A description, or the form that `Description.to_dict` returns.
+        A description of the rows that are asked for, or the form that `Description.to_dict` returns; None for all rows.
     """
 
     by: tuple[str, ...] = attrs.field(default=(), converter=_by, kw_only=True)
@@ -97,7 +97,7 @@ class AskingMiner(RowsMiner):
         Raises
         ------
         InputError
-            If the schema lacks one, one is open, or there are too many groups; and as `require_description`.
+            If the schema lacks an attribute, one is open, or there are too many groups; and as `require_description`.
         """
         require_description(schema, self.where)
         found = tuple(schema[name] for name in self.by)
@@ -114,12 +114,12 @@ class AskingMiner(RowsMiner):
 
     @property
     def where_text(self) -> str:
-        """The description, for a reader of results."""
+        """The description as text, for a reader of results."""
         return "" if self.where is None else f" where {self.where}"
 
     @property
     def group_text(self) -> str:
-        """The attributes of the groups, for a reader of plans."""
+        """The attributes of the groups as text, for a reader of plans."""
         return f" by {' by '.join(repr(name) for name in self.by)}" if self.by else ""
 
     def table_of(

@@ -1,26 +1,26 @@
 """Workloads of marginals: which residuals are released, with how much noise each, and the error of every marginal.
 
-With u_A a number of the block of a set A before its weight, and V_A the variance of its noise, a cell of the marginal
-of S has the variance
+Let u_A be a number of the block of a set A before its weight, and V_A the variance of its noise. A cell of the marginal
+of S then has the variance
 
     sum over A within S of V_A kept_A / (product of the sizes of S - A)**2,
 
-where kept_A is what centring leaves (`Residuals.cell_variances`). So the weighted sum of the variances of all cells is
-the sum of g_A V_A, with
+where kept_A is the part of the variance that centring leaves (`Residuals.cell_variances`). So the weighted sum of the
+variances of all cells is the sum of g_A V_A, with
 
     g_A = kept_A times the sum over S that contain A of w_S (product of sizes of A) / (product of sizes of S - A).
 
-- **zCDP**: rho is half the sum of q_A / V_A, with q_A the squared change: V_A proportional to sqrt(q_A / g_A) is best
-  (Xiao and others 2023, for their form of the residuals). No solver is needed.
-- **Pure epsilon, Laplace noise**: epsilon is the sum of 1 / b_A and V_A = 2 b_A**2: b_A proportional to g_A**(-1/3) is
-  best, and the sum is 2 (sum of g_A**(1/3))**3 / epsilon**2.
-- **Pure epsilon, noise in the shape of blocks** (`BlockNorm`): blocks of k_A numbers that have one radius together, of
-  dimension D = sum of k_A, have V_A = 2 (D+1) (D+2) / ((k_A+1) (k_A+2) epsilon**2). Blocks are divided into groups by
-  their size; each takes whichever of the two is predicted to be better, and shares of epsilon proportional to the cube
-  roots of the predicted sums (as in `mechanisms.groups_by_size`).
+- **zCDP**: rho is half the sum of q_A / V_A, with q_A the squared change. So V_A proportional to sqrt(q_A / g_A) is
+  best (Xiao and others 2023, for their form of the residuals). No solver is needed.
+- **Pure epsilon, Laplace noise**: epsilon is the sum of 1 / b_A, and V_A = 2 b_A**2. So b_A proportional to g_A**(-1/3)
+  is best, and the sum is 2 (sum of g_A**(1/3))**3 / epsilon**2.
+- **Pure epsilon, noise in the shape of blocks** (`BlockNorm`): blocks of k_A numbers that share one radius have V_A = 2
+  (D+1) (D+2) / ((k_A+1) (k_A+2) epsilon**2), with the dimension D = sum of k_A. Blocks are divided into groups by their
+  size. Each group takes whichever noise is predicted to be better, and a share of epsilon proportional to the cube root
+  of its predicted sum (as in `mechanisms.groups_by_size`).
 
-All of it follows from public facts. Weights are rounded to whole numbers, and variances are those of the rounded ones,
-exactly. What is best is best for rows that are added or removed; under replace-one the same proportions are used.
+All of it follows from public facts. Weights are rounded to whole numbers, and variances are computed exactly for the
+rounded weights. The noise is best for rows that are added or removed; under replace-one the same proportions are used.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from dpframework.queries.residual_changes import LARGEST_WEIGHT, subsets
 from dpframework.queries.residuals import Residuals
 from dpframework.results.marginal_tables import axis_share
 
-MOST_SETS = 1_000_000  # of a workload with all subsets
-MOST_RATIO = 1 << 16  # between the largest and the smallest weight of Laplace noise
+MOST_SETS = 1_000_000  # the most marginals of a workload
+MOST_RATIO = 1 << 16  # the largest ratio between two weights of Laplace noise
 
 Set = tuple[int, ...]
 
@@ -58,7 +58,7 @@ class ResidualGroup:
     Attributes
     ----------
     query
-        What is asked.
+        The query for the residuals.
     share
         The share of the budget; the shares of all groups add up to 1.
     """
@@ -75,14 +75,14 @@ class Workload:
     Attributes
     ----------
     of
-        The attributes, of two values or more each.
+        The attributes, each with two or more values.
     wanted
         The weight of each set of positions in `of`; the empty set is the number of rows.
     rows_known
         Whether the number of rows is public, so that it needs no release.
     ordered
-        The attributes of which ranges of values are asked for: the mean error of all ranges counts, instead of that of
-        single values.
+        The attributes whose ranges of values are asked for. For these the mean error of all ranges counts, instead of
+        that of single values.
     """
 
     of: tuple[Attribute, ...]
@@ -97,7 +97,7 @@ class Workload:
 
     @functools.cached_property
     def sizes(self) -> tuple[int, ...]:
-        """The attributes' numbers of values."""
+        """The number of values of each attribute."""
         return tuple(a.size for a in self.of)
 
     def released(self) -> dict[Set, float]:
@@ -117,9 +117,9 @@ class Workload:
         return {one: found[one] for one in sorted(found, key=lambda one: (len(one), one))}
 
     def _range_shares(self, a: int) -> tuple[float, float]:
-        """Return what residuals add to the variances of an attribute's ranges: one that has it, and one that lacks it.
+        """Return what residuals add to the variances of an attribute's ranges: residuals with it, and without.
 
-        Of each value of n these are n and 1 / n. Here it is n times the mean over all ranges.
+        For single values of n these numbers are n and 1 / n. Here they are n times the mean over all ranges.
         """
         size = self.sizes[a]
         ranges, lengths = size * (size + 1) / 2, range(1, size + 1)
@@ -135,7 +135,7 @@ class Workload:
         for one, importance in needed.items():
             large = [sizes[a] for a in one if sizes[a] > 2]
             multipliers.append(math.prod(large))
-            # g / q, of which what centring leaves cancels, to the quarter: of one over the deviation
+            # (g / q)**(1/4), in which kept cancels: it is proportional to one over the deviation
             stretch.append((importance / 4 ** (len(one) - len(large))) ** 0.25)
         most = LARGEST_WEIGHT / max(stretch)
         weights = [
@@ -155,7 +155,7 @@ class Workload:
         for one in needed:
             by_length[self._length(one)].append(one)
         lengths = sorted(by_length)
-        best: list[tuple[float, int, bool]] = [(0.0, 0, False)]  # least sum of roots, where the last begins, its kind
+        best: list[tuple[float, int, bool]] = [(0.0, 0, False)]  # least sum of roots, start and kind of the last group
         for end in range(1, len(lengths) + 1):
             options = []
             for start in range(end):
@@ -173,7 +173,7 @@ class Workload:
         return self._groups(cuts)
 
     def _groups(self, cuts: Iterable[tuple[Mapping[Set, float], bool]]) -> list[ResidualGroup]:
-        """Return the groups with their shares, all Laplace noise in one."""
+        """Return the groups with their shares. All Laplace noise is in one group."""
         parts = [(dict(among), True) for among, in_blocks in cuts if in_blocks]
         rest = {one: g for among, in_blocks in cuts if not in_blocks for one, g in among.items()}
         if rest:
@@ -189,7 +189,7 @@ class Workload:
         ]
 
     def _root(self, among: Mapping[Set, float], in_blocks: bool) -> float:
-        """Return the cube root of the predicted sum of variances at epsilon 1, infinite if it cannot be drawn."""
+        """Return the cube root of the predicted sum of variances at epsilon 1; infinite if it cannot be drawn."""
         if not in_blocks:
             return float(2 ** (1 / 3) * np.cbrt(list(among.values())).sum())
         lengths = [self._length(one) for one in among]
@@ -200,7 +200,7 @@ class Workload:
         return float(((dimension + 1) * (dimension + 2) * moments) ** (1 / 3))
 
     def _importance(self) -> dict[Set, float]:
-        """Return g_A of each set that needs a residual, for blocks that are not centred."""
+        """Return g_A of each set A that needs a residual, for noise on blocks before these are centred."""
         sizes = self.sizes
         return {
             one: value * math.prod(0.25 if sizes[a] == 2 else 1 - 1 / sizes[a] for a in one)
@@ -217,16 +217,16 @@ class Workload:
 
 
 def sum_variance(lengths: Mapping[int, int], sizes: Sequence[int], known: Mapping[Set, float]) -> float:
-    """Return the variance of a sum of cells of a marginal: of so many values of each of its attributes.
+    """Return the variance of a sum of a marginal's cells, over some number of values of each of its attributes.
 
     Parameters
     ----------
     lengths
         How many values of each attribute are summed, by its position.
     sizes
-        Of all attributes.
+        The number of values of each attribute.
     known
-        The variance of a number of each residual.
+        The variance of the noise of a number in each residual.
     """
     one = tuple(sorted(lengths))
     return sum(
@@ -242,18 +242,18 @@ def cell_variance(one: Set, sizes: Sequence[int], known: Mapping[Set, float]) ->
 
 
 def marginal_of(one: Set, sizes: Sequence[int], residuals: Mapping[Set, np.ndarray], rows: float) -> np.ndarray:
-    """Return a marginal in rows, the sum of the residuals of its subsets, each repeated along the axes that it lacks.
+    """Return a marginal in rows: the sum of its subsets' residuals, each repeated along the axes that it lacks.
 
     Parameters
     ----------
     one
         The marginal's set.
     sizes
-        The sizes of the attributes.
+        The number of values of each attribute.
     residuals
-        By set; that of the empty set may be left out.
+        The residuals by set. That of the empty set may be left out.
     rows
-        The public number of rows, where the empty set is left out.
+        The public number of rows, for when the residual of the empty set is left out.
     """
     shape = [sizes[a] for a in one]
     total = np.full(shape, (0.0 if () in residuals else rows) / math.prod(shape))

@@ -91,10 +91,10 @@ THREE = CELLS | {"likely": 7000 / 3, "likely_text": "the average of the 3 counts
 NINE = CELLS | {"likely": 7000 / 9, "likely_text": "the average of the 9 counts"}
 SUM = {"kind": "number", "whole_text": "the largest sum of about 7,000 rows", "note": "as much as 30 rows can add"}
 SUM |= {"likely_text": "the largest sum that the table can have"}
-RANGE = {"kind": "number", "likely_text": "half of its range: the middle would be as good"}
+RANGE = {"kind": "number", "likely_text": "half of its range, so that the middle would be as good a guess"}
 MEAN = RANGE | {"whole": 100, "whole_text": "the range from 0 to 100", "likely": 50}
 VARIANCE = {"kind": "number", "whole": 2500, "whole_text": "the largest variance, 2,500", "likely": 1250}
-VARIANCE |= {"likely_text": "half of the largest one: the middle would be as good"}
+VARIANCE |= {"likely_text": "half of the largest one, so that the middle would be as good a guess"}
 SHARE = RANGE | {"whole": 1, "whole_text": "the range from 0 to 1", "likely": 0.5}
 MISS = OF_TABLE | {"kind": "number", "unit": "rows", "likely_text": "any point would miss it by"}
 WORST, GROUP = (
@@ -102,7 +102,7 @@ WORST, GROUP = (
     "depends on the number of rows of a group (±{} for 1,000, ±{} for 100,000)",
 )
 CLAMPED = ("values of 'age' beyond [0, 100] count as the nearer bound", "rows without 'age' count as 0")
-TESTED = ("rows on which a test of it is of a missing value are left out",)
+TESTED = ("rows in which it tests a missing value are left out",)
 SHOWN = ("values are shown for their noisy counts, which are too large on average",)
 CUT_OFF = "counts are not cut off at 0; whoever does that makes small ones too large on average"
 BINNED = ("values of 'age' beyond its bounds count in the first or last bin", "rows without 'age' count as [0, 25)")

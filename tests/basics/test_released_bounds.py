@@ -127,7 +127,7 @@ def test_the_total_stands_in_the_plan_before_any_bounds_are_known():
     assert again.hash == plan.hash
     assert [again.index.nodes[n].path for n in again.index.nodes[-1].uses] == ["found"]
     widest = plan.with_rows(1000).error_bounds()["mean"][0]
-    assert "with narrower ones that are released, less in proportion" in widest.note
+    assert "smaller in proportion if narrower ones are released" in widest.note
 
 
 def test_noise_shrinks_with_the_bounds_while_epsilon_stays():
@@ -182,7 +182,7 @@ def test_a_step_is_given_results_of_earlier_ones_only():
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"bins": ["a", 3]}, "bins names steps and edges"),
+        ({"bins": ["a", 3]}, "bins mixes names of steps and edges"),
         ({"bins": ["a", "a"]}, "twice"),
         ({"bounds": "found"}, "without a number of bins between them"),
         ({"bounds": [0, 1], "bins": [0, 1]}, "without a number of bins between them"),

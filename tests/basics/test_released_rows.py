@@ -624,7 +624,7 @@ def test_a_plan_shows_the_released_number_and_reads_back() -> None:
     assert (again.hash, again.total(), again.reads_places) == (plan.hash, plan.total(), True)
     notes = [bound.note for bounds in plan.error_bounds().values() for bound in bounds if bound.unit != "units"]
     assert len(notes) == 2
-    assert all("less in proportion" in note for note in notes)
+    assert all("smaller in proportion" in note for note in notes)
 
 
 def test_a_plan_without_a_released_number_keeps_its_form() -> None:
