@@ -160,7 +160,7 @@ def test_bins_are_of_numbers_and_of_one_kind() -> None:
     with pytest.raises(dpf.InputError, match="only a numeric one is counted in bins"):
         _rebin(TOWN, 3)
     assert _rebin(TOWN, None) is TOWN
-    for wrong, why in ((["a", 3], "mixes names of steps and edges"), ("steps", "a list of edges"), (["a", "a"], "twice")):
+    for wrong, why in ((["a", 3], "names of steps and edges"), ("steps", "a list of edges"), (["a", "a"], "twice")):
         with pytest.raises(dpf.InputError, match=why):
             dpf.basics.HistogramMiner("age", bins=wrong, epsilon=1)
     with pytest.raises(dpf.InputError, match="bounds are given without a number of bins"):

@@ -291,7 +291,7 @@ PUBLIC = dpf.Schema(list(SCHEMA), rows=50)
         (ES(1, min_support=51, score="jaccard"), PUBLIC, "above the schema's 50 rows"),
         (ES(1), SCHEMA, "min_support is needed"),
         (ES(1, min_support=9, max_support=9), SCHEMA, "max_support is 9, not above"),
-        (ES(1, min_support=4, pairs=5), SCHEMA, "pairs is 5, but each needs its own pair of attributes; give at most 4"),
+        (ES(1, min_support=4, pairs=5), SCHEMA, "each needs its own pair of attributes; give at most 4"),
         (ES(1, min_support=4, rounds=5, budget=[0.5, 0, 0.5]), SCHEMA, "gives extensions nothing"),
         (ES(1, min_support=4, left=["wolf", "wolf"]), SCHEMA, "twice"),
         (ES(1, min_support=4, left=["rain"], right=["rain"]), SCHEMA, "attribute 'rain' only"),

@@ -1,8 +1,8 @@
 """Pairs scored in rows and counted three at a time, as both Serenade miners do unless you ask for extensions.
 
-The pairs are matches (`dpframework.redescriptions.MatchScores`). Each is chosen by the exponential mechanism and differs
-from those before it. Three pairs cut the rows of either view into eight cells. One table of cells by cells, with the
-sensitivity of a histogram, holds the counts of all three, of their complements, and of their conjunctions and
+The pairs are matches (`dpframework.redescriptions.MatchScores`). Each is chosen by the exponential mechanism and
+differs from those before it. Three pairs cut the rows of either view into eight cells. One table of cells by cells,
+with the sensitivity of a histogram, holds the counts of all three, of their complements, and of their conjunctions and
 disjunctions. Extensions would have to pay for these.
 """
 
