@@ -271,7 +271,7 @@ class VarianceMiner(NumberMiner):
         return GroupMoments(**self.within(schema), by=self.groups(schema), degree=2)
 
     def plan_rows(self, schema: Schema) -> Node:
-        """Plan the three sums, or those of all groups, as one release.
+        """Plan the three sums, or the sums of all groups, as one release.
 
         Raises
         ------

@@ -46,7 +46,7 @@ class GroundGoal:
             raise InputError("denies something else than that the scores differ by at most the bound")
 
     def describes(self, numbers: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the numbers with those of the roots added, if all assumptions hold for them; else None."""
+        """Return the numbers with the roots' numbers added, if all assumptions hold for them; else None."""
         known = dict(numbers)
         for assumed in self.assumptions:
             self._take_root(assumed, known)

@@ -81,7 +81,7 @@ def ground_problem(shape: Shape, claim: Claim, goals: Sequence[str], pairs: int 
 
 
 def query_problem(scored: ScoreClaims, pairs: int = 40) -> str | None:
-    """Return how a query's scores differ from those of its formula on random neighbours; None if they agree.
+    """Return how a query's scores differ from its formula's scores on random neighbours; None if they agree.
 
     Only changes are compared, so a constant that all candidates share does not matter.
     """

@@ -187,7 +187,7 @@ def shrunken_estimate(pair: NoisyPair, target: str, marginals: Mapping[str, Arra
 def points_from(
     pairs: Mapping[str, NoisyPair], target: str, estimate: Callable[[NoisyPair, str], Conditional], profiles: bool
 ) -> Array:
-    """Return each value of the target as a point, so that Euclidean distances are equation 1, or those of profiles.
+    """Return each value of the target as a point, so that Euclidean distances are equation 1, or are profiles'.
 
     Parameters
     ----------

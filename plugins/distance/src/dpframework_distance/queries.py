@@ -185,7 +185,7 @@ class CommonContextScores(_SubsetScores):
     _determined = "all others"
 
     def _declare(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:
-        """Return the changes of the sum, from those of one term (see `sensitivities`).
+        """Return the changes of the sum, from the changes of one term (see `sensitivities`).
 
         There are m terms, k of them for attributes Y in S. An added row lowers the terms with Y not in S by g(n_S) -
         g(n_SY), and those with Y in S by g(n of S without Y) - g(n_S). With a = g(n_S), the former are at most a each

@@ -112,7 +112,7 @@ class RelativeScore:
         return ()
 
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """Return no better bound than that of the rows one by one."""
+        """Return no better bound than the one for the rows in turn."""
         return ()
 
     @property

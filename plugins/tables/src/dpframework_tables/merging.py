@@ -83,7 +83,7 @@ class Merging:
 
     @classmethod
     def of_flat(cls, flat: ArrayLike, sizes: Sequence[int]) -> Merging:
-        """Return the groups, given those of all codes in one array, one attribute after another."""
+        """Return the groups, given all codes' groups in one array, one attribute after another."""
         return cls(np.split(np.asarray(flat, dtype=np.int64), np.cumsum(sizes)[:-1]))
 
     @property
