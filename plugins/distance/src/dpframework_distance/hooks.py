@@ -9,5 +9,5 @@ from dpframework.study import hookimpl
 
 @hookimpl
 def dpframework_miners() -> list[EntryPoint]:
-    """Bring DP-DILCA."""
+    """Return the entry point of DP-DILCA."""
     return [EntryPoint("dp-dilca", "dpframework_distance.miner:DPDilca", "dpframework")]

@@ -10,14 +10,14 @@ from dpframework.study import hookimpl
 
 @hookimpl
 def dpframework_miners() -> list[EntryPoint]:
-    """Bring the miners."""
+    """Return the entry points of the miners."""
     miners = {"serenade-cs": "SerenadeCS", "serenade-es": "SerenadeES"}
     return [EntryPoint(name, f"dpframework_greedy.serenade:{kind}", "dpframework") for name, kind in miners.items()]
 
 
 @hookimpl
 def dpframework_mechanisms() -> list[type[Any]]:
-    """Bring the mechanism of successive choices."""
+    """Return the mechanism of successive choices."""
     from dpframework_greedy.choices import SuccessiveExponential
 
     return [SuccessiveExponential]

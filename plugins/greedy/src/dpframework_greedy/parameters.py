@@ -75,19 +75,17 @@ class Serenade(Miner):
         The budget of the whole run, as a pure epsilon.
     min_support, max_support
         Public numbers of rows: how many both sides of a redescription should hold for at least, and how many at least
-        one side should hold for at most. By default, where pairs are counted together, a fiftieth and seven tenths of
-        the rows. Otherwise a tenth and seven tenths of the schema's `rows`, or seven times `min_support` where `rows`
-        is not public. Redescriptions beyond these bounds by more than the noise are not returned.
+        one side should hold for at most. By default a fiftieth and seven tenths of the rows where pairs are counted
+        together, else a tenth and seven tenths of the schema's `rows`, or seven times `min_support` where `rows` is
+        not public. Redescriptions beyond these bounds by more than the noise are not returned.
     pairs
-        The number of initial pairs. By default what the budget carries, at most 20. Where pairs are counted together
-        and the number of rows is private, a fiftieth of the budget first releases the number of rows, which decides on
-        the number of pairs.
+        The number of initial pairs, by default what the budget carries, at most 20. Where pairs are counted together
+        and the number of rows is private, a fiftieth of the budget first releases that number, which then decides.
     budget
         How the budget is shared between initial pairs, extensions and qualities: "d1" to "d5", or three shares. With
         these, as many extensions are planned as you ask for. By default .6, 0 and .4 for pairs that are scored in rows.
-        If you ask for extensions, or with another score, the default is "d3", with at most as many extensions as that
-        carries. If that is fewer than one per pair, or leaves too little for the pairs, there are no extensions, and
-        pairs and qualities share the whole budget.
+        If you ask for extensions, or with another score: "d3", with at most as many extensions as that carries. If
+        that is fewer than one per pair, or leaves too little for the pairs, pairs and qualities share all of it.
     score
         "rows": pairs are scored by the rows by which they surpass `target_jaccard`, and each differs from those before
         it. Unless you ask for extensions, three pairs are counted at a time, with their conjunctions and disjunctions.
@@ -233,10 +231,7 @@ class Serenade(Miner):
             raise InputError(f"max_support is {most}, not above min_support = {least}")
 
     def settle(self, table: PrivateTable) -> tuple[Serenade, _SerenadeOnSchema]:
-        """Release the number of rows, if it is counted.
-
-        Return the miner with its supports, resolved on the schema too.
-        """
+        """Release the number of rows, if it is counted. Return the miner with its supports, also as resolved."""
         resolved = self.resolve(table.schema)
         if self.count_share is None:
             return self, resolved

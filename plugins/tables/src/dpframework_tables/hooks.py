@@ -9,5 +9,5 @@ from dpframework.study import hookimpl
 
 @hookimpl
 def dpframework_miners() -> list[EntryPoint]:
-    """Bring synthetic tables."""
+    """Return the entry point of synthetic tables."""
     return [EntryPoint("synthetic-table", "dpframework_tables.miner:SyntheticTable", "dpframework")]
